@@ -1,0 +1,115 @@
+"""Subset learning: which weights may change, is it enough, and how sure is the answer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors; at run time names come from __getattr__
+    from sublearn._errors import BadInputError
+    from sublearn.allocations import Allocation, FirstColumns, FirstRows
+    from sublearn.designs import design, repair
+    from sublearn.ensembles import (
+        Ensemble,
+        Gaussian,
+        LowRank,
+        Normal,
+        Problem,
+        Rademacher,
+        Sparse,
+        StudentT,
+        Targets,
+        Uniform,
+    )
+    from sublearn.networks import (
+        RNN,
+        FeedForward,
+        LinearEstimator,
+        LinearRNN,
+        Network,
+        Step,
+        network_from_text,
+    )
+    from sublearn.verdicts import Circuit, Grade, TheoremCheck, Verdict, certify, gated_rank
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "RNN",
+    "Allocation",
+    "BadInputError",
+    "Circuit",
+    "Ensemble",
+    "FeedForward",
+    "FirstColumns",
+    "FirstRows",
+    "Gaussian",
+    "Grade",
+    "LinearEstimator",
+    "LinearRNN",
+    "LowRank",
+    "Network",
+    "Normal",
+    "Problem",
+    "Rademacher",
+    "Sparse",
+    "Step",
+    "StudentT",
+    "Targets",
+    "TheoremCheck",
+    "Uniform",
+    "Verdict",
+    "__version__",
+    "certify",
+    "design",
+    "gated_rank",
+    "network_from_text",
+    "repair",
+]
+
+# Rooms are imported when a name of theirs is first used: `import sublearn` stays fast.
+_ROOMS = {
+    "sublearn._errors": ("BadInputError",),
+    "sublearn.allocations": ("Allocation", "FirstColumns", "FirstRows"),
+    "sublearn.designs": ("design", "repair"),
+    "sublearn.ensembles": (
+        "Ensemble",
+        "Gaussian",
+        "LowRank",
+        "Normal",
+        "Problem",
+        "Rademacher",
+        "Sparse",
+        "StudentT",
+        "Targets",
+        "Uniform",
+    ),
+    "sublearn.networks": (
+        "RNN",
+        "FeedForward",
+        "LinearEstimator",
+        "LinearRNN",
+        "Network",
+        "Step",
+        "network_from_text",
+    ),
+    "sublearn.verdicts": (
+        "Circuit",
+        "Grade",
+        "TheoremCheck",
+        "Verdict",
+        "certify",
+        "gated_rank",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'sublearn' has no attribute {name!r}")
+    return getattr(import_module(_ROOM_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

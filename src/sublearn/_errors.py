@@ -1,0 +1,32 @@
+"""Bad input: one sentence that names the argument, the value and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral
+
+
+class BadInputError(ValueError):
+    """A request that cannot be answered as it was put; the message says what is allowed."""
+
+
+def whole_number(name: str, value: object, *, least: int) -> int:
+    """Return ``value`` as an int, or say that ``name`` must be a whole number of at least ``least``.
+
+    >>> whole_number("samples", 4, least=1)
+    4
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise BadInputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the ``allowed`` words, or say which words are."""
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        close = get_close_matches(value, words, n=1) if isinstance(value, str) else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise BadInputError(f"{name} must be one of {', '.join(words)}, not {value!r}.{hint}")
+    return value

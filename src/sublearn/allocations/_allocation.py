@@ -1,0 +1,364 @@
+"""Which entries of which weights are learnable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.networks import Network
+
+Entry = tuple[int, int]
+Index = NDArray[np.int64]
+
+
+class Allocation:
+    """An allocation A of a network: a set of entries, by weight name (Definition 2.1).
+
+    Entries are 0-based (row, column). An allocation never changes; operations return new ones. It
+    compares and hashes by what it holds.
+
+    >>> import sublearn as sl
+    >>> net = sl.LinearRNN(n=3, b=1, d=2, T=2)
+    >>> a = Allocation.from_entries(net, {"W": [(0, 0), (2, 1)], "B": [(1, 0)]})
+    >>> len(a), a.entries["W"]
+    (3, ((0, 0), (2, 1)))
+    >>> print(a)
+    W   0 1 2
+      0 # . .
+      1 . . .
+      2 . # .
+    B   0
+      0 .
+      1 #
+      2 .
+    """
+
+    __slots__ = ("__dict__", "_flat", "_shapes")
+    _flat: dict[str, Index]
+    _shapes: dict[str, tuple[int, int]]
+
+    def __init__(self, shapes: Mapping[str, tuple[int, int]], flat: Mapping[str, Index]) -> None:
+        # The door for code that has sorted flat indices already; users come in by from_*.
+        self._shapes = dict(shapes)
+        self._flat = {}
+        for name in shapes:
+            index = np.asarray(flat.get(name, ()), dtype=np.int64)
+            index.flags.writeable = False
+            self._flat[name] = index
+
+    # Ways in.
+
+    @classmethod
+    def from_entries(
+        cls, network: Network, entries: Mapping[str, Iterable[Sequence[int]]]
+    ) -> Allocation:
+        """From lists of 0-based (row, column), by weight name."""
+        flat = {}
+        for name, pairs in entries.items():
+            rows, columns = network.shape(name)
+            seen: set[int] = set()
+            for pair in pairs:
+                i, j = _pair(name, pair)
+                if not (0 <= i < rows and 0 <= j < columns):
+                    raise BadInputError(
+                        f"entry ({i}, {j}) lies outside {name}, which has rows 0..{rows - 1} "
+                        f"and columns 0..{columns - 1}."
+                    )
+                if i * columns + j in seen:
+                    raise BadInputError(f"entry ({i}, {j}) of {name} is given twice.")
+                seen.add(i * columns + j)
+            flat[name] = np.array(sorted(seen), dtype=np.int64)
+        return cls(network.shapes, flat)
+
+    @classmethod
+    def from_masks(cls, network: Network, masks: Mapping[str, ArrayLike]) -> Allocation:
+        """From 0/1 or boolean matrices, by weight name: true means learnable."""
+        return cls(
+            network.shapes,
+            {name: np.flatnonzero(mask_of(network, name, m)) for name, m in masks.items()},
+        )
+
+    @classmethod
+    def from_rows(cls, network: Network, name: str, rows: Iterable[int]) -> Allocation:
+        """Whole rows of one weight."""
+        return cls.block(network, name, rows=rows)
+
+    @classmethod
+    def from_columns(cls, network: Network, name: str, columns: Iterable[int]) -> Allocation:
+        """Whole columns of one weight."""
+        return cls.block(network, name, columns=columns)
+
+    @classmethod
+    def block(
+        cls,
+        network: Network,
+        name: str,
+        rows: Iterable[int] | None = None,
+        columns: Iterable[int] | None = None,
+    ) -> Allocation:
+        """All entries of the given rows and columns of one weight (default: all of them).
+
+        >>> import sublearn as sl
+        >>> net = sl.FeedForward((3, 4))
+        >>> Allocation.block(net, "W1", rows=[0, 1], columns=[2]).entries["W1"]
+        ((0, 2), (1, 2))
+        """
+        shape = network.shape(name)
+        mask = np.zeros(shape, dtype=bool)
+        chosen = [
+            _indices(f"{what} of {name}", given, size)
+            for what, given, size in zip(("rows", "columns"), (rows, columns), shape, strict=True)
+        ]
+        mask[np.ix_(*chosen)] = True
+        return cls(network.shapes, {name: np.flatnonzero(mask)})
+
+    @classmethod
+    def whole(cls, network: Network, names: Iterable[str] | None = None) -> Allocation:
+        """Every entry of the named weights (default: of the whole network)."""
+        chosen = list(network.shapes if names is None else names)
+        flat = {}
+        for name in chosen:
+            rows, columns = network.shape(name)
+            flat[name] = np.arange(rows * columns, dtype=np.int64)
+        return cls(network.shapes, flat)
+
+    @classmethod
+    def diagonal(cls, network: Network, name: str, offset: int = 0) -> Allocation:
+        """The entries (i, i + offset) of one weight."""
+        rows, columns = network.shape(name)
+        i = np.arange(rows, dtype=np.int64)
+        j = i + offset
+        keep = (j >= 0) & (j < columns)
+        if not keep.any():
+            raise BadInputError(
+                f"offset {offset} leaves no entry of {name}, which is {rows} x {columns}."
+            )
+        return cls(network.shapes, {name: (i * columns + j)[keep]})
+
+    @classmethod
+    def spread(cls, network: Network, counts: Mapping[str, int]) -> Allocation:
+        """So many entries per weight, spread evenly: rows, and columns, differ by at most one.
+
+        Entry number t goes to row t mod rows; the columns advance so that they fill evenly too.
+
+        >>> import sublearn as sl
+        >>> a = Allocation.spread(sl.FeedForward((4, 4)), {"W1": 8})
+        >>> a.row_counts("W1").tolist(), a.column_counts("W1").tolist()
+        ([2, 2, 2, 2], [2, 2, 2, 2])
+        """
+        flat = {}
+        for name, count in counts.items():
+            rows, columns = network.shape(name)
+            whole_number(f"count for {name}", count, least=0)
+            if count > rows * columns:
+                raise BadInputError(
+                    f"count for {name} must be at most its {rows * columns} entries, not {count}."
+                )
+            # Walking the diagonals (t mod rows, t mod columns) visits every entry once per
+            # lcm(rows, columns) steps; shifting the column after each such round visits the next
+            # family of diagonals, so that no entry comes twice.
+            t = np.arange(count, dtype=np.int64)
+            lap = int(np.lcm(rows, columns))
+            flat[name] = np.sort((t % rows) * columns + (t + t // lap) % columns)
+        return cls(network.shapes, flat)
+
+    @classmethod
+    def load(cls, path: str | Path, network: Network, name: str | None = None) -> Allocation:
+        """Read a file that :meth:`save` wrote, or a mask made elsewhere: .json, .csv or .npz."""
+        from sublearn.allocations._files import load
+
+        return load(Path(path), network, name)
+
+    def save(self, path: str | Path) -> None:
+        """Write to .json (entries), .npz (masks) or .csv (one mask; one weight only)."""
+        from sublearn.allocations._files import save
+
+        save(self, Path(path))
+
+    # What it holds.
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """(rows, columns) of every weight of the network."""
+        return MappingProxyType(self._shapes)
+
+    def __len__(self) -> int:
+        """The number r of learnable weights."""
+        return sum(index.size for index in self._flat.values())
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The weights that have learnable entries, in the network's order."""
+        return tuple(name for name, index in self._flat.items() if index.size)
+
+    @cached_property
+    def entries(self) -> Mapping[str, tuple[Entry, ...]]:
+        """Sorted (row, column) of the learnable entries, by weight name; every name is there."""
+        out = {}
+        for name, index in self._flat.items():
+            columns = self._shapes[name][1]
+            out[name] = tuple((int(f) // columns, int(f) % columns) for f in index)
+        return MappingProxyType(out)
+
+    def flat(self, name: str) -> Index:
+        """Sorted flat indices ``row * columns + column`` of one weight's learnable entries."""
+        return self._flat[one_of("weight name", name, self._shapes)]
+
+    def mask(self, name: str) -> NDArray[np.bool_]:
+        """Boolean matrix of one weight: true where learnable."""
+        rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
+        out = np.zeros(rows * columns, dtype=bool)
+        out[self._flat[name]] = True
+        return out.reshape(rows, columns)
+
+    def row_counts(self, name: str) -> Index:
+        """Learnable entries in each row of one weight."""
+        rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
+        return np.bincount(self._flat[name] // columns, minlength=rows).astype(np.int64)
+
+    def column_counts(self, name: str) -> Index:
+        """Learnable entries in each column of one weight."""
+        columns = self._shapes[one_of("weight name", name, self._shapes)][1]
+        return np.bincount(self._flat[name] % columns, minlength=columns).astype(np.int64)
+
+    def labels(self) -> list[tuple[str, int, int]]:
+        """(name, row, column) of every learnable entry, in the order of Jacobian columns."""
+        return [(name, i, j) for name, pairs in self.entries.items() for i, j in pairs]
+
+    def select(self, positions: Iterable[int]) -> Allocation:
+        """The sub-allocation of the entries at these positions of :meth:`labels`."""
+        wanted = np.unique(np.fromiter(positions, dtype=np.int64))
+        flat, start = {}, 0
+        for name, index in self._flat.items():
+            inside = wanted[(wanted >= start) & (wanted < start + index.size)] - start
+            flat[name] = index[inside]
+            start += index.size
+        return Allocation(self._shapes, flat)
+
+    # Algebra.
+
+    def _check_partner(self, other: Allocation) -> None:
+        if self._shapes != other._shapes:
+            raise BadInputError("the two allocations belong to networks of different shapes.")
+
+    def union(self, other: Allocation) -> Allocation:
+        """Entries that are in either allocation; also written ``a | b``."""
+        self._check_partner(other)
+        return Allocation(
+            self._shapes, {n: np.union1d(self._flat[n], other._flat[n]) for n in self._shapes}
+        )
+
+    def difference(self, other: Allocation) -> Allocation:
+        """Entries of this allocation that are not in the other; also written ``a - b``."""
+        self._check_partner(other)
+        return Allocation(
+            self._shapes,
+            {
+                n: np.setdiff1d(self._flat[n], other._flat[n], assume_unique=True)
+                for n in self._shapes
+            },
+        )
+
+    def intersection(self, other: Allocation) -> Allocation:
+        """Entries that are in both allocations; also written ``a & b``."""
+        return self.difference(self.difference(other))
+
+    def move(self, name: str, source: Sequence[int], target: Sequence[int]) -> Allocation:
+        """The allocation with one learnable weight of ``name`` moved from source to target.
+
+        >>> import sublearn as sl
+        >>> net = sl.FeedForward((2, 2))
+        >>> Allocation.diagonal(net, "W1").move("W1", (0, 0), (0, 1)).entries["W1"]
+        ((0, 1), (1, 1))
+        """
+        rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
+        pairs = []
+        for pair in (source, target):
+            i, j = _pair(name, pair)
+            if not (0 <= i < rows and 0 <= j < columns):
+                raise BadInputError(
+                    f"entry ({i}, {j}) lies outside {name}, which is {rows} x {columns}."
+                )
+            pairs.append(i * columns + j)
+        held = self._flat[name]
+        if pairs[0] not in held:
+            raise BadInputError(
+                f"entry {tuple(source)} of {name} is not learnable, so it cannot move."
+            )
+        if pairs[1] in held:
+            raise BadInputError(f"entry {tuple(target)} of {name} is learnable already.")
+        moved = np.sort(np.append(held[held != pairs[0]], pairs[1]))
+        return Allocation(self._shapes, {**self._flat, name: moved})
+
+    __or__ = union
+    __sub__ = difference
+    __and__ = intersection
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocation) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of shapes and entries: the same for the same content on every machine."""
+        h = hashlib.sha256(b"sublearn allocation 1\n")
+        for name, (rows, columns) in self._shapes.items():
+            h.update(json.dumps([name, rows, columns]).encode())
+            h.update(self._flat[name].astype("<i8").tobytes())
+        return h.hexdigest()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}: {self._flat[name].size}" for name in self.names) or "empty"
+        return f"<Allocation {parts} of {sum(r * c for r, c in self._shapes.values())} weights>"
+
+    def __str__(self) -> str:
+        from sublearn.allocations._picture import picture
+
+        return picture(self)
+
+
+def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> NDArray[np.bool_]:
+    """``mask`` as a boolean matrix of the right shape, or an error that names it."""
+    shape = network.shape(name)
+    array = np.asarray(mask)
+    if array.shape != shape:
+        raise BadInputError(f"the {what} for {name} must have shape {shape}, not {array.shape}.")
+    if array.dtype != bool and not np.isin(array, (0, 1)).all():
+        raise BadInputError(f"the {what} for {name} must hold only 0 and 1, or true and false.")
+    return array.astype(bool)
+
+
+def _pair(name: str, pair: Sequence[int]) -> Entry:
+    values = list(pair) if isinstance(pair, Sequence) or hasattr(pair, "__len__") else []
+    if len(values) != 2:
+        raise BadInputError(f"an entry of {name} must be a pair (row, column), not {pair!r}.")
+    # Negative numbers do not count from the end: they are refused with the other outsiders.
+    return tuple(_integer(name, v) for v in values)  # type: ignore[return-value]
+
+
+def _integer(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise BadInputError(f"rows and columns of {name} must be whole numbers, not {value!r}.")
+    return int(value)
+
+
+def _indices(what: str, given: Iterable[int] | None, size: int) -> Index:
+    if given is None:
+        return np.arange(size, dtype=np.int64)
+    values = [_integer(what, v) for v in given]
+    outside = [v for v in values if not 0 <= v < size]
+    if outside:
+        raise BadInputError(f"{what} must lie in 0..{size - 1}, not {outside[0]}.")
+    if len(set(values)) < len(values):
+        raise BadInputError(f"{what} must not be given twice: {values}.")
+    return np.array(sorted(values), dtype=np.int64)

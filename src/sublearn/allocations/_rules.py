@@ -1,0 +1,192 @@
+"""Rules that draw an allocation at random, as the paper's experiments do.
+
+A rule is uniform over the sets of a given size that lie in the first k rows (or columns) of a weight
+and keep the degree bounds of the network: no row and no column has more learnable weights than can be
+independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.allocations._allocation import Index
+from sublearn.networks import Bounds
+
+# Draws that keep the row bounds are tried this often against the column bounds before the chain of
+# random moves takes over. In the paper's settings the column bounds hardly ever bind.
+_TRIES = 2000
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """Uniform over the sets of ``count`` entries in the first ``k`` rows that keep the degree bounds.
+
+    ``count`` defaults to what the problem needs, d m.
+    """
+
+    k: int
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class FirstColumns:
+    """Uniform over the sets of ``count`` entries in the first ``k`` columns that keep the bounds."""
+
+    k: int
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+Rule = FirstRows | FirstColumns
+
+
+def _check(rule: Rule) -> None:
+    whole_number("k", rule.k, least=1)
+    if rule.count is not None:
+        whole_number("count", rule.count, least=1)
+
+
+def draw_flat(
+    rule: Rule,
+    name: str,
+    shape: tuple[int, int],
+    bounds: Bounds,
+    count: int,
+    rng: np.random.Generator,
+) -> Index:
+    """Sorted flat indices of one draw of ``rule`` for the weight ``name``."""
+    rows, columns = shape
+    if isinstance(rule, FirstColumns):
+        turned = Bounds(columns if bounds.column is None else bounds.column, bounds.row)
+        found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng)
+        return np.sort((found % rows) * columns + found // rows)
+    return _first_rows("rows", rule.k, name, shape, bounds, count, rng)
+
+
+def _first_rows(
+    what: str,
+    k: int,
+    name: str,
+    shape: tuple[int, int],
+    bounds: Bounds,
+    count: int,
+    rng: np.random.Generator,
+) -> Index:
+    rows, columns = shape
+    if k > rows:
+        raise BadInputError(f"{name} has {rows} {what}, fewer than the first {k}.")
+    row_cap = min(bounds.row, columns)
+    column_cap = k if bounds.column is None else min(bounds.column, k)
+    start = _fullest(k, columns, row_cap, column_cap, count)
+    if start is None:
+        most = min(k * row_cap, columns * column_cap)
+        raise BadInputError(
+            f"the first {k} {what} of {name} cannot carry {count} weights within the degree bounds "
+            f"({row_cap} in each of these {what}, {column_cap} across them: at most {most})."
+        )
+    for _ in range(_TRIES):
+        drawn = _rows_only(k, columns, row_cap, count, rng)
+        if column_cap >= k or drawn.sum(axis=0).max(initial=0) <= column_cap:
+            return np.flatnonzero(drawn)
+    return np.flatnonzero(_shuffle(start, row_cap, column_cap, rng))
+
+
+def _rows_only(
+    k: int, columns: int, cap: int, count: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Uniform over the k x columns masks with ``count`` ones and at most ``cap`` in a row.
+
+    The row sizes are drawn first, each vector of sizes with weight prod comb(columns, size), by the
+    exact (integer) counts of completions; then each row is a uniform subset.
+    """
+    ways = [[0] * (count + 1) for _ in range(k + 1)]
+    ways[0][0] = 1
+    choices = [comb(columns, size) for size in range(cap + 1)]
+    for row in range(1, k + 1):
+        before, now = ways[row - 1], ways[row]
+        for total in range(min(count, row * cap) + 1):
+            now[total] = sum(
+                choices[size] * before[total - size] for size in range(min(cap, total) + 1)
+            )
+    mask = np.zeros((k, columns), dtype=bool)
+    left = count
+    for row in range(k, 0, -1):
+        ticket = _below(ways[row][left], rng)
+        for size in range(min(cap, left) + 1):
+            weight = choices[size] * ways[row - 1][left - size]
+            if ticket < weight:
+                break
+            ticket -= weight
+        mask[row - 1, rng.choice(columns, size, replace=False)] = True
+        left -= size
+    return mask
+
+
+def _below(bound: int, rng: np.random.Generator) -> int:
+    """A uniform whole number in [0, bound), of any size, by rejection."""
+    bits = (bound - 1).bit_length()
+    size = (bits + 7) // 8
+    while True:
+        value = int.from_bytes(rng.bytes(size), "little") >> (8 * size - bits) if bits else 0
+        if value < bound:
+            return value
+
+
+def _fullest(
+    k: int, columns: int, row_cap: int, column_cap: int, count: int
+) -> NDArray[np.bool_] | None:
+    """A mask within the bounds with ``count`` ones, or None if there is none.
+
+    Giving each row the columns with the most room left is optimal (Gale and Ryser).
+    """
+    mask = np.zeros((k, columns), dtype=bool)
+    room = np.full(columns, column_cap)
+    left = count
+    for row in range(k):
+        # Even shares keep room for later rows.
+        open_columns = np.argsort(-room, kind="stable")[: min(row_cap, left)]
+        open_columns = open_columns[room[open_columns] > 0]
+        mask[row, open_columns] = True
+        room[open_columns] -= 1
+        left -= open_columns.size
+    return mask if left == 0 else None
+
+
+def _shuffle(
+    mask: NDArray[np.bool_], row_cap: int, column_cap: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """A long chain of random single moves within the bounds; its limit is uniform.
+
+    Only reached where column bounds are so tight that rejection fails. A move proposes to take one
+    entry out and put another in, and is made when the bounds allow it: the chain is symmetric.
+    """
+    mask = mask.copy()
+    k, columns = mask.shape
+    row_sizes, column_sizes = mask.sum(axis=1), mask.sum(axis=0)
+    held = np.flatnonzero(mask)
+    steps = 50 * k * columns
+    picks = rng.integers(0, held.size, steps)
+    targets = rng.integers(0, k * columns, steps)
+    for pick, target in zip(picks.tolist(), targets.tolist(), strict=True):
+        (i, j), (p, q) = divmod(int(held[pick]), columns), divmod(target, columns)
+        if mask[p, q]:
+            continue
+        if (p != i and row_sizes[p] >= row_cap) or (q != j and column_sizes[q] >= column_cap):
+            continue
+        mask[i, j], mask[p, q] = False, True
+        row_sizes[i] -= 1
+        column_sizes[j] -= 1
+        row_sizes[p] += 1
+        column_sizes[q] += 1
+        held[pick] = target
+    return mask

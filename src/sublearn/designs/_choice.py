@@ -1,0 +1,111 @@
+"""What may be chosen, and in which order it is preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation, mask_of
+from sublearn.networks import Network
+
+Ids = NDArray[np.int64]
+Forbidden = Mapping[str, ArrayLike] | Allocation | None
+
+
+class Choice:
+    """The weights that may be learned, with scores; ids number them name by name, row by row."""
+
+    def __init__(
+        self,
+        network: Network,
+        names: Iterable[str],
+        scores: Mapping[str, ArrayLike] | None,
+        forbidden: Forbidden,
+    ) -> None:
+        if isinstance(names, str):
+            raise BadInputError(f"learn must be a list of weight names, such as [{names!r}].")
+        self.names = list(dict.fromkeys(names))
+        if not self.names:
+            raise BadInputError(f"learn must name at least one of {', '.join(network.shapes)}.")
+        self.network = network
+        self.shapes = [network.shape(name) for name in self.names]
+        sizes = [rows * columns for rows, columns in self.shapes]
+        self.starts = dict(zip(self.names, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+        self.score = np.zeros(sum(sizes))
+        for name, values in (scores or {}).items():
+            network.shape(name)
+            if name in self.starts:
+                self.part(self.score, name)[:] = _finite(network, name, values).ravel()
+        self.allowed = np.ones(sum(sizes), dtype=bool)
+        for name, mask in _masks(network, forbidden).items():
+            if name in self.starts:
+                self.part(self.allowed, name)[mask.ravel()] = False
+
+    def part(self, values: np.ndarray, name: str) -> np.ndarray:
+        """The slice of a per-weight array that belongs to one name."""
+        rows, columns = self.network.shapes[name]
+        return values[self.starts[name] : self.starts[name] + rows * columns]
+
+    def ids(self, allocation: Allocation) -> Ids:
+        """Ids of an allocation's entries; they must all be of the named weights."""
+        for name in allocation.names:
+            if name not in self.starts:
+                raise BadInputError(f"{name} is not among the weights to learn, {self.names}.")
+        parts = [allocation.flat(name) + self.starts[name] for name in allocation.names]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def allocation(self, ids: Ids) -> Allocation:
+        """The allocation with these ids."""
+        chosen = np.zeros(self.allowed.size, dtype=bool)
+        chosen[ids] = True
+        shapes = self.network.shapes
+        return Allocation(
+            shapes, {name: np.flatnonzero(self.part(chosen, name)) for name in self.names}
+        )
+
+    def evenly(self) -> NDArray[np.int64]:
+        """A number per weight that fills rows and columns evenly when taken in increasing order."""
+        out = np.empty(self.allowed.size, dtype=np.int64)
+        for name, (rows, columns) in zip(self.names, self.shapes, strict=True):
+            # The same walk along the diagonals as Allocation.spread.
+            t = np.arange(rows * columns)
+            visited = (t % rows) * columns + (t + t // np.lcm(rows, columns)) % columns
+            self.part(out, name)[visited] = t
+        return out
+
+    def order(self, preference: NDArray[np.int64] | None = None) -> Ids:
+        """Allowed ids, best score first; ties by ``preference`` (default: rows and columns evenly)."""
+        ties = self.evenly() if preference is None else preference
+        ranked = np.lexsort((ties, -self.score))
+        return ranked[self.allowed[ranked]].astype(np.int64)
+
+
+def as_allocation(
+    network: Network, required: Mapping[str, ArrayLike] | Allocation | None
+) -> Allocation:
+    """Masks or an allocation, as an allocation."""
+    if isinstance(required, Allocation):
+        return required
+    return Allocation.from_masks(network, required or {})
+
+
+def _masks(network: Network, forbidden: Forbidden) -> dict[str, NDArray[np.bool_]]:
+    if isinstance(forbidden, Allocation):
+        return {name: forbidden.mask(name) for name in forbidden.names}
+    given = (forbidden or {}).items()
+    return {name: mask_of(network, name, mask, "forbidden mask") for name, mask in given}
+
+
+def _finite(network: Network, name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != network.shape(name):
+        shape = network.shape(name)
+        raise BadInputError(f"the scores for {name} must have shape {shape}, not {array.shape}.")
+    if not np.isfinite(array).all():
+        raise BadInputError(
+            f"the scores for {name} must be finite; use forbidden to rule weights out."
+        )
+    return array

@@ -1,0 +1,177 @@
+"""Distributions of weights and inputs, and whether each has a density.
+
+Every distribution is drawn with mean 0 and variance 1 (where it has one) and then scaled: a weight
+matrix with rows of length n by g / sqrt(n) (appendix E.3), inputs by g.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Distribution(ABC):
+    """Independent entries of one law, of scale ``g``."""
+
+    g: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.g) and self.g > 0):
+            raise BadInputError(f"the scale g must be positive and finite, not {self.g!r}.")
+
+    @property
+    @abstractmethod
+    def has_density(self) -> bool:
+        """Whether the law has a density, positive around 0: only then do generic facts hold."""
+
+    @property
+    @abstractmethod
+    def has_full_support(self) -> bool:
+        """Whether every open set has positive probability."""
+
+    @abstractmethod
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Independent draws before scaling."""
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Independent draws of scale g."""
+        return self.g * self.standard(rng, shape)
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters, for digests and messages."""
+        return {"law": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Normal(Distribution):
+    """Gaussian: the paper's choice."""
+
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    @property
+    def has_full_support(self) -> bool:
+        return True
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return rng.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Uniform on [-sqrt 3, sqrt 3] before scaling."""
+
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    @property
+    def has_full_support(self) -> bool:
+        return False
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape)
+
+
+@dataclass(frozen=True)
+class StudentT(Distribution):
+    """Student's t with ``df`` degrees of freedom, scaled to variance 1 where it has one (df > 2)."""
+
+    df: float = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (np.isfinite(self.df) and self.df > 0):
+            raise BadInputError(f"df must be positive and finite, not {self.df!r}.")
+
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    @property
+    def has_full_support(self) -> bool:
+        return True
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        spread = np.sqrt(self.df / (self.df - 2.0)) if self.df > 2 else 1.0
+        return np.asarray(rng.standard_t(self.df, shape) / spread, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Rademacher(Distribution):
+    """+1 or -1 with equal probability: no density."""
+
+    @property
+    def has_density(self) -> bool:
+        return False
+
+    @property
+    def has_full_support(self) -> bool:
+        return False
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return np.asarray(2.0 * rng.integers(0, 2, shape) - 1.0)
+
+
+@dataclass(frozen=True)
+class Sparse(Distribution):
+    """Gaussian with probability ``density``, else exactly 0: no density as a law."""
+
+    density: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.density < 1:
+            raise BadInputError(f"density must lie strictly between 0 and 1, not {self.density!r}.")
+
+    @property
+    def has_density(self) -> bool:
+        return False
+
+    @property
+    def has_full_support(self) -> bool:
+        return False
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        kept = rng.random(shape) < self.density
+        return np.asarray(kept * rng.standard_normal(shape) / np.sqrt(self.density))
+
+
+@dataclass(frozen=True)
+class LowRank(Distribution):
+    """Inputs of rank ``rank``: a random (features x rank) times a random (rank x samples) matrix.
+
+    The samples are linearly dependent when ``rank`` is below their number (appendix F.1). The
+    factors have densities, so generic facts hold for them.
+    """
+
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank < 1:
+            raise BadInputError(f"rank must be at least 1, not {self.rank!r}.")
+
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    @property
+    def has_full_support(self) -> bool:
+        return False
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        features, samples = int(np.prod(shape[:-1])), shape[-1]
+        left = rng.standard_normal((features, self.rank))
+        right = rng.standard_normal((self.rank, samples))
+        return np.asarray(left @ right / np.sqrt(self.rank)).reshape(shape)

@@ -1,0 +1,187 @@
+"""The one object that is asked about: a network, a number of samples, and how things are drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.ensembles._distributions import Distribution, LowRank, Normal
+from sublearn.networks import Network
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """How frozen weights, the teacher's weights and the inputs are drawn."""
+
+    weights: Distribution = field(default_factory=Normal)
+    teacher: Distribution = field(default_factory=Normal)
+    inputs: Distribution = field(default_factory=Normal)
+
+    def __post_init__(self) -> None:
+        for part in ("weights", "teacher", "inputs"):
+            value = getattr(self, part)
+            if not isinstance(value, Distribution):
+                raise BadInputError(
+                    f"{part} must be a distribution such as Normal(), not {value!r}."
+                )
+            if part != "inputs" and isinstance(value, LowRank):
+                raise BadInputError(f"LowRank is for inputs, not for {part}.")
+
+    @property
+    def without_density(self) -> tuple[str, ...]:
+        """The parts whose law has no density, so that generic facts say nothing about a draw."""
+        parts = ("weights", "teacher", "inputs")
+        return tuple(part for part in parts if not getattr(self, part).has_density)
+
+    def describe(self) -> dict[str, Any]:
+        """Names and parameters of the three laws."""
+        return {
+            "weights": self.weights.describe(),
+            "teacher": self.teacher.describe(),
+            "inputs": self.inputs.describe(),
+        }
+
+
+def Gaussian(g: float = 1.0) -> Ensemble:  # noqa: N802 - reads like the ensemble it returns
+    """The paper's ensemble: weights N(0, g^2 / row length) for student and teacher, inputs N(0, 1)."""
+    return Ensemble(Normal(g), Normal(g), Normal())
+
+
+@dataclass(frozen=True)
+class Targets:
+    """No teacher: the d m targets are drawn independently from one law (appendix F)."""
+
+    law: Distribution = field(default_factory=Normal)
+
+    @property
+    def spec(self) -> str:
+        """Text for digests and messages."""
+        return "targets:" + json.dumps(self.law.describe(), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A student network asked to match m samples of a teacher.
+
+    ``teacher`` is None (the same architecture), another network with the same inputs and outputs, or
+    :class:`Targets` (no teacher at all).
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> problem.equations
+    16
+    """
+
+    network: Network
+    samples: int
+    ensemble: Ensemble = field(default_factory=Ensemble)
+    teacher: Network | Targets | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, Network):
+            raise BadInputError(f"network must be a sublearn network, not {self.network!r}.")
+        whole_number("samples", self.samples, least=1)
+        if not isinstance(self.ensemble, Ensemble):
+            raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
+        if isinstance(self.teacher, Network):
+            for what, ours, theirs in (
+                ("inputs", self.network.input_blocks, self.teacher.input_blocks),
+                ("outputs", self.network.output_size, self.teacher.output_size),
+            ):
+                if ours != theirs:
+                    raise BadInputError(f"the teacher's {what} are {theirs}, the student's {ours}.")
+            if self.teacher == self.network:
+                object.__setattr__(self, "teacher", None)
+        elif not (self.teacher is None or isinstance(self.teacher, Targets)):
+            raise BadInputError(f"teacher must be a network or Targets(), not {self.teacher!r}.")
+
+    @property
+    def equations(self) -> int:
+        """d m: the numbers that have to be matched."""
+        return self.network.output_size * self.samples
+
+    @property
+    def effective_samples(self) -> int:
+        """m', the samples that count: in a linear network dependent ones add nothing (appendix F.1).
+
+        >>> import sublearn as sl
+        >>> sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=9).effective_samples   # T b = 4
+        4
+        """
+        if not self.network.is_linear:
+            return self.samples
+        law, features = self.ensemble.inputs, sum(self.network.input_blocks)
+        rank = min(features, law.rank) if isinstance(law, LowRank) else features
+        # A bias adds one direction that does not come from the inputs.
+        biased = any(step.bias is not None for step in self.network.steps)
+        return min(self.samples, rank + biased)
+
+    @property
+    def effective_equations(self) -> int:
+        """d m': the equations that are left when dependent samples are taken out."""
+        return self.network.output_size * self.effective_samples
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything above: seeds every draw, the same on every machine."""
+        teacher = None if self.teacher is None else self.teacher.spec
+        content = {
+            "format": "sublearn problem 1",
+            "network": self.network.spec,
+            "samples": self.samples,
+            "ensemble": self.ensemble.describe(),
+            "teacher": teacher,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def draw_allocation(self, rules: Mapping[str, Rule], rng: np.random.Generator) -> Allocation:
+        """One draw of the rules, for example ``{"W": FirstRows(5)}``.
+
+        A rule without a count takes what d m leaves after the others.
+
+        >>> import numpy as np, sublearn as sl
+        >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+        >>> a = problem.draw_allocation({"W": sl.FirstRows(5)}, np.random.default_rng(0))
+        >>> len(a), int(a.row_counts("W").max()), a.row_counts("W")[5:].tolist()
+        (16, 4, [0, 0, 0])
+        """
+        if not rules:
+            raise BadInputError("rules must name at least one weight.")
+        given = 0
+        open_rules = []
+        for name, rule in rules.items():
+            self.network.shape(name)
+            if not isinstance(rule, (FirstRows, FirstColumns)):
+                raise BadInputError(
+                    f"the rule for {name} must be FirstRows or FirstColumns, not {rule!r}."
+                )
+            if rule.count is None:
+                open_rules.append(name)
+            else:
+                given += rule.count
+        if len(open_rules) > 1:
+            raise BadInputError(f"give a count to the rules for {', '.join(open_rules)}.")
+        rest = self.equations - given
+        if open_rules and rest < 1:
+            raise BadInputError(f"nothing is left of d m = {self.equations} for {open_rules[0]}.")
+        flat = {}
+        for name in self.network.shapes:  # a fixed order, whatever the dict's
+            if name in rules:
+                rule = rules[name]
+                flat[name] = draw_flat(
+                    rule,
+                    name,
+                    self.network.shapes[name],
+                    self.network.degree_bounds(name, self.effective_samples),
+                    rest if rule.count is None else rule.count,
+                    rng,
+                )
+        return Allocation(self.network.shapes, flat)

@@ -1,0 +1,173 @@
+"""Which columns depend on which: dependencies and small circuits.
+
+A circuit is a minimal dependent set of columns. For a column j outside the column rank profile
+there is exactly one dependency with coefficient 1 on j and support in the pivots before j; its
+support is the fundamental circuit of j (Oxley, "Matroid Theory", 2nd ed. 2011, section 1.2).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sublearn.exact._compile import compiled, reciprocal, remainder
+from sublearn.exact._elimination import Echelon, Indices
+from sublearn.exact._field import Array
+
+BLOCK = 64
+MOST = 24  # dependencies looked at when there are more
+LARGE = 512  # size from which that would cost over a tenth of the elimination: look at fewer
+
+
+@compiled
+def _back_substitute(
+    matrix: Array, pivots: Indices, first: int, sums: Array, solution: Array, p: float
+) -> None:
+    """Solve rows first, first+1, ... of U for the pivot coefficients, last row first.
+
+    `sums` holds what the columns to the right of these pivots contribute. `solution` is indexed
+    by column, so that rows of U are read where they lie, non-pivot columns included.
+    """
+    inverse = 1.0 / p
+    count, many = sums.shape
+    end = pivots[first + count - 1] + 1
+    # One inverse for the whole block, unwound by products: Euclid costs as much as 100 of them.
+    running = np.empty(count)
+    product = 1.0
+    for k in range(count):
+        running[k] = product
+        product = remainder(product * matrix[first + k, pivots[first + k]], p, inverse)
+    scale = -reciprocal(product, p)
+    for k in range(count - 1, -1, -1):
+        row, pivot = matrix[first + k], pivots[first + k]
+        target = sums[k]
+        for later in range(pivot + 1, end):
+            if row[later] != 0.0:
+                coefficient, source = row[later], solution[later]
+                for c in range(many):
+                    target[c] += coefficient * source[c]
+        factor = remainder(scale * running[k], p, inverse)
+        scale = remainder(scale * row[pivot], p, inverse)
+        for c in range(many):
+            value = remainder(target[c], p, inverse)
+            solution[pivot, c] = remainder(value * factor, p, inverse)
+
+
+def _free_columns(echelon: Echelon) -> Indices:
+    """The columns that are not pivots."""
+    free = np.ones(echelon.matrix.shape[1], dtype=bool)
+    free[echelon.pivots] = False
+    return np.flatnonzero(free)
+
+
+def dependencies(echelon: Echelon, which: ArrayLike | None = None) -> Array:
+    """For each non-pivot column j, the unique z with A z = 0, z_j = 1 and z = 0 elsewhere off the
+    pivots before j; one row of the result per column of `which` (default: all non-pivots).
+
+    >>> from sublearn.exact import PrimeField, eliminate
+    >>> dependencies(eliminate(PrimeField(8388593), np.array([[1.0, 0, 2], [0, 1, 3]])))
+    array([[-2., -3.,  1.]])
+    """
+    field, matrix, pivots = echelon.field, echelon.matrix, echelon.pivots
+    width = matrix.shape[1]
+    if which is None:
+        chosen = _free_columns(echelon)
+    else:
+        chosen = np.asarray(which, dtype=np.int64).reshape(-1)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < width:
+            raise ValueError(f"which must hold columns in 0..{width - 1}")
+        is_pivot = np.zeros(width, dtype=bool)
+        is_pivot[pivots] = True
+        if is_pivot[chosen].any():
+            raise ValueError("which must hold non-pivot columns only")
+    solution = np.zeros((width, chosen.size))
+    solution[chosen, np.arange(chosen.size)] = 1.0
+    # Every chosen column is solved against all pivots at once: beyond its own last pivot a
+    # dependency comes out zero by itself, because U is an echelon form.
+    edge = int(chosen.max()) + 1 if chosen.size else 0
+    for stop in range(int(np.searchsorted(pivots, edge)), 0, -BLOCK):
+        start = max(0, stop - BLOCK)
+        end = int(pivots[stop - 1]) + 1
+        sums = field.matmul(matrix[start:stop, end:edge], solution[end:edge])
+        _back_substitute(matrix, pivots, start, sums, solution, float(field.p))
+    return np.ascontiguousarray(field.reduce(solution.T))
+
+
+@compiled
+def _repivot(space: Array, order: Indices, p: float) -> None:
+    """Bring the rows of `space` to systematic form on the first columns in `order` that allow it.
+
+    Afterwards each row is a circuit: the only dependency, up to scale, that avoids the pivots of
+    the other rows.
+    """
+    inverse = 1.0 / p
+    done = 0
+    for column in order:
+        if done == space.shape[0]:
+            return
+        pivot = -1
+        for row in range(done, space.shape[0]):
+            if space[row, column] != 0.0:
+                pivot = row
+                break
+        if pivot < 0:
+            continue
+        scale = reciprocal(space[pivot, column], p)
+        for j in range(space.shape[1]):
+            kept = space[done, j]
+            space[done, j] = remainder(space[pivot, j] * scale, p, inverse)
+            if pivot != done:
+                space[pivot, j] = kept
+        for row in range(space.shape[0]):
+            factor = space[row, column]
+            if row != done and factor != 0.0:
+                for j in range(space.shape[1]):
+                    space[row, j] = remainder(space[row, j] - factor * space[done, j], p, inverse)
+        done += 1
+
+
+@compiled
+def _shortest(space: Array, orders: Indices, p: float) -> Array:
+    """The row with fewest nonzeros among `space` and its systematic forms for these orders."""
+    best: Array = space[0].copy()
+    fewest = space.shape[1] + 1
+    for attempt in range(orders.shape[0] + 1):
+        if attempt > 0:
+            _repivot(space, orders[attempt - 1], p)
+        for row in range(space.shape[0]):
+            size = np.count_nonzero(space[row])
+            if size < fewest:
+                fewest = size
+                best[:] = space[row]
+    return best
+
+
+def smallest_circuit(echelon: Echelon, rng: np.random.Generator, tries: int = 8) -> Indices:
+    """The columns, increasing, of the smallest circuit found: dependent, each proper part not.
+
+    Looks at fundamental circuits, then moves `tries` times to another systematic form of the
+    dependencies, as information-set decoding does for short codewords (Prange, "The use of
+    information sets in decoding cyclic codes", IRE Trans. Inf. Theory 8, 1962). Where there are
+    many dependencies only some are looked at, so that the work stays a few percent of the
+    elimination's. The result is a circuit always, a smallest one only with luck.
+
+    >>> from sublearn.exact import PrimeField, eliminate
+    >>> echelon = eliminate(PrimeField(8388593), np.array([[1.0, 0, 1, 0], [0, 1, 2, 3]]))
+    >>> smallest_circuit(echelon, np.random.default_rng(0)).tolist()
+    [1, 3]
+    """
+    free = _free_columns(echelon)
+    if free.size == 0:
+        raise ValueError("the columns are independent, so there is no circuit")
+    size = min(echelon.matrix.shape)
+    sampled = min(MOST, size // 128) if size >= LARGE else MOST
+    if free.size > sampled:
+        # Early columns see few pivots, so their circuits are short; the others are for variety.
+        early = sampled // 2
+        others = rng.permutation(free[early:])[: sampled - early]
+        free = np.concatenate([free[:early], others])
+    space = dependencies(echelon, free)
+    support = np.flatnonzero(space.any(axis=0))
+    space = np.ascontiguousarray(space[:, support])
+    # A single dependency has only one form.
+    orders = np.broadcast_to(np.arange(support.size), (tries if free.size > 1 else 0, support.size))
+    shortest = _shortest(space, rng.permuted(orders, axis=1), float(echelon.field.p))
+    return support[np.flatnonzero(shortest)]

@@ -1,0 +1,25 @@
+"""Networks: shapes and a forward map, each a short description over one chain of steps."""
+
+from sublearn.networks._derivatives import Factors, factors
+from sublearn.networks._forward import REALS, Arithmetic, Gates, gates_at
+from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
+from sublearn.networks._network import Bounds, Network, Step, Weights
+from sublearn.networks._text import network_from_text
+
+__all__ = [
+    "REALS",
+    "RNN",
+    "Arithmetic",
+    "Bounds",
+    "Factors",
+    "FeedForward",
+    "Gates",
+    "LinearEstimator",
+    "LinearRNN",
+    "Network",
+    "Step",
+    "Weights",
+    "factors",
+    "gates_at",
+    "network_from_text",
+]

@@ -1,0 +1,317 @@
+"""The networks of the paper, each as a short description over the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sublearn._errors import one_of, whole_number
+from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes
+
+
+@dataclass(frozen=True)
+class LinearEstimator(Network):
+    """y = W x, with W of shape (outputs, inputs): the warm-up of section 2.1.
+
+    >>> LinearEstimator(inputs=3, outputs=2).shapes
+    {'W': (2, 3)}
+    """
+
+    inputs: int
+    outputs: int
+
+    def __post_init__(self) -> None:
+        whole_number("inputs", self.inputs, least=1)
+        whole_number("outputs", self.outputs, least=1)
+
+    @property
+    def spec(self) -> str:
+        return f"linear:inputs={self.inputs},outputs={self.outputs}"
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return {"W": (self.outputs, self.inputs)}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (Step("W", block=0),)
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.inputs,)
+
+    @property
+    def output_size(self) -> int:
+        return self.outputs
+
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        rows, columns = self.shape(name)
+        return Bounds(min(columns, samples), rows)
+
+    def expressible(self, samples: int) -> int:
+        return self.outputs * min(self.inputs, samples)
+
+    def degeneracy(self, samples: int) -> str | None:
+        return _dependent(samples, self.inputs)
+
+
+def _recurrent_shapes(n: int, b: int, d: int) -> dict[str, Shape]:
+    return {"W": (n, n), "B": (n, b), "D": (d, n)}
+
+
+def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
+    steps = [Step("W", activation, block=t, encoder="B") for t in range(T)]
+    return (*steps, Step("D"))
+
+
+def _check_recurrent(n: int, b: int, d: int, T: int) -> None:
+    for name, value in (("n", n), ("b", b), ("d", d), ("T", T)):
+        whole_number(name, value, least=1)
+
+
+@dataclass(frozen=True)
+class LinearRNN(Network):
+    """Y = D sum_{t=1..T} W^(T-t+1) B X_t, eq. (3.3): h_t = W (h_{t-1} + B x_t), y = D h_T.
+
+    The recursion printed as (3.1)-(3.2) has one power of W fewer, so it does not give (3.3); this
+    class follows (3.3), as the proofs of the paper do.
+
+    >>> net = LinearRNN(n=8, b=1, d=4, T=4)
+    >>> net.shapes
+    {'W': (8, 8), 'B': (8, 1), 'D': (4, 8)}
+    >>> net.input_shape(samples=3)
+    (4, 1, 3)
+    """
+
+    n: int
+    b: int
+    d: int
+    T: int
+
+    def __post_init__(self) -> None:
+        _check_recurrent(self.n, self.b, self.d, self.T)
+
+    @property
+    def spec(self) -> str:
+        return f"lrnn:n={self.n},b={self.b},d={self.d},T={self.T}"
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return _recurrent_shapes(self.n, self.b, self.d)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return _recurrent_steps(self.T, "linear")
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.b,) * self.T
+
+    @property
+    def output_size(self) -> int:
+        return self.d
+
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        """Theorems 3.1, 3.2 and 3.4 with the exact bounds: see the page on the linear RNN."""
+        rows, columns = self.shape(name)
+        n, b, d, T, m = self.n, self.b, self.d, self.T, samples
+        if name == "D":
+            return Bounds(min(columns, T * b, m), rows)
+        row = T * min(b, m) if name == "W" else m * min(T, d)
+        return Bounds(min(columns, row), min(n, d * min(T, m)))
+
+    def expressible(self, samples: int) -> int:
+        """Theorem B.1: d min(m, T b), and never more than n (d + b)."""
+        return min(self.d * min(samples, self.T * self.b), self.n * (self.d + self.b))
+
+    def degeneracy(self, samples: int) -> str | None:
+        """Theorem B.1: n (d + b) numbers express the network, whatever T is."""
+        n, b, d, T = self.n, self.b, self.d, self.T
+        if T * b * d > n * (d + b):
+            return (
+                f"Theorem B.1: T b d = {T * b * d} exceeds n (d + b) = {n * (d + b)}, so the network "
+                "cannot express every linear map of its inputs."
+            )
+        return _dependent(samples, T * b)
+
+
+@dataclass(frozen=True)
+class RNN(Network):
+    """h_t = phi(W (h_{t-1} + B x_t)), y = D h_T: the recurrent network with a nonlinearity.
+
+    >>> RNN(n=8, b=2, d=3, T=5).spec
+    'rnn:n=8,b=2,d=3,T=5,activation=tanh'
+    """
+
+    n: int
+    b: int
+    d: int
+    T: int
+    activation: str = "tanh"
+
+    def __post_init__(self) -> None:
+        _check_recurrent(self.n, self.b, self.d, self.T)
+        one_of("activation", self.activation, [a for a in ACTIVATIONS if a != "linear"])
+
+    @property
+    def spec(self) -> str:
+        sizes = f"n={self.n},b={self.b},d={self.d},T={self.T}"
+        return f"rnn:{sizes},activation={self.activation}"
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return _recurrent_shapes(self.n, self.b, self.d)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return _recurrent_steps(self.T, self.activation)
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.b,) * self.T
+
+    @property
+    def output_size(self) -> int:
+        return self.d
+
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        """A row sees at most T m numbers (the decoder m); columns have no bound below d m."""
+        rows, columns = self.shape(name)
+        uses = 1 if name == "D" else self.T
+        return Bounds(min(columns, uses * samples), rows if name == "D" else None)
+
+    def expressible(self, samples: int) -> int:
+        return min(self.size, self.d * samples)
+
+    def degeneracy(self, samples: int) -> str | None:
+        return _too_small(self, samples)
+
+
+@dataclass(frozen=True)
+class FeedForward(Network):
+    """y = W_L phi(W_{L-1} ... phi(W_1 x)), any depth; weights W1..WL and, with bias, b1..bL.
+
+    ``sizes`` are (q, n_1, ..., d). ``activation`` is that of the hidden layers, ``output`` that of
+    the last one. Biases are matrices with one column.
+
+    >>> FeedForward((4, 8, 6)).shapes
+    {'W1': (8, 4), 'W2': (6, 8)}
+    >>> FeedForward((6, 8, 4), activation="relu", bias=True).spec
+    'ffn:6-8-4,activation=relu,bias=yes'
+    """
+
+    sizes: tuple[int, ...]
+    activation: str = "linear"
+    output: str = "linear"
+    bias: bool = False
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        activation: str = "linear",
+        output: str = "linear",
+        bias: bool = False,
+    ) -> None:
+        check_sizes(sizes)
+        object.__setattr__(self, "sizes", tuple(int(v) for v in sizes))
+        object.__setattr__(self, "activation", one_of("activation", activation, ACTIVATIONS))
+        object.__setattr__(self, "output", one_of("output", output, ACTIVATIONS))
+        object.__setattr__(self, "bias", bool(bias))
+
+    @property
+    def layers(self) -> int:
+        """The number L of weight matrices."""
+        return len(self.sizes) - 1
+
+    @property
+    def spec(self) -> str:
+        parts = ["ffn:" + "-".join(str(v) for v in self.sizes)]
+        if self.activation != "linear":
+            parts.append(f"activation={self.activation}")
+        if self.output != "linear":
+            parts.append(f"output={self.output}")
+        if self.bias:
+            parts.append("bias=yes")
+        return ",".join(parts)
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        pairs = list(zip(self.sizes[1:], self.sizes[:-1], strict=True))
+        matrices = {f"W{layer}": shape for layer, shape in enumerate(pairs, 1)}
+        biases = {f"b{layer}": (shape[0], 1) for layer, shape in enumerate(pairs, 1)}
+        return {**matrices, **biases} if self.bias else matrices
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        last = self.layers
+        return tuple(
+            Step(
+                f"W{layer}",
+                self.output if layer == last else self.activation,
+                block=0 if layer == 1 else None,
+                bias=f"b{layer}" if self.bias else None,
+            )
+            for layer in range(1, last + 1)
+        )
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.sizes[0],)
+
+    @property
+    def output_size(self) -> int:
+        return self.sizes[-1]
+
+    def layer_ranks(self, layer: int, samples: int) -> tuple[int, int]:
+        """(d', m') of a linear layer: generic ranks of what follows it and of what enters it."""
+        entering = min(self.sizes[0], samples)
+        for width in self.sizes[1:layer]:
+            entering = min(width, samples, entering + self.bias)
+        return min(self.sizes[layer:]), entering
+
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        """Theorem 4.1's counts, narrowed by bottlenecks; without linearity only rows are bounded."""
+        rows, columns = self.shape(name)
+        layer = int(name[1:])
+        if self.is_linear:
+            leaving, entering = self.layer_ranks(layer, samples)
+            return Bounds(min(columns, 1 if name[0] == "b" else entering), min(rows, leaving))
+        # The last layer's columns carry one weight per output, whatever comes before.
+        return Bounds(min(columns, samples), rows if layer == self.layers else None)
+
+    def expressible(self, samples: int) -> int:
+        """Linear, no bias: the d x m' matrices of rank at most w, the narrowest width."""
+        d, q = self.output_size, self.sizes[0]
+        if not self.is_linear or self.bias:
+            return min(self.size, d * samples)
+        entering = min(q, samples)
+        narrowest = min(*self.sizes[1:], entering)
+        return narrowest * (d + entering - narrowest)
+
+    def degeneracy(self, samples: int) -> str | None:
+        if not self.is_linear or self.bias:
+            return _too_small(self, samples)
+        narrow = min(self.sizes[1:-1], default=self.output_size)
+        if narrow < min(self.sizes[0], self.output_size, samples):
+            return (
+                f"a hidden layer of {narrow} units is narrower than inputs, outputs and samples, "
+                "so the network cannot express every linear map."
+            )
+        return _dependent(samples, self.sizes[0])
+
+
+def _dependent(samples: int, numbers: int) -> str | None:
+    if samples > numbers:
+        return (
+            f"{samples} samples of {numbers} numbers each are linearly dependent: "
+            f"at most {numbers} of them count."
+        )
+    return None
+
+
+def _too_small(network: Network, samples: int) -> str | None:
+    wanted = network.output_size * samples
+    if network.size < wanted:
+        return f"the network has {network.size} weights, fewer than the d m = {wanted} outputs."
+    return None

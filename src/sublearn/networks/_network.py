@@ -1,0 +1,232 @@
+"""The one shape all networks share: a chain of steps.
+
+A step takes the state h to ``phi(W (h + injected) + bias)``, where the injected input is nothing, a
+block of the sample, or an encoder times a block of the sample. The readout is a last step with no
+activation. Everything else (forward, derivative factors, Hessian products, exact evaluation) is
+written once over this chain, in ``_forward.py`` and ``_derivatives.py``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.networks._activations import ACTIVATIONS, Array
+
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation
+
+Weights = Mapping[str, Array]
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a chain: ``state <- activation(weight (state + injected) + bias)``.
+
+    ``block`` is the index of the input block that is injected (None: nothing), ``encoder`` the
+    matrix that is applied to it first (None: the block itself).
+    """
+
+    weight: str
+    activation: str = "linear"
+    block: int | None = None
+    encoder: str | None = None
+    bias: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("activation", self.activation, ACTIVATIONS)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The most independent learnable weights that one row, and one column, can carry."""
+
+    row: int
+    column: int | None  # None: no bound holds
+
+
+class Network(ABC):
+    """Shapes and a forward map y = M_W(x), described as a chain of steps.
+
+    A concrete network is an immutable value that states its ``shapes``, ``steps``, ``input_blocks``,
+    ``output_size`` and ``spec``; see the page "Adding a network".
+    """
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """The text that the command line reads, for example ``lrnn:n=8,b=1,d=4,T=4``."""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> dict[str, Shape]:
+        """(rows, columns) of every weight, by name, in a fixed order."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Step, ...]:
+        """The chain."""
+
+    @property
+    @abstractmethod
+    def input_blocks(self) -> tuple[int, ...]:
+        """Sizes of the input blocks: (q,) for one input vector, (b,) * T for a sequence."""
+
+    @property
+    @abstractmethod
+    def output_size(self) -> int:
+        """The output size d."""
+
+    @abstractmethod
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        """Proved bounds on the independent weights in one row and one column of ``name``."""
+
+    @abstractmethod
+    def expressible(self, samples: int) -> int:
+        """A proved upper bound on the dimension of the outputs that a teacher of this shape reaches.
+
+        At most d m; less where samples are dependent, where a layer is a bottleneck, or by Theorem
+        B.1. The exact dimension is the generic rank of the full Jacobian, called *needed*.
+        """
+
+    @abstractmethod
+    def degeneracy(self, samples: int) -> str | None:
+        """Say why a teacher of this shape cannot reach all d m outputs, where a simple count shows it."""
+
+    # What follows holds for every chain.
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether inputs are sequences, of shape (T, b, m) instead of (q, m)."""
+        return len(self.input_blocks) > 1 or self.steps[0].encoder is not None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every activation is linear, so that outputs are polynomials in the weights."""
+        return all(step.activation == "linear" for step in self.steps)
+
+    @property
+    def is_piecewise_linear(self) -> bool:
+        """Whether every activation is linear or ReLU, so that fixed gates make it linear."""
+        return all(step.activation in ("linear", "relu") for step in self.steps)
+
+    @property
+    def size(self) -> int:
+        """The number p of weights."""
+        return sum(rows * columns for rows, columns in self.shapes.values())
+
+    @property
+    def degree(self) -> int:
+        """Degree of an output as a polynomial in weights and inputs together, gates fixed.
+
+        >>> import sublearn as sl
+        >>> sl.LinearRNN(n=8, b=1, d=4, T=4).degree   # D W^4 B x
+        7
+        """
+        degree = 0
+        for step in self.steps:
+            injected = 0 if step.block is None else 1 + (step.encoder is not None)
+            degree = 1 + max(degree, injected)
+        return degree
+
+    def shape(self, name: str) -> Shape:
+        """(rows, columns) of one weight; an unknown name is an error that lists the known ones."""
+        return self.shapes[one_of("weight name", name, self.shapes)]
+
+    def input_shape(self, samples: int) -> tuple[int, ...]:
+        """Shape of the inputs: (q, m), or (T, b, m) for sequences."""
+        blocks = self.input_blocks
+        return (len(blocks), blocks[0], samples) if self.is_sequence else (blocks[0], samples)
+
+    def split_inputs(self, inputs: Array) -> list[Array]:
+        """The input blocks, each (..., size, m)."""
+        rank = 3 if self.is_sequence else 2
+        x = np.asarray(inputs)
+        wanted = self.input_shape(x.shape[-1] if x.ndim else 0)
+        if x.ndim < rank or x.shape[-rank:] != wanted:
+            letters = "(T, b, m)" if self.is_sequence else "(q, m)"
+            sizes = ", ".join(str(v) for v in wanted[:-1])
+            raise BadInputError(f"inputs must have shape {letters} = ({sizes}, m), not {x.shape}.")
+        return [x[..., t, :, :] for t in range(wanted[0])] if self.is_sequence else [x]
+
+    def check_weights(self, weights: Weights) -> None:
+        """Refuse weights whose names or shapes are not this network's."""
+        missing = [name for name in self.shapes if name not in weights]
+        extra = [name for name in weights if name not in self.shapes]
+        if missing or extra:
+            raise BadInputError(
+                f"weights must be given for exactly {', '.join(self.shapes)}"
+                + (f"; missing: {', '.join(missing)}" if missing else "")
+                + (f"; unknown: {', '.join(extra)}" if extra else "")
+                + "."
+            )
+        for name, shape in self.shapes.items():
+            if np.shape(weights[name])[-2:] != shape:
+                found = np.shape(weights[name])
+                raise BadInputError(f"weight {name} must have shape {shape}, not {found}.")
+
+    def forward(self, weights: Weights, inputs: Array) -> Array:
+        """Outputs Y = M_W(X), of shape (d, m); leading batch axes are carried along.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.LinearEstimator(inputs=2, outputs=1)
+        >>> net.forward({"W": np.array([[1.0, 2.0]])}, np.array([[1.0, 0.0], [0.0, 1.0]]))
+        array([[1., 2.]])
+        """
+        from sublearn.networks._forward import REALS, run
+
+        self.check_weights(weights)
+        return run(self, weights, inputs, REALS).outputs
+
+    def jacobian(
+        self, weights: Weights, inputs: Array, allocation: Allocation | None = None
+    ) -> Array:
+        """d vec(Y) / d (learnable weights), (d m, r): rows (output, sample), columns as in the allocation.
+
+        With no allocation, all p weights: names in order, each row by row.
+        """
+        from sublearn.networks._derivatives import jacobian
+
+        self.check_weights(weights)
+        return jacobian(self, weights, inputs, allocation)
+
+    def jvp(self, weights: Weights, inputs: Array, tangent: Weights) -> Array:
+        """Directional derivative of the outputs, (d, m), along ``tangent``."""
+        from sublearn.networks._derivatives import jvp
+
+        self.check_weights(weights)
+        self.check_weights(tangent)
+        return jvp(self, weights, inputs, tangent)
+
+    def vjp(self, weights: Weights, inputs: Array, cotangent: Array) -> dict[str, Array]:
+        """Gradient with respect to each weight of sum(cotangent * outputs)."""
+        from sublearn.networks._derivatives import vjp
+
+        self.check_weights(weights)
+        return vjp(self, weights, inputs, cotangent)
+
+    def hvp(
+        self, weights: Weights, inputs: Array, cotangent: Array, tangent: Weights
+    ) -> dict[str, Array]:
+        """Hessian of sum(cotangent * outputs) times ``tangent``, by weight name."""
+        from sublearn.networks._derivatives import hvp
+
+        self.check_weights(weights)
+        self.check_weights(tangent)
+        return hvp(self, weights, inputs, cotangent, tangent)
+
+
+def check_sizes(sizes: Sequence[int]) -> None:
+    """At least an input and an output size, each a positive whole number."""
+    from sublearn._errors import whole_number
+
+    if len(sizes) < 2:
+        raise BadInputError(f"sizes must name at least an input and an output, not {sizes!r}.")
+    for value in sizes:
+        whole_number("sizes", value, least=1)

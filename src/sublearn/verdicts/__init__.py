@@ -1,0 +1,21 @@
+"""Certify: what can be said about an allocation with no sampling at all."""
+
+from sublearn.verdicts._certify import certify
+from sublearn.verdicts._equations import EquationCounts, Equations
+from sublearn.verdicts._gates import gated_rank
+from sublearn.verdicts._grade import Grade
+from sublearn.verdicts._rank import GenericRank, generic_rank
+from sublearn.verdicts._verdict import Circuit, TheoremCheck, Verdict
+
+__all__ = [
+    "Circuit",
+    "EquationCounts",
+    "Equations",
+    "GenericRank",
+    "Grade",
+    "TheoremCheck",
+    "Verdict",
+    "certify",
+    "gated_rank",
+    "generic_rank",
+]

@@ -1,0 +1,100 @@
+"""The paper's heuristic: how many equations stay truly quadratic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.networks import FeedForward, LinearEstimator, LinearRNN
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Counts of the lifted system of Lemma 3.3 (rows), Lemma B.7 (columns) or eqs. (4.1)-(4.3).
+
+    The states are extra unknowns, so that every equation is linear or quadratic. ``left`` is what
+    remains of the quadratic ones after the learnable weights, which enter them linearly, have been
+    eliminated: T b k - d m for k rows of the recurrent matrix with r = d m. The paper expects the
+    match probability to rise with it.
+    """
+
+    linear: int
+    quadratic: int
+    left: int
+
+
+@dataclass(frozen=True)
+class EquationCounts:
+    """The two ways to lift: by rows (states) and by columns (readouts)."""
+
+    by_rows: Equations
+    by_columns: Equations
+
+
+def equation_counts(problem: Problem, allocation: Allocation) -> EquationCounts | None:
+    """Counts for an allocation of a linear network; None for networks with a nonlinearity.
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> a = problem.draw_allocation({"W": sl.FirstRows(5)}, np.random.default_rng(0))
+    >>> equation_counts(problem, a).by_rows      # T b k - d m = 20 - 16
+    Equations(linear=28, quadratic=20, left=4)
+    """
+    network, samples = problem.network, problem.effective_samples
+    if isinstance(network, LinearEstimator):
+        linear = Equations(network.outputs * samples, 0, 0)
+        return EquationCounts(linear, linear)
+    if isinstance(network, LinearRNN):
+        return _recurrent(network, samples, allocation)
+    if isinstance(network, FeedForward) and network.is_linear:
+        return _layers(network, samples, allocation)
+    return None
+
+
+def _recurrent(network: LinearRNN, samples: int, allocation: Allocation) -> EquationCounts:
+    n, b, d, T = network.n, network.b, network.d, network.T
+    held = {name: allocation.flat(name).size for name in network.shapes}
+    # W g_B(F) = F gives T b equations per row of W; D F X = Y gives m per row of D, which stay
+    # linear as long as F is not an unknown.
+    rows = int(np.count_nonzero(allocation.row_counts("W")))
+    readouts = int(np.count_nonzero(allocation.row_counts("D"))) if held["W"] or held["B"] else 0
+    quadratic = T * b * rows + samples * readouts
+    total = T * b * n + d * samples
+    left = quadratic - held["W"] - (held["D"] if readouts else 0)
+    by_rows = Equations(total - quadratic, quadratic, left)
+    # g_D(F) W = F gives T d equations per column of W; F (I x B) X = Y is bilinear if B is learned.
+    columns = int(np.count_nonzero(allocation.column_counts("W")))
+    encoded = bool(held["B"] and (held["W"] or held["D"]))
+    quadratic = T * d * columns + (d * samples if encoded else 0)
+    total = T * d * n + d * samples
+    left = quadratic - held["W"] - (held["B"] if encoded else 0)
+    return EquationCounts(by_rows, Equations(total - quadratic, quadratic, left))
+
+
+def _layers(network: FeedForward, samples: int, allocation: Allocation) -> EquationCounts:
+    names = [f"W{layer}" for layer in range(1, network.layers + 1)]
+    held = [allocation.flat(name).size for name in names]
+    if network.bias:
+        # A learnable bias makes the state that leaves its layer an unknown as well.
+        moving = [h + allocation.flat(f"b{i}").size for i, h in enumerate(held, 1)]
+    else:
+        moving = held
+    d = network.output_size
+    by_rows = quadratic = eliminated = 0
+    for layer, name in enumerate(names):
+        if sum(moving[:layer]):  # an earlier layer moves, so what enters this one is an unknown
+            quadratic += samples * int(np.count_nonzero(allocation.row_counts(name)))
+            eliminated += held[layer]
+        by_rows += samples * network.sizes[layer + 1]
+    rows = Equations(by_rows - quadratic, quadratic, quadratic - eliminated)
+    by_columns = quadratic = eliminated = 0
+    for layer, name in enumerate(names):
+        if sum(held[layer + 1 :]):  # a later layer moves, so the readout of this one is an unknown
+            quadratic += d * int(np.count_nonzero(allocation.column_counts(name)))
+            eliminated += held[layer]
+        by_columns += d * network.sizes[layer]
+    columns = Equations(by_columns - quadratic, quadratic, quadratic - eliminated)
+    return EquationCounts(rows, columns)

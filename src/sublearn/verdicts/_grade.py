@@ -1,0 +1,49 @@
+"""How sure an answer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["proof", "probability", "numerical"]
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The grade of a verdict: proof; wrong with probability at most ``error``; or numerical.
+
+    ``proof``: no chance was involved, or chance could only have hidden the answer, not faked it.
+    ``probability``: random points and primes were drawn, and the answer is wrong with probability at
+    most ``error`` over those draws, whatever was asked. ``numerical``: float64 rounding decides.
+
+    >>> print(PROOF, "|", Grade("probability", 1e-13), "|", NUMERICAL)
+    proof | probability of error <= 1.0e-13 | numerical
+    """
+
+    kind: Kind
+    error: float = 0.0
+
+    def __str__(self) -> str:
+        if self.kind == "probability":
+            return f"probability of error <= {self.error:.1e}"
+        return self.kind
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind, "error": self.error if self.kind == "probability" else None}
+
+
+PROOF = Grade("proof")
+NUMERICAL = Grade("numerical")
+
+
+def weakest(*grades: Grade) -> Grade:
+    """The grade of a conclusion that needs all of these: errors add up, numerical wins.
+
+    >>> print(weakest(PROOF, Grade("probability", 1e-9), Grade("probability", 2e-9)))
+    probability of error <= 3.0e-09
+    """
+    if any(grade.kind == "numerical" for grade in grades):
+        return NUMERICAL
+    error = sum(grade.error for grade in grades)
+    return Grade("probability", error) if error else PROOF

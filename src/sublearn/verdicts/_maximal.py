@@ -1,0 +1,90 @@
+"""Known reasons for an allocation of full rank to match with probability 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.networks import LinearRNN
+from sublearn.verdicts._affine import is_affine
+
+
+def saturated(problem: Problem, allocation: Allocation) -> str | None:
+    """Say how an allocation of the recurrent matrix is saturated, or None.
+
+    Rows: every row has exactly T min(b, m) learnable weights or none. Columns: every column has
+    exactly T d or none. With r = rank = d m (m counting independent samples only), the states (or
+    the readouts) solve a square linear system that does not involve the learnable weights, and each saturated row (column) then solves
+    one of its own (Theorems B.6 and B.9), so a match exists with probability 1.
+
+    The rank decides: Theorem 3.5 for rows is false without it. The limit d min(T, m) for columns is
+    not enough when m < T: with d = m = 1, T = 2 a single diagonal weight keeps it, but has to solve a
+    quadratic equation that may have no real root.
+    """
+    network = problem.network
+    if not isinstance(network, LinearRNN) or allocation.names != ("W",):
+        return None
+    m = problem.effective_samples
+    row, column = network.T * min(network.b, m), network.T * network.d
+    if np.isin(allocation.row_counts("W"), (0, row)).all():
+        return f"every row of W has T min(b, m) = {row} learnable weights or none"
+    if np.isin(allocation.column_counts("W"), (0, column)).all():
+        return f"every column of W has T d = {column} learnable weights or none"
+    return None
+
+
+def candidates(problem: Problem, allocation: Allocation) -> Iterator[tuple[Allocation, str]]:
+    """Sub-allocations that are maximal if their rank is full, with the reason why.
+
+    An allocation that contains a maximal one is maximal: the additional weights may keep the values
+    they have.
+    """
+    network = problem.network
+    if is_affine(network, allocation):
+        yield allocation, "the outputs are affine in the learnable weights"
+    reason = (
+        saturated(problem, allocation) if len(allocation) == problem.effective_equations else None
+    )
+    if reason is not None:
+        yield allocation, reason
+    if len(allocation) < problem.effective_equations:
+        return
+    for part in _parts(problem, allocation):
+        if part != allocation and is_affine(network, part):
+            names = " and ".join(part.names)
+            yield part, f"the outputs are affine in the learnable weights of {names} alone"
+    if isinstance(network, LinearRNN) and allocation.flat("W").size:
+        yield from _saturated_parts(problem, network, allocation)
+
+
+def _parts(problem: Problem, allocation: Allocation) -> Iterator[Allocation]:
+    for name in allocation.names:
+        yield Allocation(allocation.shapes, {name: allocation.flat(name)})
+
+
+def _saturated_parts(
+    problem: Problem, network: LinearRNN, allocation: Allocation
+) -> Iterator[tuple[Allocation, str]]:
+    """The fullest rows (columns) of W, cut down to exactly T min(b, m) (T d) weights each."""
+    equations, mask = problem.effective_equations, allocation.mask("W")
+    m = problem.effective_samples
+    for axis, size in (("row", network.T * min(network.b, m)), ("column", network.T * network.d)):
+        lines, rest = divmod(equations, size)
+        grid = mask if axis == "row" else mask.T
+        if rest or (grid.sum(axis=1) >= size).sum() < lines:
+            continue
+        cut = _fullest(grid, lines, size)
+        part = Allocation.from_masks(network, {"W": cut if axis == "row" else cut.T})
+        if part != allocation:
+            yield part, f"it contains {lines} {axis}s of W with {size} learnable weights each"
+
+
+def _fullest(grid: NDArray[np.bool_], lines: int, size: int) -> NDArray[np.bool_]:
+    out = np.zeros_like(grid)
+    for i in np.sort(np.argsort(-grid.sum(axis=1), kind="stable")[:lines]):
+        out[i, np.flatnonzero(grid[i])[:size]] = True
+    return out

@@ -1,0 +1,111 @@
+"""Random points modulo a prime, and the probability that one of them misleads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from math import lgamma, log, log2
+
+import numpy as np
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import LowRank, Problem
+from sublearn.exact import PrimeField, columns, random_prime
+from sublearn.networks import Factors, Gates, Network, factors
+
+PRIMES = 268_216
+"""The number of primes between 2^22 and 2^23 (counted by a sieve in the tests)."""
+
+
+def generator(seed: int, *parts: str) -> np.random.Generator:
+    """A random generator that depends on the seed and on what is asked, and on nothing else."""
+    digest = hashlib.sha256("\n".join(parts).encode()).digest()
+    return np.random.default_rng([seed, *np.frombuffer(digest, dtype="<u4").tolist()])
+
+
+class Point:
+    """A random prime with random weights and inputs modulo it, and the factors of every weight."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: Network,
+        rng: np.random.Generator,
+        gates: Gates | None = None,
+    ) -> None:
+        self.field = PrimeField(random_prime(rng))
+        weights = {name: self.field.random(rng, shape) for name, shape in network.shapes.items()}
+        inputs = _inputs(problem, network, self.field, rng)
+        self.factors: dict[str, Factors] = factors(network, weights, inputs, self.field, gates)
+
+    def columns(self, allocation: Allocation) -> np.ndarray:
+        """Jacobian columns of the allocation, modulo the prime, in the order of its labels."""
+        parts = []
+        for name in allocation.names:
+            width = allocation.shapes[name][1]
+            rows, cols = np.divmod(allocation.flat(name), width)
+            left, right = self.factors[name].stacked
+            parts.append(columns(self.field, left, right, rows, cols))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def columns_at(self, allocation: Allocation, positions: np.ndarray) -> np.ndarray:
+        """Columns at some positions of the allocation's labels, in the order of ``positions``."""
+        part = allocation.select(positions)
+        return self.columns(part)[:, np.argsort(np.argsort(positions))]
+
+    def blocks(self, names: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(left, right) of the named weights, as the greedy reads them."""
+        return [self.factors[name].stacked for name in names]
+
+
+def _inputs(
+    problem: Problem, network: Network, field: PrimeField, rng: np.random.Generator
+) -> np.ndarray:
+    shape = network.input_shape(problem.samples)
+    law = problem.ensemble.inputs
+    if not isinstance(law, LowRank):
+        return field.random(rng, shape)
+    features = int(np.prod(shape[:-1]))
+    left = field.random(rng, (features, law.rank))
+    right = field.random(rng, (law.rank, problem.samples))
+    return field.matmul(left, right).reshape(shape)
+
+
+def miss_probability(problem: Problem, network: Network, size: int) -> float:
+    """Bound on the chance that one point shows ``size`` independent columns as dependent.
+
+    If the columns are independent over the rationals, some minor of order ``size`` is a polynomial f
+    with integer coefficients, not 0. A point shows them as dependent only if the prime divides all
+    coefficients of f, or if f modulo the prime vanishes at the point.
+
+    First event: a coefficient that is not 0 has absolute value at most size! N^size, where N bounds
+    the sum of absolute coefficients of a Jacobian entry, so at most log(size! N^size) / log(2^22) of
+    the primes divide it. Second event: at most deg f / p (Schwartz 1980, Zippel 1979).
+    """
+    if size == 0:
+        return 0.0
+    low_rank = isinstance(problem.ensemble.inputs, LowRank)
+    degree = network.degree - 1 + low_rank
+    second = size * degree / 2**22
+    bits = lgamma(size + 1) / log(2) + size * _log2_norm(problem, network)
+    first = bits / 22 / PRIMES
+    return min(1.0, first + second)
+
+
+def _log2_norm(problem: Problem, network: Network) -> float:
+    """log2 of a bound on the sum of absolute coefficients of a Jacobian entry.
+
+    All coefficients are +1, so the sum for an output is its value at the all-ones point; the
+    derivative with respect to one weight multiplies it by at most the degree.
+    """
+    law = problem.ensemble.inputs
+    sample = log2(law.rank) if isinstance(law, LowRank) else 0.0
+    norm = float("-inf")
+    for step in network.steps:
+        if step.block is not None:
+            wide = log2(network.input_blocks[step.block]) if step.encoder is not None else 0.0
+            norm = float(np.logaddexp2(norm, sample + wide))
+        norm += log2(network.shapes[step.weight][1])
+        if step.bias is not None:
+            norm = float(np.logaddexp2(norm, 0.0))
+    return norm + log2(network.degree)

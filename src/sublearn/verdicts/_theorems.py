@@ -1,0 +1,141 @@
+"""The paper's printed statements, applied to an allocation and compared with the verdict.
+
+The paper is Schlisselberg and Darshan, "The impact of allocation strategies in subset learning on the
+expressive power of neural networks" (arXiv 2502.06300). Its statements assume r = d m learnable
+weights in one component, so they are applied only there (Lemma B.4: r < d m).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.networks import FeedForward, LinearEstimator, LinearRNN
+from sublearn.verdicts._verdict import TheoremCheck
+
+_B12 = (
+    "its proof rests on Lemma B.12, which is false: products that keep the degree bounds need not "
+    "form a basis"
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One printed statement: what it says of this allocation, and why it fails where it fails."""
+
+    theorem: str
+    statement: str
+    says: str | None
+    flaw: str
+
+
+def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
+    """The statements of the paper that speak about this allocation (None: silent)."""
+    # Dependent samples are left out first, as appendix F.1 says.
+    network, m = problem.network, problem.effective_samples
+    count, equations = len(allocation), problem.effective_equations
+    if count < equations:
+        flaw = "the teacher reaches fewer than d m dimensions, so fewer weights can be enough"
+        name = "Lemma B.4" if isinstance(network, LinearRNN) else "Section 2"
+        return [Claim(name, "fewer than d m learnable weights are minimal", "minimal", flaw)]
+    if count > equations or len(allocation.names) != 1:
+        return []
+    name = allocation.names[0]
+    rows, columns = allocation.row_counts(name), allocation.column_counts(name)
+    if isinstance(network, LinearEstimator):
+        return [_decoder("Section 2.1", rows, m)]
+    if isinstance(network, LinearRNN):
+        return _recurrent(network, name, rows, columns, m)
+    if isinstance(network, FeedForward) and name.startswith("W") and not network.bias:
+        d = network.output_size
+        if network.is_linear:
+            if name == f"W{network.layers}":
+                return [_decoder("Section 4 (last layer)", rows, m)]
+            return _layer(rows, columns, d, m)
+        if network.layers == 2 and network.activation == "relu" and name == "W1":
+            fits = rows.max() <= m and columns.max() <= d
+            flaw = (
+                "gates make the columns of one unit differ by sample, so the column bound is void"
+            )
+            says = None if fits else "minimal"
+            statement = "a ReLU allocation that violates Theorem 4.1 is minimal"
+            return [Claim("Section 5", statement, says, flaw)]
+    return []
+
+
+def _decoder(theorem: str, rows: np.ndarray, m: int) -> Claim:
+    says = "maximal" if (rows == m).all() else "minimal"
+    flaw = "it assumes m independent states to read out, m <= T b <= n"
+    return Claim(theorem, "maximal exactly if each row has m learnable weights", says, flaw)
+
+
+def _recurrent(
+    network: LinearRNN, name: str, rows: np.ndarray, columns: np.ndarray, m: int
+) -> list[Claim]:
+    b, d, T = network.b, network.d, network.T
+    if name == "D":
+        return [_decoder("Theorem 3.1", rows, m)]
+    if name == "B":
+        fits = rows.max() <= T * m and columns.max() <= T * d
+        statement = "maximal exactly if no row has more than T m and no column more than T d"
+        return [Claim("Theorem 3.2", statement, "maximal" if fits else "minimal", _B12)]
+    broken = rows.max() > T * b or columns.max() > T * d
+    claims = [
+        Claim(
+            "Theorem 3.4",
+            "minimal if a row has more than T b or a column more than T d",
+            "minimal" if broken else None,
+            "",
+        )
+    ]
+    if np.isin(rows, (0, T * b)).all():
+        flaw = (
+            "its proof takes the equations of the frozen rows and D F X = Y to be independent, which "
+            "can fail where b does not divide m"
+        )
+        claims.append(Claim("Theorem 3.5", "maximal if each row has T b or 0", "maximal", flaw))
+    if np.isin(columns, (0, T * d)).all():
+        statement = "maximal if each column has T d or 0"
+        claims.append(Claim("Theorem 3.5", statement, "maximal", ""))
+    return claims
+
+
+def _layer(rows: np.ndarray, columns: np.ndarray, d: int, m: int) -> list[Claim]:
+    row_fits, column_fits = bool(rows.max() <= m), bool(columns.max() <= d)
+    printed = "maximal" if row_fits or column_fits else "minimal"
+    meant = "maximal" if row_fits and column_fits else "minimal"
+    claims = [
+        Claim(
+            "Theorem 4.1",
+            "maximal exactly if no row has more than m or no column more than d",
+            printed,
+            "both conditions are needed" if printed != meant else _B12,
+        )
+    ]
+    if printed != meant or printed == "maximal":
+        statement = 'the same, read with "and"'
+        claims.append(Claim("Theorem 4.1", statement, meant, _B12))
+    return claims
+
+
+def compare(claims: list[Claim], kind: str, rank: int, needed: int) -> tuple[TheoremCheck, ...]:
+    """Set each claim beside the verdict."""
+    checks = []
+    for claim in claims:
+        if claim.says is None:
+            why = ""
+            if kind == "minimal":
+                why = (
+                    f"its bounds are kept, yet the rank is only {rank} of {needed}: it is not tight"
+                )
+            checks.append(TheoremCheck(claim.theorem, claim.statement, None, None, why))
+            continue
+        holds: bool | None = claim.says == kind
+        if kind == "unknown" or (kind == "between" and claim.says == "maximal"):
+            holds = None
+        why = claim.flaw if holds is False else ""
+        checks.append(TheoremCheck(claim.theorem, claim.statement, claim.says, holds, why))
+    return tuple(checks)

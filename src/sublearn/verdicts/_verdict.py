@@ -1,0 +1,145 @@
+"""What certify returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sublearn.allocations import Allocation, Entry
+from sublearn.verdicts._bounds import BrokenBound
+from sublearn.verdicts._equations import EquationCounts
+from sublearn.verdicts._grade import Grade
+
+KINDS = {
+    "maximal": "a match exists with probability 1",
+    "minimal": "a match exists with probability 0",
+    "between": "the rank does not rule a match out, and nothing proves it certain: estimate it",
+    "unknown": "no generic statement holds for this ensemble",
+}
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A dependent set of learnable weights that becomes independent when any one is taken out."""
+
+    entries: Mapping[str, tuple[Entry, ...]]
+    words: str
+
+    def __len__(self) -> int:
+        return sum(len(pairs) for pairs in self.entries.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        held = {name: [list(pair) for pair in pairs] for name, pairs in self.entries.items()}
+        return {
+            "entries": {name: pairs for name, pairs in held.items() if pairs},
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class TheoremCheck:
+    """A printed statement of the paper beside what is found here.
+
+    ``statement`` is the printed rule in short, ``says`` its claim for this allocation (None: it is
+    silent), ``holds`` whether that claim is right (None: neither proved nor refuted), ``why`` the reason where it is not.
+    """
+
+    theorem: str
+    statement: str
+    says: str | None
+    holds: bool | None
+    why: str
+
+    def __str__(self) -> str:
+        source = f"{self.theorem} ({self.statement})"
+        state = {True: "right", False: "wrong here", None: "left open"}[self.holds]
+        text = f"{source} is silent" if self.says is None else f"{source} says {self.says}: {state}"
+        return f"{text}; {self.why}." if self.why else f"{text}."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said about an allocation without sampling.
+
+    ``kind``: "maximal" (a match exists with probability 1), "minimal" (probability 0), "between" (the
+    rank allows matches, so 0 < MP <= 1 for a teacher of the same architecture), or "unknown" (the
+    ensemble has no density, so no generic statement holds).
+    ``rank``: generic rank of the learnable columns. ``needed``: generic rank of the teacher's full
+    Jacobian. ``wasted`` = min(r, needed) - rank. ``surplus`` = max(r - needed, 0).
+    ``grade``: how sure ``kind`` is; ``rank_grade``: how sure ``rank`` is.
+    ``idle``: r - rank learnable weights whose loss leaves the rank as it is.
+    ``circuit``: why they are idle, if r <= needed: a smallest-found dependent set.
+    ``solutions``: number of complex solutions at generic parameters, where it was counted.
+    """
+
+    kind: str
+    grade: Grade
+    learnable: int
+    equations: int
+    rank: int
+    needed: int
+    rank_grade: Grade
+    needed_grade: Grade
+    affine: bool
+    reasons: tuple[str, ...]
+    theorems: tuple[TheoremCheck, ...]
+    broken: tuple[BrokenBound, ...]
+    idle: Allocation
+    circuit: Circuit | None
+    counts: EquationCounts | None
+    gap: float | None = None
+    solutions: int | None = None
+
+    @property
+    def wasted(self) -> int:
+        """min(r, needed) - rank: learnable weights that could have added to the rank and do not."""
+        return max(0, min(self.learnable, self.needed) - self.rank)
+
+    @property
+    def surplus(self) -> int:
+        """r - needed where positive: weights beyond what a match needs."""
+        return max(0, self.learnable - self.needed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        counts = None
+        if self.counts is not None:
+            counts = {
+                "by_rows": vars(self.counts.by_rows),
+                "by_columns": vars(self.counts.by_columns),
+            }
+        return {
+            "kind": self.kind,
+            "meaning": KINDS[self.kind],
+            "grade": self.grade.to_dict(),
+            "learnable": self.learnable,
+            "equations": self.equations,
+            "rank": self.rank,
+            "needed": self.needed,
+            "wasted": self.wasted,
+            "surplus": self.surplus,
+            "rank_grade": self.rank_grade.to_dict(),
+            "needed_grade": self.needed_grade.to_dict(),
+            "affine": self.affine,
+            "reasons": list(self.reasons),
+            "theorems": [vars(check) for check in self.theorems],
+            "broken_bounds": [vars(bound) for bound in self.broken],
+            "idle": {n: [list(e) for e in self.idle.entries[n]] for n in self.idle.names},
+            "circuit": None if self.circuit is None else self.circuit.to_dict(),
+            "lifted_equations": counts,
+            # JSON has no infinity: no gap means that no singular value was left out.
+            "gap": self.gap if self.gap is not None and self.gap < float("inf") else None,
+            "solutions": self.solutions,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.kind} ({self.grade}): {KINDS[self.kind]}",
+            f"rank {self.rank} of {self.needed} needed, {self.learnable} learnable weights, "
+            f"{self.wasted} wasted, {self.surplus} surplus",
+        ]
+        lines += [f"- {reason}" for reason in self.reasons]
+        lines += [f"- {check}" for check in self.theorems if check.says or check.why]
+        return "\n".join(lines)

@@ -1,0 +1,135 @@
+"""The house is in order: one version, a documented public list, docs that are all there."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sublearn
+
+TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml", ".txt", ".yml"}
+FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
+PUBLIC: list[str] = list(getattr(sublearn, "__all__", ()))
+
+# Written in pieces, so that this file passes its own test.
+_PLACES = "|".join(("home", "root", "Users", "work", "mnt"))
+FORBIDDEN = {
+    "a path of one machine": re.compile(rf"(?<![\w.\-/:])/(?:{_PLACES})/\w"),
+    "a shared folder": re.compile(r"\.\./" + "shared"),
+    "a package registry": re.compile("py" + r"pi\.org|python" + r"hosted\.org"),
+}
+
+
+def _pyproject(root: Path) -> dict[str, object]:
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def _text_files(root: Path) -> Iterator[Path]:
+    candidates = [p for p in root.iterdir() if p.is_file()]
+    for folder in FOLDERS:
+        candidates += [p for p in (root / folder).rglob("*") if p.is_file()]
+    for path in sorted(candidates):
+        if path.suffix in TEXT or path.name in ("Makefile", "LICENSE", "run", ".gitignore"):
+            yield path
+
+
+def test_one_version(root: Path) -> None:
+    version = _pyproject(root)["version"]
+    assert sublearn.__version__ == version
+    assert importlib.metadata.version("sublearn") == version
+
+
+def test_changelog_starts_with_this_version(root: Path) -> None:
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\]", text, flags=re.MULTILINE)
+    assert headings, "CHANGELOG.md has no version headings"
+    assert headings[0] == sublearn.__version__
+    assert len(set(headings)) == len(headings)
+
+
+def test_public_list_is_flat() -> None:
+    assert PUBLIC, "sublearn.__all__ is missing or empty"
+    assert len(set(PUBLIC)) == len(PUBLIC)
+    assert all(name.isidentifier() for name in PUBLIC)
+    assert [name for name in PUBLIC if name.startswith("_") and name != "__version__"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if not name.startswith("_")])
+def test_public_names_import_and_are_documented(name: str) -> None:
+    thing = getattr(sublearn, name)
+    assert name in dir(sublearn)
+    if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing):
+        own = inspect.getdoc(thing)
+        assert own and own.strip(), f"sublearn.{name} has no docstring"
+        # A dataclass without a docstring gets its signature as one.
+        assert not own.startswith(f"{name}("), f"sublearn.{name} has no docstring of its own"
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        sublearn.no_such_name  # noqa: B018
+
+
+def test_importing_the_package_stays_light() -> None:
+    heavy = ("numba", "flint", "scipy", "typer", "rich")
+    code = f"import sys, sublearn; print([m for m in {heavy!r} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_typed_marker_is_shipped() -> None:
+    assert (Path(sublearn.__file__).parent / "py.typed").is_file()
+
+
+def test_no_machine_leaks_into_the_files(root: Path) -> None:
+    found = [
+        f"{path.relative_to(root)}:{number}: {what}"
+        for path in _text_files(root)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for what, pattern in FORBIDDEN.items()
+        if pattern.search(line)
+    ]
+    assert found == []
+
+
+def _nav_files(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        for value in entry.values():
+            yield from _nav_files(value)
+    elif isinstance(entry, list):
+        for value in entry:
+            yield from _nav_files(value)
+
+
+def test_docs_nav_and_pages_agree(root: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    docs = root / config["docs_dir"]
+    named = list(_nav_files(config["nav"]))
+    present = {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")}
+    assert len(set(named)) == len(named)
+    assert set(named) == present
+
+
+def test_ci_runs_the_same_as_a_person(root: Path) -> None:
+    script = root / ".ci" / "run"
+    assert script.stat().st_mode & 0o111, ".ci/run is not executable"
+    assert "make test" in script.read_text(encoding="utf-8")
+
+
+def test_every_make_target_of_the_readme_exists(root: Path) -> None:
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make ([a-z-]+)", readme)):
+        found = re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+        assert found, f"the README names make {target}, which is not in the Makefile"
