@@ -30,7 +30,16 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         Step,
         network_from_text,
     )
-    from sublearn.verdicts import Circuit, Grade, TheoremCheck, Verdict, certify, gated_rank
+    from sublearn.verdicts import (
+        Census,
+        Circuit,
+        Grade,
+        TheoremCheck,
+        Verdict,
+        census,
+        certify,
+        gated_rank,
+    )
 
 __version__ = "0.1.0"
 
@@ -38,6 +47,7 @@ __all__ = [
     "RNN",
     "Allocation",
     "BadInputError",
+    "Census",
     "Circuit",
     "Ensemble",
     "FeedForward",
@@ -60,6 +70,7 @@ __all__ = [
     "Uniform",
     "Verdict",
     "__version__",
+    "census",
     "certify",
     "design",
     "gated_rank",
@@ -94,10 +105,12 @@ _ROOMS = {
         "network_from_text",
     ),
     "sublearn.verdicts": (
+        "Census",
         "Circuit",
         "Grade",
         "TheoremCheck",
         "Verdict",
+        "census",
         "certify",
         "gated_rank",
     ),

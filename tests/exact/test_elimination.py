@@ -43,13 +43,14 @@ def test_profile_equals_flint_beyond_one_delay(height: int, width: int, rank: in
 
 @pytest.mark.parametrize("field", [FIELD, SMALL_FIELD])
 def test_extreme_residues_stay_exact(field: PrimeField) -> None:
-    """Unit lower times upper, all at +-(p-1)/2: every delayed sum is as large as can be."""
-    size = 1100
-    rng = np.random.default_rng(6)
-    matrix = np.full((size, size), float(field.half))
-    matrix[rng.random((size, size)) < 0.5] *= -1
-    echelon = eliminate(field, matrix.copy())
-    assert echelon.pivots.tolist() == flint_profile(matrix, field.p)
+    """All multipliers and all of U at +-(p-1)/2: every delayed sum is as large as can be."""
+    size, half = 2300, float(field.half)
+    for sign in (1.0, -1.0):
+        lower = np.tril(np.full((size, size), half), -1) + np.eye(size)
+        upper = np.triu(np.full((size, size), sign * half))
+        echelon = eliminate(field, field.matmul(lower, upper))
+        assert echelon.pivots.tolist() == list(range(size))
+        assert np.array_equal(field.reduce(echelon.matrix), np.tril(lower, -1) + upper)
 
 
 def test_factors_multiply_back() -> None:

@@ -10,11 +10,13 @@ from sublearn.ensembles._distributions import (
     Uniform,
 )
 from sublearn.ensembles._problem import Ensemble, Gaussian, Problem, Targets
+from sublearn.ensembles._text import Learn, learn_from_text
 
 __all__ = [
     "Distribution",
     "Ensemble",
     "Gaussian",
+    "Learn",
     "LowRank",
     "Normal",
     "Problem",
@@ -23,4 +25,5 @@ __all__ = [
     "StudentT",
     "Targets",
     "Uniform",
+    "learn_from_text",
 ]

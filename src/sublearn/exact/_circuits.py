@@ -23,8 +23,8 @@ def _back_substitute(
 ) -> None:
     """Solve rows first, first+1, ... of U for the pivot coefficients, last row first.
 
-    `sums` holds what the columns to the right of these pivots contribute. `solution` is indexed
-    by column, so that rows of U are read where they lie, non-pivot columns included.
+    `sums` holds what the other columns contribute: non-pivots, and pivots beyond these rows.
+    `solution` is indexed by column, so that rows of U are read where they lie.
     """
     inverse = 1.0 / p
     count, many = sums.shape
@@ -78,16 +78,19 @@ def dependencies(echelon: Echelon, which: ArrayLike | None = None) -> Array:
         is_pivot[pivots] = True
         if is_pivot[chosen].any():
             raise ValueError("which must hold non-pivot columns only")
+    last = int(np.searchsorted(pivots, chosen.max())) if chosen.size else 0
+    edge = int(pivots[last - 1]) + 1 if last else 0
+    # Row k of U says something about column j only if its pivot comes before j.
+    known = np.where(chosen > pivots[:last, None], matrix[:last, chosen], 0.0)
     solution = np.zeros((width, chosen.size))
-    solution[chosen, np.arange(chosen.size)] = 1.0
-    # Every chosen column is solved against all pivots at once: beyond its own last pivot a
-    # dependency comes out zero by itself, because U is an echelon form.
-    edge = int(chosen.max()) + 1 if chosen.size else 0
-    for stop in range(int(np.searchsorted(pivots, edge)), 0, -BLOCK):
+    for stop in range(last, 0, -BLOCK):
         start = max(0, stop - BLOCK)
         end = int(pivots[stop - 1]) + 1
-        sums = field.matmul(matrix[start:stop, end:edge], solution[end:edge])
+        sums = known[start:stop]
+        if end < edge:
+            sums += field.matmul(matrix[start:stop, end:edge], solution[end:edge])
         _back_substitute(matrix, pivots, start, sums, solution, float(field.p))
+    solution[chosen, np.arange(chosen.size)] = 1.0
     return np.ascontiguousarray(field.reduce(solution.T))
 
 
@@ -158,7 +161,7 @@ def smallest_circuit(echelon: Echelon, rng: np.random.Generator, tries: int = 8)
     if free.size == 0:
         raise ValueError("the columns are independent, so there is no circuit")
     size = min(echelon.matrix.shape)
-    sampled = min(MOST, size // 128) if size >= LARGE else MOST
+    sampled = min(MOST, size // 160) if size >= LARGE else MOST
     if free.size > sampled:
         # Early columns see few pivots, so their circuits are short; the others are for variety.
         early = sampled // 2

@@ -1,5 +1,6 @@
 """Certify: what can be said about an allocation with no sampling at all."""
 
+from sublearn.verdicts._census import Census, census
 from sublearn.verdicts._certify import certify
 from sublearn.verdicts._equations import EquationCounts, Equations
 from sublearn.verdicts._gates import gated_rank
@@ -8,6 +9,7 @@ from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._verdict import Circuit, TheoremCheck, Verdict
 
 __all__ = [
+    "Census",
     "Circuit",
     "EquationCounts",
     "Equations",
@@ -15,6 +17,7 @@ __all__ = [
     "Grade",
     "TheoremCheck",
     "Verdict",
+    "census",
     "certify",
     "gated_rank",
     "generic_rank",

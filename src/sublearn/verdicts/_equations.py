@@ -77,11 +77,9 @@ def _recurrent(network: LinearRNN, samples: int, allocation: Allocation) -> Equa
 def _layers(network: FeedForward, samples: int, allocation: Allocation) -> EquationCounts:
     names = [f"W{layer}" for layer in range(1, network.layers + 1)]
     held = [allocation.flat(name).size for name in names]
-    if network.bias:
-        # A learnable bias makes the state that leaves its layer an unknown as well.
-        moving = [h + allocation.flat(f"b{i}").size for i, h in enumerate(held, 1)]
-    else:
-        moving = held
+    # A learnable bias makes the state that leaves its layer an unknown as well.
+    biases = [allocation.flat(f"b{i}").size if network.bias else 0 for i in range(1, len(held) + 1)]
+    moving = [h + bias for h, bias in zip(held, biases, strict=True)]
     d = network.output_size
     by_rows = quadratic = eliminated = 0
     for layer, name in enumerate(names):

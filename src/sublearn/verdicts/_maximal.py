@@ -18,8 +18,9 @@ def saturated(problem: Problem, allocation: Allocation) -> str | None:
 
     Rows: every row has exactly T min(b, m) learnable weights or none. Columns: every column has
     exactly T d or none. With r = rank = d m (m counting independent samples only), the states (or
-    the readouts) solve a square linear system that does not involve the learnable weights, and each saturated row (column) then solves
-    one of its own (Theorems B.6 and B.9), so a match exists with probability 1.
+    the readouts) solve a square linear system that does not involve the learnable weights, and each
+    saturated row (column) then solves one of its own (Theorems B.6 and B.9), so a match exists with
+    probability 1.
 
     The rank decides: Theorem 3.5 for rows is false without it. The limit d min(T, m) for columns is
     not enough when m < T: with d = m = 1, T = 2 a single diagonal weight keeps it, but has to solve a

@@ -50,8 +50,9 @@ def generic_rank(
 
     One elimination at a random point modulo a random prime gives independent columns, and those are
     independent at almost every real point too: a proof. That the rest depends on them is proved
-    where :func:`rank_bound`, or peeling a single layer, says so; else all the columns that take part
-    in a dependency are drawn again, at fresh points modulo fresh primes, until the chance of a mistake is at most ``error``.
+    where :func:`rank_bound`, or peeling a single layer, says so; else all the columns that take
+    part in a dependency are drawn again, at fresh points modulo fresh primes, until the chance of a
+    mistake is at most ``error``.
     """
     network = problem.network
     count = len(allocation)

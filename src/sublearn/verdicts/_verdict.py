@@ -43,7 +43,8 @@ class TheoremCheck:
     """A printed statement of the paper beside what is found here.
 
     ``statement`` is the printed rule in short, ``says`` its claim for this allocation (None: it is
-    silent), ``holds`` whether that claim is right (None: neither proved nor refuted), ``why`` the reason where it is not.
+    silent), ``holds`` whether that claim is right (None: neither proved nor refuted), ``why`` the
+    reason where it is not.
     """
 
     theorem: str

@@ -1,0 +1,140 @@
+"""Allocations from text, as the command line writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule
+from sublearn.ensembles._problem import Problem
+from sublearn.networks import Network
+
+FORMS = {
+    "all": "W:all",
+    "entries": "W:entries=0.0/0.3/1.2",
+    "rows": "W:rows=0-2/5",
+    "columns": "W:columns=0/4",
+    "block": "W:block=0-3x2-5",
+    "diagonal": "W:diagonal",
+    "spread": "W:spread=16",
+    "first-rows": "W:first-rows=5,seed=0",
+    "first-columns": "W:first-columns=3,count=8,seed=0",
+}
+_RULES: dict[str, type[FirstRows] | type[FirstColumns]] = {
+    "first-rows": FirstRows,
+    "first-columns": FirstColumns,
+}
+
+
+@dataclass(frozen=True)
+class Learn:
+    """What a list of texts asks for: fixed entries, rules still to be drawn, and their seed."""
+
+    fixed: Allocation
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    seed: int = 0
+
+    def draw(self, problem: Problem) -> Allocation:
+        """The fixed entries together with one draw of the rules."""
+        if not self.rules:
+            return self.fixed
+        rng = np.random.default_rng(self.seed)
+        return self.fixed | problem.draw_allocation(self.rules, rng)
+
+
+def learn_from_text(network: Network, texts: Iterable[str]) -> Learn:
+    """Read texts such as ``W:first-rows=5,seed=0`` or ``W:entries=0.0/1.2``, joined as a union.
+
+    >>> import sublearn as sl
+    >>> net = sl.FeedForward((3, 3))
+    >>> learn_from_text(net, ["W1:entries=0.0/2.1", "W1:diagonal"]).fixed.entries["W1"]
+    ((0, 0), (1, 1), (2, 1), (2, 2))
+    """
+    fixed = Allocation(network.shapes, {})
+    rules: dict[str, Rule] = {}
+    seeds: set[int] = set()
+    for text in texts:
+        name, colon, rest = text.partition(":")
+        parts = [part.strip() for part in rest.split(",")]
+        if not colon or not parts[0]:
+            raise BadInputError(f"{text!r} must read NAME:WHAT, like {FORMS['first-rows']!r}.")
+        network.shape(name)
+        kind, _, value = parts[0].partition("=")
+        one_of(f"what to learn in {text!r}", kind, FORMS)
+        if kind in _RULES:
+            if name in rules:
+                raise BadInputError(f"two rules for {name} are given; join them in one.")
+            options = _options(text, kind, parts[1:])
+            count = options.get("count")
+            rules[name] = _RULES[kind](_integer(text, kind, value), count)
+            seeds.add(options.get("seed", 0))
+        elif len(parts) > 1:
+            raise _unreadable(text, kind)
+        else:
+            fixed |= _fixed(network, name, text, kind, value)
+    if len(seeds) > 1:
+        raise BadInputError(f"the rules must share one seed, not {sorted(seeds)}.")
+    return Learn(fixed, rules, seeds.pop() if seeds else 0)
+
+
+def _fixed(network: Network, name: str, text: str, kind: str, value: str) -> Allocation:
+    if kind == "all":
+        return Allocation.whole(network, [name])
+    if kind == "diagonal":
+        return Allocation.diagonal(network, name, _integer(text, kind, value or "0"))
+    if kind == "spread":
+        return Allocation.spread(network, {name: _integer(text, kind, value)})
+    if kind == "rows":
+        return Allocation.from_rows(network, name, _numbers(text, kind, value))
+    if kind == "columns":
+        return Allocation.from_columns(network, name, _numbers(text, kind, value))
+    if kind == "block":
+        rows, cross, columns = value.partition("x")
+        if not cross:
+            raise _unreadable(text, kind)
+        return Allocation.block(
+            network, name, _numbers(text, kind, rows), _numbers(text, kind, columns)
+        )
+    pairs = [pair.split(".") for pair in value.split("/")]
+    entries = [[_integer(text, kind, v) for v in pair] for pair in pairs]
+    return Allocation.from_entries(network, {name: entries})
+
+
+def _options(text: str, kind: str, parts: list[str]) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if key not in ("count", "seed") or not equals or key in out:
+            raise _unreadable(text, kind)
+        out[key] = _integer(text, kind, value)
+    if out.get("seed", 0) < 0:
+        raise BadInputError(f"seed must be at least 0 in {text!r}.")
+    return out
+
+
+def _numbers(text: str, kind: str, value: str) -> list[int]:
+    out: list[int] = []
+    for part in value.split("/"):
+        first, dash, last = part.partition("-")
+        if dash:
+            low, high = _integer(text, kind, first), _integer(text, kind, last)
+            if high < low:
+                raise BadInputError(f"the range {part} in {text!r} runs backwards.")
+            out += range(low, high + 1)
+        else:
+            out.append(_integer(text, kind, first))
+    return out
+
+
+def _integer(text: str, kind: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise _unreadable(text, kind) from None
+
+
+def _unreadable(text: str, kind: str) -> BadInputError:
+    return BadInputError(f"{text!r} cannot be read: write it like {FORMS[kind]!r}.")

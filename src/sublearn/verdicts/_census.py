@@ -1,0 +1,127 @@
+"""Counting verdicts: how many allocations of one weight keep the degree bounds and are still deficient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.allocations import Allocation, FirstRows
+from sublearn.ensembles import Problem
+from sublearn.exact import subset_ranks
+from sublearn.verdicts._grade import PROOF, Grade
+from sublearn.verdicts._points import Point, generator, miss_probability
+from sublearn.verdicts._rank import generic_rank, points_needed
+
+LARGEST = 20_000_000
+"""Enumerations beyond this many allocations are refused; draw instead."""
+
+_CHUNK = 100_000
+
+
+@dataclass(frozen=True)
+class Census:
+    """Allocations of r = d m' weights inside one weight matrix, counted.
+
+    ``total`` were looked at: all of them, or ``draws`` random ones that keep the degree bounds.
+    ``feasible`` keep the degree bounds, ``deficient`` of these have a rank below r all the same, and
+    ``unbound`` break a bound but have full rank (always 0 where the bounds are right).
+    """
+
+    total: int
+    feasible: int
+    deficient: int
+    unbound: int
+    drawn: bool
+    grade: Grade
+
+
+def census(
+    problem: Problem, name: str, *, draws: int | None = None, error: float = 1e-12, seed: int = 0
+) -> Census:
+    """Count deficient allocations: all of them, or so many random ones within the degree bounds.
+
+    >>> import sublearn as sl
+    >>> count = sl.census(sl.Problem(sl.FeedForward((3, 3, 2)), samples=2), "W1")
+    >>> count.deficient, count.feasible, count.total
+    (9, 90, 126)
+    """
+    network = problem.network
+    if not network.is_linear:
+        raise BadInputError(f"a census needs exact ranks, so a linear network, not {network.spec}.")
+    if problem.ensemble.without_density:
+        raise BadInputError("a census counts generic ranks, so every law must have a density.")
+    rows, columns = network.shape(name)
+    size = problem.effective_equations
+    if size > rows * columns:
+        raise BadInputError(f"{name} has {rows * columns} weights, fewer than the {size} needed.")
+    if draws is not None:
+        return _drawn(problem, name, whole_number("draws", draws, least=1), error, seed)
+    if comb(rows * columns, size) > LARGEST:
+        raise BadInputError(
+            f"{name} has {comb(rows * columns, size):.1e} allocations of {size} weights, more than "
+            f"{LARGEST:.0e} to enumerate: give a number of draws."
+        )
+    return _enumerated(problem, name, error, seed)
+
+
+def _enumerated(problem: Problem, name: str, error: float, seed: int) -> Census:
+    network, size = problem.network, problem.effective_equations
+    rows, columns = network.shape(name)
+    bounds = network.degree_bounds(name, problem.effective_samples)
+    rng = generator(seed, "census", problem.digest, name)
+    whole = Allocation.whole(network, [name])
+    total = comb(rows * columns, size)
+    # The error of the whole count is at most the sum over its members.
+    miss = miss_probability(problem, network, size)
+    draws = points_needed(miss, error / total)
+    points = [Point(problem, network, rng) for _ in range(draws)]
+    matrices = [(point.field, point.columns(whole)) for point in points]
+    feasible = deficient = unbound = doubtful = 0
+    for subsets in _chunks(rows * columns, size):
+        fits = _largest_count(subsets // columns, rows) <= bounds.row
+        if bounds.column is not None:
+            fits &= _largest_count(subsets % columns, columns) <= bounds.column
+        rest = np.arange(len(subsets))
+        for field, matrix in matrices:  # full rank anywhere is a proof; look again at the others
+            rest = rest[subset_ranks(field, matrix, subsets[rest]) < size]
+        lost = np.zeros(len(subsets), dtype=bool)
+        lost[rest] = True
+        feasible += int(fits.sum())
+        deficient += int((fits & lost).sum())
+        unbound += int((~fits & ~lost).sum())
+        doubtful += int(rest.size)
+    grade = Grade("probability", min(1.0, doubtful * miss**draws)) if doubtful else PROOF
+    return Census(total, feasible, deficient, unbound, False, grade)
+
+
+def _drawn(problem: Problem, name: str, draws: int, error: float, seed: int) -> Census:
+    rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
+    rng = generator(seed, "census draws", problem.digest, name)
+    deficient, doubt = 0, 0.0
+    for _ in range(draws):
+        drawn = problem.draw_allocation(rule, rng)
+        found = generic_rank(problem, drawn, error=error / draws, seed=seed)
+        if found.rank < len(drawn):
+            deficient += 1
+            doubt += found.grade.error
+    grade = Grade("probability", min(1.0, doubt)) if doubt else PROOF
+    return Census(draws, draws, deficient, 0, True, grade)
+
+
+def _chunks(items: int, size: int) -> Iterator[NDArray[np.int64]]:
+    subsets = combinations(range(items), size)
+    while chunk := list(islice(subsets, _CHUNK)):
+        yield np.array(chunk, dtype=np.int64)
+
+
+def _largest_count(lines: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """For each subset, how many of its entries share the fullest row (or column)."""
+    counts = np.zeros((len(lines), number), dtype=np.int64)
+    np.add.at(counts, (np.arange(len(lines))[:, None], lines), 1)
+    return counts.max(axis=1)
