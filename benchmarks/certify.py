@@ -15,11 +15,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ[_name] = "1"  # before numpy is imported
+# Before numpy is imported.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import flint
 import numpy as np
@@ -122,6 +125,31 @@ def square_jacobian(rng: np.random.Generator, needed: int) -> Array:
     return columns(FIELD, left, right, *np.divmod(chosen, n))
 
 
+def time_rank(matrix: Array, rounds: int) -> list[float]:
+    """Seconds for eliminate, float64 LU, filling a flint matrix, and flint's rank of it."""
+    # Copies are made outside the clock: a caller has no further use for the columns.
+    copies = [matrix.copy() for _ in range(rounds)]
+    height, width = matrix.shape
+    made: list[flint.nmod_mat] = []
+    ranks: set[int] = set()
+
+    def fill() -> None:
+        entries = np.where(matrix < 0, matrix + FIELD.p, matrix).astype(np.int64)
+        # Through fmpz_mat, which takes lists faster than nmod_mat does.
+        integers = flint.fmpz_mat(height, width, entries.ravel().tolist())
+        made[:] = [flint.nmod_mat(integers, FIELD.p)]
+
+    times = interleaved(
+        rounds,
+        lambda: ranks.add(eliminate(FIELD, copies.pop()).rank),
+        lambda: lu_factor(matrix),
+    )
+    times += interleaved(max(1, rounds // 4), fill, lambda: ranks.add(made[0].rank()))
+    if len(ranks) > 1:
+        raise AssertionError("flint and eliminate disagree")
+    return times
+
+
 def rank_table(quick: bool) -> None:
     rng = np.random.default_rng(0)
     heading(
@@ -137,25 +165,8 @@ def rank_table(quick: bool) -> None:
     )
     ratios = {}
     for needed in (64, 256, 1024) if quick else (64, 256, 1024, 4096):
-        matrix = square_jacobian(rng, needed)
-        full = eliminate(FIELD, matrix.copy()).rank
-        made: list[flint.nmod_mat] = []
-
-        def fill(matrix: Array = matrix, made: list[flint.nmod_mat] = made) -> None:
-            entries = np.where(matrix < 0, matrix + FIELD.p, matrix).astype(np.int64)
-            made[:] = [flint.nmod_mat(*matrix.shape, entries.ravel().tolist(), FIELD.p)]
-
-        # Copies are made outside the clock: a caller has no further use for the columns.
-        copies: list[Array] = []
         rounds = {64: 50, 256: 20, 1024: 7}.get(needed, 2)
-        copies += [matrix.copy() for _ in range(2 if needed > 2000 else rounds)]
-        ours, lu = interleaved(
-            rounds, lambda c=copies: eliminate(FIELD, c.pop()), lambda a=matrix: lu_factor(a)
-        )
-        slow = 1 if needed > 2000 else max(2, rounds // 4)
-        filling, ranking = interleaved(slow, fill, lambda m=made: m[0].rank())
-        if made[0].rank() != full if needed < 2000 else False:
-            raise AssertionError("flint disagrees")
+        ours, lu, filling, ranking = time_rank(square_jacobian(rng, needed), rounds)
         ratios[needed] = (ranking + filling) / ours, ours / lu
         row(
             "rank",
@@ -168,7 +179,8 @@ def rank_table(quick: bool) -> None:
             flint_and_fill_ratio=(ranking + filling) / ours,
             lu_ratio=ours / lu,
         )
-    print("  flint: nmod_mat.rank; fill: the matrix made from a list, which is the way in.")
+    print("  flint: nmod_mat.rank alone; fill: the matrix made from a list by way of fmpz_mat,")
+    print("  the fastest of the four ways tried. The floors on flint count the fill.")
     print("  float LU: scipy lu_factor of the same numbers, which proves nothing about rank.")
     for needed, (gain, cost) in ratios.items():
         if needed > 64:
@@ -181,37 +193,57 @@ def rank_table(quick: bool) -> None:
         floor("peak MiB at 4096, the whole process", used, 400, at_least=False)
 
 
+def real_jacobian(
+    rng: np.random.Generator, n: int, d: int, i: NDArray[np.int64], j: NDArray[np.int64]
+) -> Array:
+    """Columns (i, j) for Gaussian weights of variance 1/n, with b = 1 and T = m = n/2."""
+    T = m = n // 2
+    W, D = (rng.normal(size=shape) / n**0.5 for shape in ((n, n), (d, n)))
+    B, X = rng.normal(size=(n, 1)), rng.normal(size=(T, 1, m))
+    left, states = [D], [B @ X[0]]
+    for t in range(1, T):
+        left.append(left[-1] @ W)
+        states.append(W @ states[-1] + B @ X[t])
+    one, two = np.stack(left), np.stack(states[::-1])
+    jacobian: Array = np.einsum("tok,tks->osk", one[:, :, i], two[:, j])
+    return jacobian.reshape(d * m, i.size)
+
+
 def float_table(quick: bool) -> None:
+    draws = 20 if quick else 100
     heading(
-        "   Float64 rank (numpy matrix_rank) of learnable sets proved to have full rank",
+        f"   How often float64 (numpy matrix_rank) is wrong, in {draws} sets proved of full rank",
         "n",
         "d m",
-        "wrong",
-        "of",
+        "wrong, k = 4",
+        "wrong, k = 6",
     )
     rng = np.random.default_rng(1)
     for n in (12, 16, 20, 24, 28, 32):
-        T = m = n // 2
-        d, k, draws = 4, 6, 20
-        wrong = done = 0
-        while done < draws:
-            chosen = rng.permutation(k * n)[: d * m]
-            i, j = np.divmod(chosen, n)
-            left, right = recurrent(rng, n, T, 1, d, m)
-            # Full rank modulo a prime is a proof of full generic rank.
-            if eliminate(FIELD, columns(FIELD, left, right, i, j)).rank < d * m:
-                continue
-            W, D = (rng.normal(size=s) / n**0.5 for s in ((n, n), (d, n)))
-            B, X = rng.normal(size=(n, 1)), rng.normal(size=(T, 1, m))
-            lefts, states = [D], [B @ X[0]]
-            for t in range(1, T):
-                lefts.append(lefts[-1] @ W)
-                states.append(W @ states[-1] + B @ X[t])
-            terms = zip(lefts, states[::-1], strict=True)
-            real = sum(one[:, None, i] * two[None, j].swapaxes(1, 2) for one, two in terms)
-            wrong += int(np.linalg.matrix_rank(np.reshape(real, (d * m, -1)))) < d * m
-            done += 1
-        row("float rank", n=n, needed=d * m, wrong=wrong, draws=draws)
+        d, m = 4, n // 2
+        wrong = {}
+        for k in (4, 6):
+            wrong[k] = done = 0
+            while done < draws:
+                if k == 4:  # the row bound T b = n/2 leaves only full rows
+                    i = np.repeat(np.arange(4), m)
+                    j = np.concatenate([rng.permutation(n)[:m] for _ in range(4)])
+                else:
+                    i, j = np.divmod(rng.permutation(k * n)[: d * m], n)
+                factors = recurrent(rng, n, n // 2, 1, d, m)
+                # Full rank modulo a prime is a proof of full generic rank.
+                if eliminate(FIELD, columns(FIELD, *factors, i, j)).rank == d * m:
+                    wrong[k] += int(np.linalg.matrix_rank(real_jacobian(rng, n, d, i, j))) < d * m
+                    done += 1
+        row("float rank", n=n, needed=d * m, wrong_4=wrong[4], wrong_6=wrong[6])
+    print("  d m weights drawn in the first k rows of W; T = m = n/2, b = 1, d = 4.")
+
+
+def dense_layer(mask: NDArray[np.bool_], d: int, rng: np.random.Generator) -> int:
+    """The rank of all columns of one layer, with d = m."""
+    rows, cols = mask.shape
+    left, right = FIELD.random(rng, (1, d, rows)), FIELD.random(rng, (1, cols, d))
+    return eliminate(FIELD, columns(FIELD, left, right, *np.nonzero(mask))).rank
 
 
 def peel_table(quick: bool) -> None:
@@ -230,19 +262,17 @@ def peel_table(quick: bool) -> None:
     for d, n in ((32, 40), (32, 64), (32, 128), (64, 80), (64, 128), (64, 256)):
         if quick and (d, n) in ((64, 80), (64, 256)):
             continue
-        mask = np.zeros(n * n, dtype=bool)
-        mask[rng.permutation(n * n)[: d * d]] = True
-        mask = mask.reshape(n, n)
-
-        def dense(mask: Array = mask, d: int = d, n: int = n) -> int:
-            left, right = FIELD.random(rng, (1, d, n)), FIELD.random(rng, (1, n, d))
-            return eliminate(FIELD, columns(FIELD, left, right, *np.nonzero(mask))).rank
+        mask = np.zeros((n, n), dtype=bool)
+        mask.flat[rng.permutation(n * n)[: d * d]] = True
 
         found = peel(mask, d, d, FIELD, rng)
-        if found.rank != dense():
+        if found.rank != dense_layer(mask, d, rng):
             raise AssertionError("peel and dense disagree")
-        rounds = 2 if d > 32 else 5
-        quickly, slowly = interleaved(rounds, lambda a=mask, d=d: peel(a, d, d, FIELD, rng), dense)
+        quickly, slowly = interleaved(
+            2 if d > 32 else 5,
+            partial(peel, mask, d, d, FIELD, rng),
+            partial(dense_layer, mask, d, rng),
+        )
         row(
             "peel",
             d=d,
@@ -297,7 +327,7 @@ def greedy_table(quick: bool) -> None:
         factors = recurrent(rng, n, T, b, d, m, repeat)
         for name, order in orders(rng, n).items():
             found = greedy(FIELD, [factors], order, rng)
-            (ours,) = interleaved(3, lambda f=factors, o=order: greedy(FIELD, [f], o, rng))
+            (ours,) = interleaved(3, partial(greedy, FIELD, [factors], order, rng))
             begin = time.perf_counter()
             if dense_scan(factors, order, n) != found.size:
                 raise AssertionError("greedy and the dense scan disagree")
@@ -316,7 +346,9 @@ def greedy_table(quick: bool) -> None:
     print("  dense scan: columns formed and eliminated in the same order, 1024 at a time, with the")
     print("  same kernels but no screening; stops as soon as the rank is d m. With generic samples")
     print("  that happens early and there is little to save. With a repeated sample the rank never")
-    print("  reaches d m, so the scan has to see every weight; so would any scan that must show a")
+    print(
+        "  reaches d m, so the scan has to see every weight; so would any unscreened scan that must show a"
+    )
     print(
         "  network degenerate. The floor is on those rows. Orders: random; |Gaussian| scores with"
     )
@@ -357,12 +389,15 @@ def circuit_table(quick: bool) -> None:
             if echelon.rank == ids.size:
                 raise AssertionError("not deficient")
             circuit = smallest_circuit(echelon, rng)
-            copies = [matrix.copy() for _ in range(9)]
-            whole, part = interleaved(
-                9,
-                lambda c=copies: eliminate(FIELD, c.pop()),
-                lambda e=echelon: smallest_circuit(e, rng),
-            )
+            whole = part = float("inf")
+            for _ in range(9):
+                copy = matrix.copy()
+                begin = time.perf_counter()
+                echelon = eliminate(FIELD, copy)
+                middle = time.perf_counter()
+                smallest_circuit(echelon, rng)
+                whole = min(whole, middle - begin)
+                part = min(part, time.perf_counter() - middle)
             shares[d * m] = max(shares.get(d * m, 0.0), part / whole)
             row(
                 "circuit",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import inspect
 import re
@@ -17,6 +18,18 @@ import sublearn
 
 TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml", ".txt", ".yml"}
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
+# Data flows in this direction: a room may use the rooms before it, and no other.
+ROOMS = (
+    "networks",
+    "allocations",
+    "ensembles",
+    "exact",
+    "verdicts",
+    "designs",
+    "matchers",
+    "estimates",
+    "cli",
+)
 PUBLIC: list[str] = list(getattr(sublearn, "__all__", ()))
 
 # Written in pieces, so that this file passes its own test.
@@ -83,6 +96,34 @@ def test_importing_the_package_stays_light() -> None:
     code = f"import sys, sublearn; print([m for m in {heavy!r} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def _rooms_used(path: Path) -> set[str]:
+    """Rooms that a module imports when it runs; imports for the type checker do not count."""
+
+    def imports(node: ast.AST) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.ImportFrom) and child.module:
+                yield child.module
+            elif isinstance(child, ast.Import):
+                yield from (alias.name for alias in child.names)
+            yield from imports(child)
+
+    modules = imports(ast.parse(path.read_text(encoding="utf-8")))
+    parts = [module.split(".") for module in modules]
+    return {part[1] for part in parts if part[0] == "sublearn" and len(part) > 1}
+
+
+def test_no_room_reaches_back() -> None:
+    package = Path(sublearn.__file__).parent
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert rooms <= set(ROOMS), "a new room takes its place in ROOMS, and in docs/architecture.md"
+    for place, room in enumerate(ROOMS):
+        for path in (package / room).rglob("*.py"):
+            later = _rooms_used(path) & set(ROOMS[place + 1 :])
+            assert not later, f"{room}/{path.name} uses {', '.join(sorted(later))}"
 
 
 def test_typed_marker_is_shipped() -> None:

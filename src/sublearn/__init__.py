@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
     from sublearn.ensembles import (
         Ensemble,
         Gaussian,
+        Instance,
         LowRank,
         Normal,
         Problem,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         StudentT,
         Targets,
         Uniform,
+        draw,
     )
     from sublearn.networks import (
         RNN,
@@ -55,6 +57,7 @@ __all__ = [
     "FirstRows",
     "Gaussian",
     "Grade",
+    "Instance",
     "LinearEstimator",
     "LinearRNN",
     "LowRank",
@@ -73,6 +76,7 @@ __all__ = [
     "census",
     "certify",
     "design",
+    "draw",
     "gated_rank",
     "network_from_text",
     "repair",
@@ -86,6 +90,7 @@ _ROOMS = {
     "sublearn.ensembles": (
         "Ensemble",
         "Gaussian",
+        "Instance",
         "LowRank",
         "Normal",
         "Problem",
@@ -94,6 +99,7 @@ _ROOMS = {
         "StudentT",
         "Targets",
         "Uniform",
+        "draw",
     ),
     "sublearn.networks": (
         "RNN",

@@ -14,6 +14,15 @@ FIELD = PrimeField(8388593)
 SMALL_FIELD = PrimeField(4194319)
 
 
+def largest_odd(field: PrimeField) -> float:
+    """The largest odd balanced residue.
+
+    Sums of products of even residues have zero low bits, so float64 would hold them exactly far
+    beyond 2^53 and hide a reduction that comes too late.
+    """
+    return float(field.half if field.half % 2 else field.half - 1)
+
+
 def flint_matrix(matrix: Array, p: int) -> flint.nmod_mat:
     """The same matrix in flint."""
     height, width = np.shape(matrix)

@@ -55,7 +55,20 @@ def test_large_dependencies_vanish(field: PrimeField) -> None:
     free = np.setdiff1d(np.arange(900), echelon.pivots)
     some = rng.permutation(free.size)[:20]
     assert np.array_equal(dependencies(echelon, free[some]), found[some])
+    assert np.array_equal(dependencies(echelon, free[some[:5]]), found[some[:5]])
     assert smallest_circuit(echelon, rng).size == 1
+
+
+def test_a_large_circuit_is_minimal() -> None:
+    """Rank one below the size, and a dependency without zeros: no proper part is dependent."""
+    rng = np.random.default_rng(26)
+    matrix = FIELD.matmul(FIELD.random(rng, (560, 530)), FIELD.random(rng, (530, 550)))
+    circuit = smallest_circuit(eliminate(FIELD, matrix.copy()), rng)
+    chosen = np.ascontiguousarray(matrix[:, circuit])
+    assert flint_rank(chosen) == circuit.size - 1
+    (dependency,) = dependencies(eliminate(FIELD, chosen.copy()))
+    assert dependency.all()
+    assert not FIELD.matmul(chosen, dependency).any()
 
 
 def test_a_planted_circuit_is_found() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from exact.reference import FIELD, SMALL_FIELD
+from exact.reference import FIELD, SMALL_FIELD, largest_odd
 from sublearn.exact import PrimeField, random_prime
 
 FIELDS = [FIELD, SMALL_FIELD]
@@ -95,9 +95,10 @@ def test_field_axioms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
 @pytest.mark.parametrize("inner", [1, 511, 512, 513, 1024, 2049, 5000])
 def test_products_of_extreme_residues_are_exact(field: PrimeField, inner: int) -> None:
     assert 512 <= field.delay <= 2048
-    a = np.full((3, inner), float(field.half))
-    a[1], a[2, ::2] = -field.half, -field.half
-    b = np.full((inner, 2), float(field.half))
+    half = largest_odd(field)
+    a = np.full((3, inner), half)
+    a[1], a[2, ::2] = -half, -half
+    b = np.full((inner, 2), half)
     b[:, 1] *= -1
     found = field.matmul(a, b)
     for i in range(3):

@@ -12,6 +12,7 @@ from exact.reference import (
     entry_column,
     flint_profile,
     flint_rank,
+    largest_odd,
     recurrent_factors,
     sample_matrices,
 )
@@ -61,15 +62,15 @@ def test_columns_and_screen_follow_the_definition(gated: bool) -> None:
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("field", [FIELD, SMALL_FIELD])
 def test_many_uses_and_outputs_at_the_extremes(field: PrimeField, gated: bool) -> None:
-    half = float(field.half)
-    uses, d, m = 2100, 2, 2
+    half = largest_odd(field)
+    uses, d, m = 2101, 2, 2
     left = np.full((uses, d, 1, m) if gated else (uses, d, 1), half)
     right = np.full((uses, 1, m), -half)
-    expected = -uses * field.half**2
+    expected = -uses * int(half) ** 2
     assert (int(columns(field, left, right, [0], [0])[3, 0]) - expected) % field.p == 0
-    wide = np.full((1, 2100, 1, m) if gated else (1, 2100, 1), half)
-    found = screen(field, wide, right[:1], np.full(2100 * m, half))
-    assert (int(found[0, 0]) + 2100 * m * field.half**3) % field.p == 0
+    wide = np.full((1, 2101, 1, m) if gated else (1, 2101, 1), half)
+    found = screen(field, wide, right[:1], np.full(2101 * m, half))
+    assert (int(found[0, 0]) + 2101 * m * int(half) ** 3) % field.p == 0
 
 
 def test_bad_factors_are_refused() -> None:

@@ -47,12 +47,20 @@ class Allocation:
 
     def __init__(self, shapes: Mapping[str, tuple[int, int]], flat: Mapping[str, Index]) -> None:
         # The door for code that has sorted flat indices already; users come in by from_*.
-        self._shapes = dict(shapes)
-        self._flat = {}
+        held = {}
         for name in shapes:
-            index = np.asarray(flat.get(name, ()), dtype=np.int64)
+            index = np.array(flat.get(name, ()), dtype=np.int64)
             index.flags.writeable = False
-            self._flat[name] = index
+            held[name] = index
+        object.__setattr__(self, "_shapes", dict(shapes))
+        object.__setattr__(self, "_flat", held)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("an allocation never changes; its operations return new ones.")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Through the door again: copies and unpickled arrays would be writeable.
+        return Allocation, (self._shapes, self._flat)
 
     # Ways in.
 
@@ -61,9 +69,12 @@ class Allocation:
         cls, network: Network, entries: Mapping[str, Iterable[Sequence[int]]]
     ) -> Allocation:
         """From lists of 0-based (row, column), by weight name."""
+        _check_mapping("entries", entries)
         flat = {}
         for name, pairs in entries.items():
             rows, columns = network.shape(name)
+            if not isinstance(pairs, Iterable):
+                raise BadInputError(f"entries of {name} must be a list of pairs, not {pairs!r}.")
             seen: set[int] = set()
             for pair in pairs:
                 i, j = _pair(name, pair)
@@ -81,6 +92,7 @@ class Allocation:
     @classmethod
     def from_masks(cls, network: Network, masks: Mapping[str, ArrayLike]) -> Allocation:
         """From 0/1 or boolean matrices, by weight name: true means learnable."""
+        _check_mapping("masks", masks)
         return cls(
             network.shapes,
             {name: np.flatnonzero(mask_of(network, name, m)) for name, m in masks.items()},
@@ -135,7 +147,7 @@ class Allocation:
         """The entries (i, i + offset) of one weight."""
         rows, columns = network.shape(name)
         i = np.arange(rows, dtype=np.int64)
-        j = i + offset
+        j = i + _integer(f"the offset in {name}", offset)
         keep = (j >= 0) & (j < columns)
         if not keep.any():
             raise BadInputError(
@@ -154,6 +166,7 @@ class Allocation:
         >>> a.row_counts("W1").tolist(), a.column_counts("W1").tolist()
         ([2, 2, 2, 2], [2, 2, 2, 2])
         """
+        _check_mapping("counts", counts)
         flat = {}
         for name, count in counts.items():
             rows, columns = network.shape(name)
@@ -236,6 +249,8 @@ class Allocation:
     def select(self, positions: Iterable[int]) -> Allocation:
         """The sub-allocation of the entries at these positions of :meth:`labels`."""
         wanted = np.unique(np.fromiter(positions, dtype=np.int64))
+        if wanted.size and (wanted[0] < 0 or wanted[-1] >= len(self)):
+            raise BadInputError(f"positions must lie in 0..{len(self) - 1}.")
         flat, start = {}, 0
         for name, index in self._flat.items():
             inside = wanted[(wanted >= start) & (wanted < start + index.size)] - start
@@ -246,6 +261,8 @@ class Allocation:
     # Algebra.
 
     def _check_partner(self, other: Allocation) -> None:
+        if not isinstance(other, Allocation):
+            raise BadInputError(f"an allocation is combined with another, not with {other!r}.")
         if self._shapes != other._shapes:
             raise BadInputError("the two allocations belong to networks of different shapes.")
 
@@ -330,7 +347,10 @@ class Allocation:
 def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> NDArray[np.bool_]:
     """``mask`` as a boolean matrix of the right shape, or an error that names it."""
     shape = network.shape(name)
-    array = np.asarray(mask)
+    try:
+        array = np.asarray(mask)
+    except ValueError:
+        raise BadInputError(f"the {what} for {name} must have rows of equal length.") from None
     if array.shape != shape:
         raise BadInputError(f"the {what} for {name} must have shape {shape}, not {array.shape}.")
     if array.dtype != bool and not np.isin(array, (0, 1)).all():
@@ -343,19 +363,30 @@ def _pair(name: str, pair: Sequence[int]) -> Entry:
     if len(values) != 2:
         raise BadInputError(f"an entry of {name} must be a pair (row, column), not {pair!r}.")
     # Negative numbers do not count from the end: they are refused with the other outsiders.
-    return tuple(_integer(name, v) for v in values)  # type: ignore[return-value]
+    i, j = (
+        _integer(f"{what} of {name}", v)
+        for what, v in zip(("a row", "a column"), values, strict=True)
+    )
+    return i, j
 
 
-def _integer(name: str, value: object) -> int:
+def _integer(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise BadInputError(f"rows and columns of {name} must be whole numbers, not {value!r}.")
+        raise BadInputError(f"{what} must be a whole number, not {value!r}.")
     return int(value)
+
+
+def _check_mapping(what: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise BadInputError(f"{what} must be given by weight name, as a dict, not {given!r}.")
 
 
 def _indices(what: str, given: Iterable[int] | None, size: int) -> Index:
     if given is None:
         return np.arange(size, dtype=np.int64)
-    values = [_integer(what, v) for v in given]
+    if not isinstance(given, Iterable):
+        raise BadInputError(f"{what} must be a list of whole numbers, not {given!r}.")
+    values = [_integer(f"each of the {what}", v) for v in given]
     outside = [v for v in values if not 0 <= v < size]
     if outside:
         raise BadInputError(f"{what} must lie in 0..{size - 1}, not {outside[0]}.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
-import zipfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,8 @@ def save(allocation: Allocation, path: Path) -> None:
         data = (json.dumps(content, indent=1) + "\n").encode()
     elif path.suffix == ".npz":
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            allow_pickle=False,
-            **{n: allocation.mask(n) for n in allocation.names},
-        )
+        masks: dict[str, Any] = {name: allocation.mask(name) for name in allocation.names}
+        np.savez_compressed(buffer, **masks)
         data = buffer.getvalue()
     else:
         if len(allocation.names) != 1:
@@ -42,13 +38,15 @@ def save(allocation: Allocation, path: Path) -> None:
         text = io.StringIO()
         np.savetxt(text, allocation.mask(allocation.names[0]).astype(int), fmt="%d", delimiter=",")
         data = text.getvalue().encode()
-    handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=path.name, suffix=".part")
+    if not path.parent.is_dir():
+        raise BadInputError(f"there is no folder {path.parent} to write {path.name} in.")
+    # Named by the process, so that two of them never write the same file.
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.replace(temporary, path)
+        beside.write_bytes(data)
+        beside.replace(path)
     except BaseException:
-        os.unlink(temporary)
+        beside.unlink(missing_ok=True)
         raise
 
 
@@ -57,34 +55,44 @@ def load(path: Path, network: Network, name: str | None) -> Allocation:
     one_of("the file's ending", path.suffix, SUFFIXES)
     if not path.is_file():
         raise BadInputError(f"there is no file {path}.")
+    if path.suffix == ".csv" and name is None and len(network.shapes) > 1:
+        raise BadInputError(
+            f"a .csv mask needs the name of its weight, one of {', '.join(network.shapes)}."
+        )
     try:
-        if path.suffix == ".json":
-            return _from_json(path, network)
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as masks:
-                return Allocation.from_masks(network, dict(masks))
-        if name is None:
-            if len(network.shapes) > 1:
-                raise BadInputError(
-                    f"a .csv mask needs the name of its weight, one of {', '.join(network.shapes)}."
-                )
-            name = next(iter(network.shapes))
-        mask = np.loadtxt(path, delimiter=",", ndmin=2)
-        return Allocation.from_masks(network, {name: mask})
+        content = _READERS[path.suffix](path)
+    except Exception as error:  # a damaged file fails in a dozen ways inside the readers
+        why = str(error).partition("\n")[0].rstrip(".")
+        raise BadInputError(f"{path} cannot be read as an allocation ({why}).") from None
+    try:
+        if path.suffix == ".csv":
+            return Allocation.from_masks(network, {name or next(iter(network.shapes)): content})
+        if "entries" in content:
+            return Allocation.from_entries(network, content["entries"])
+        return Allocation.from_masks(network, content.get("masks", content))
     except BadInputError as error:
         raise BadInputError(f"{path}: {error}") from None
-    except (OSError, ValueError, zipfile.BadZipFile, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} cannot be read as an allocation ({error}).") from None
 
 
-def _from_json(path: Path, network: Network) -> Allocation:
-    content: Any = json.loads(path.read_text(encoding="utf-8"))
+def _read_json(path: Path) -> Any:
+    content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise ValueError("the file holds no JSON object")
-    if "entries" in content:
-        entries = content["entries"]
-        if not isinstance(entries, dict):
-            raise ValueError('"entries" must map weight names to lists of [row, column]')
-        return Allocation.from_entries(network, entries)
-    masks = content.get("masks", content)
-    return Allocation.from_masks(network, masks)
+        raise ValueError("it holds no JSON object")
+    return content
+
+
+def _read_npz(path: Path) -> Any:
+    found = np.load(path, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        raise ValueError("it holds one array without a name")
+    with found:
+        return dict(found)
+
+
+def _read_csv(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy only warns of an empty file
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+
+
+_READERS = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}

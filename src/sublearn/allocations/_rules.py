@@ -8,6 +8,7 @@ independent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -67,7 +68,7 @@ def draw_flat(
     """Sorted flat indices of one draw of ``rule`` for the weight ``name``."""
     rows, columns = shape
     if isinstance(rule, FirstColumns):
-        turned = Bounds(columns if bounds.column is None else bounds.column, bounds.row)
+        turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
         found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng)
         return np.sort((found % rows) * columns + found // rows)
     return _first_rows("rows", rule.k, name, shape, bounds, count, rng)
@@ -109,15 +110,7 @@ def _rows_only(
     The row sizes are drawn first, each vector of sizes with weight prod comb(columns, size), by the
     exact (integer) counts of completions; then each row is a uniform subset.
     """
-    ways = [[0] * (count + 1) for _ in range(k + 1)]
-    ways[0][0] = 1
-    choices = [comb(columns, size) for size in range(cap + 1)]
-    for row in range(1, k + 1):
-        before, now = ways[row - 1], ways[row]
-        for total in range(min(count, row * cap) + 1):
-            now[total] = sum(
-                choices[size] * before[total - size] for size in range(min(cap, total) + 1)
-            )
+    choices, ways = _completions(k, columns, cap, count)
     mask = np.zeros((k, columns), dtype=bool)
     left = count
     for row in range(k, 0, -1):
@@ -130,6 +123,21 @@ def _rows_only(
         mask[row - 1, rng.choice(columns, size, replace=False)] = True
         left -= size
     return mask
+
+
+@lru_cache(maxsize=16)
+def _completions(k: int, columns: int, cap: int, count: int) -> tuple[list[int], list[list[int]]]:
+    """comb(columns, size) by size, and the number of masks by (rows, ones), at most cap in a row."""
+    ways = [[0] * (count + 1) for _ in range(k + 1)]
+    ways[0][0] = 1
+    choices = [comb(columns, size) for size in range(cap + 1)]
+    for row in range(1, k + 1):
+        before, now = ways[row - 1], ways[row]
+        for total in range(min(count, row * cap) + 1):
+            now[total] = sum(
+                choices[size] * before[total - size] for size in range(min(cap, total) + 1)
+            )
+    return choices, ways
 
 
 def _below(bound: int, rng: np.random.Generator) -> int:
@@ -165,20 +173,32 @@ def _fullest(
 def _shuffle(
     mask: NDArray[np.bool_], row_cap: int, column_cap: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """A long chain of random single moves within the bounds; its limit is uniform.
+    """A long chain of random moves and exchanges within the bounds; its limit is uniform.
 
-    Only reached where column bounds are so tight that rejection fails. A move proposes to take one
-    entry out and put another in, and is made when the bounds allow it: the chain is symmetric.
+    Only reached where column bounds are so tight that rejection fails. A move takes one entry out
+    and puts another in; an exchange takes out (i, j) and (p, q) and puts in (i, q) and (p, j). Each is
+    made when the bounds allow it and is as likely as its reverse. Moves alone are stuck where all
+    rows and columns are full; exchanges join all masks of equal row and column sizes (Ryser 1957).
     """
     mask = mask.copy()
     k, columns = mask.shape
     row_sizes, column_sizes = mask.sum(axis=1), mask.sum(axis=0)
-    held = np.flatnonzero(mask)
+    held = np.flatnonzero(mask).tolist()
     steps = 50 * k * columns
-    picks = rng.integers(0, held.size, steps)
-    targets = rng.integers(0, k * columns, steps)
-    for pick, target in zip(picks.tolist(), targets.tolist(), strict=True):
-        (i, j), (p, q) = divmod(int(held[pick]), columns), divmod(target, columns)
+    picks = rng.integers(0, len(held), (steps, 2)).tolist()
+    targets = rng.integers(0, k * columns, steps).tolist()
+    exchanges = rng.integers(0, 2, steps, dtype=np.int8).tolist()
+    for (first, second), target, exchange in zip(picks, targets, exchanges, strict=True):
+        i, j = divmod(held[first], columns)
+        if exchange:
+            p, q = divmod(held[second], columns)
+            if mask[i, q] or mask[p, j]:
+                continue
+            mask[i, j] = mask[p, q] = False
+            mask[i, q] = mask[p, j] = True
+            held[first], held[second] = i * columns + q, p * columns + j
+            continue
+        p, q = divmod(target, columns)
         if mask[p, q]:
             continue
         if (p != i and row_sizes[p] >= row_cap) or (q != j and column_sizes[q] >= column_cap):
@@ -188,5 +208,5 @@ def _shuffle(
         column_sizes[j] -= 1
         row_sizes[p] += 1
         column_sizes[q] += 1
-        held[pick] = target
+        held[first] = target
     return mask

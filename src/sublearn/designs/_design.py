@@ -15,7 +15,8 @@ from sublearn.designs._saturated import saturated_allocations
 from sublearn.ensembles import Problem
 from sublearn.verdicts import certify
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._needed import needed_rank
+from sublearn.verdicts._needed import needed_rank, reachable_equations
+from sublearn.verdicts._points import check_options
 
 WANTS = ("maximal", "best score")
 
@@ -49,7 +50,7 @@ def design(
     >>> len(a), sl.certify(problem, a).kind
     (4, 'maximal')
     """
-    _check_density(problem)
+    _check(problem, error, seed)
     network = problem.network
     wanted = one_of("want", want or ("maximal" if scores is None else "best score"), WANTS)
     choice = Choice(network, learn, scores, forbidden)
@@ -57,6 +58,8 @@ def design(
     start = choice.ids(must)
     _check_required(problem, choice, must, start, error, seed)
     needed = needed_rank(problem, error=error, seed=seed).rank
+    if wanted == "maximal":  # a teacher of another architecture is met for sure only by all outputs
+        needed = max(needed, reachable_equations(problem) if problem.teacher is not None else 0)
     basis = best_basis(problem, choice, choice.order(), start, needed, error=error, seed=seed)
     if basis.size < needed:
         raise BadInputError(_unreachable(choice, basis.size, needed))
@@ -97,16 +100,17 @@ def repair(
     >>> len(a - whole), len(whole), sl.certify(problem, whole).kind
     (1, 4, 'maximal')
     """
-    _check_density(problem)
+    _check(problem, error, seed)
     verdict = certify(problem, allocation, error=error, seed=seed)
+    names = allocation.names if learn is None else Choice(problem.network, learn, None, None).names
+    choice = Choice(problem.network, [*names, *allocation.names], scores, forbidden)
+    held = choice.ids(allocation)
+    _check_allowed(choice, held, "learnable")
     if not verdict.wasted:
         return allocation
-    names = list(allocation.names if learn is None else learn)
-    choice = Choice(problem.network, [*names, *allocation.names], scores, forbidden)
     for name in allocation.names:
         if name not in names:  # its weights may stay, but none may come in
             choice.part(choice.allowed, name)[:] = False
-    held = choice.ids(allocation)
     rank = verdict.rank
     # Among the weights held, keep the best-scoring independent ones.
     within = held[np.argsort(-choice.score[held], kind="stable")]
@@ -119,11 +123,14 @@ def repair(
     if grown.size < wanted:
         raise BadInputError(_unreachable(choice, grown.size, wanted))
     idle = within[~np.isin(within, kept)]  # best first, so the last ones go
-    stay = idle[: idle.size - verdict.wasted]
+    stay = idle[: held.size - grown.size]
     return choice.allocation(np.concatenate([grown, stay]))
 
 
-def _check_density(problem: Problem) -> None:
+def _check(problem: Problem, error: float, seed: int) -> None:
+    if not isinstance(problem, Problem):
+        raise BadInputError(f"problem must be a Problem, not {problem!r}.")
+    check_options(error, seed)
     lacking = problem.ensemble.without_density
     if lacking:
         raise BadInputError(
@@ -137,9 +144,7 @@ def _check_required(
 ) -> None:
     if not start.size:
         return
-    if not choice.allowed[start].all():
-        name, i, j = choice.allocation(start[~choice.allowed[start]]).labels()[0]
-        raise BadInputError(f"{name}({i}, {j}) is both required and forbidden.")
+    _check_allowed(choice, start, "required")
     verdict = certify(problem, must, error=error, seed=seed)
     if verdict.rank < len(must):
         extra = f" {verdict.circuit.words}" if verdict.circuit is not None else ""
@@ -147,6 +152,13 @@ def _check_required(
             f"the {len(must)} required weights have rank {verdict.rank} only, so no allocation without "
             f"waste contains them.{extra}"
         )
+
+
+def _check_allowed(choice: Choice, ids: Ids, what: str) -> None:
+    barred = ids[~choice.allowed[ids]]
+    if barred.size:
+        name, i, j = choice.allocation(barred).labels()[0]
+        raise BadInputError(f"{name}({i}, {j}) is both {what} and forbidden.")
 
 
 def _known_maximal(

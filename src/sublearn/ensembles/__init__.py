@@ -9,6 +9,7 @@ from sublearn.ensembles._distributions import (
     StudentT,
     Uniform,
 )
+from sublearn.ensembles._instance import Instance, draw, draw_weights
 from sublearn.ensembles._problem import Ensemble, Gaussian, Problem, Targets
 from sublearn.ensembles._text import Learn, learn_from_text
 
@@ -16,6 +17,7 @@ __all__ = [
     "Distribution",
     "Ensemble",
     "Gaussian",
+    "Instance",
     "Learn",
     "LowRank",
     "Normal",
@@ -25,5 +27,7 @@ __all__ = [
     "StudentT",
     "Targets",
     "Uniform",
+    "draw",
+    "draw_weights",
     "learn_from_text",
 ]

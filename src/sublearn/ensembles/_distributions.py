@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, whole_number
 
 Array = NDArray[np.float64]
+
+
+def _positive(name: str, value: object) -> float:
+    # As a float always: equal laws must have equal digests, whether written 1 or 1.0.
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not 0 < number < np.inf:
+        raise BadInputError(f"{name} must be positive and finite, not {value!r}.")
+    return number
 
 
 @dataclass(frozen=True)
@@ -25,8 +34,7 @@ class Distribution(ABC):
     g: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.g) and self.g > 0):
-            raise BadInputError(f"the scale g must be positive and finite, not {self.g!r}.")
+        object.__setattr__(self, "g", _positive("the scale g", self.g))
 
     @property
     @abstractmethod
@@ -91,8 +99,7 @@ class StudentT(Distribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (np.isfinite(self.df) and self.df > 0):
-            raise BadInputError(f"df must be positive and finite, not {self.df!r}.")
+        object.__setattr__(self, "df", _positive("df", self.df))
 
     @property
     def has_density(self) -> bool:
@@ -131,7 +138,8 @@ class Sparse(Distribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.density < 1:
+        object.__setattr__(self, "density", _positive("density", self.density))
+        if self.density >= 1:
             raise BadInputError(f"density must lie strictly between 0 and 1, not {self.density!r}.")
 
     @property
@@ -159,8 +167,7 @@ class LowRank(Distribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rank < 1:
-            raise BadInputError(f"rank must be at least 1, not {self.rank!r}.")
+        object.__setattr__(self, "rank", whole_number("rank", self.rank, least=1))
 
     @property
     def has_density(self) -> bool:

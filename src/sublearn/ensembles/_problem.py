@@ -61,6 +61,12 @@ class Targets:
 
     law: Distribution = field(default_factory=Normal)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.law, Distribution):
+            raise BadInputError(f"law must be a distribution such as Normal(), not {self.law!r}.")
+        if isinstance(self.law, LowRank):
+            raise BadInputError("LowRank is for inputs, not for targets.")
+
     @property
     def spec(self) -> str:
         """Text for digests and messages."""
@@ -88,16 +94,19 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise BadInputError(f"network must be a sublearn network, not {self.network!r}.")
-        whole_number("samples", self.samples, least=1)
+        object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
         if isinstance(self.teacher, Network):
+            m = self.samples
             for what, ours, theirs in (
-                ("inputs", self.network.input_blocks, self.teacher.input_blocks),
-                ("outputs", self.network.output_size, self.teacher.output_size),
+                ("inputs", self.network.input_shape(m), self.teacher.input_shape(m)),
+                ("outputs", (self.network.output_size, m), (self.teacher.output_size, m)),
             ):
                 if ours != theirs:
-                    raise BadInputError(f"the teacher's {what} are {theirs}, the student's {ours}.")
+                    raise BadInputError(
+                        f"the teacher's {what} have shape {theirs}, the student's {ours}."
+                    )
             if self.teacher == self.network:
                 object.__setattr__(self, "teacher", None)
         elif not (self.teacher is None or isinstance(self.teacher, Targets)):

@@ -31,17 +31,20 @@ _RULES: dict[str, type[FirstRows] | type[FirstColumns]] = {
 
 @dataclass(frozen=True)
 class Learn:
-    """What a list of texts asks for: fixed entries, rules still to be drawn, and their seed."""
+    """What a list of texts asks for: fixed entries, rules still to be drawn, and their seed.
+
+    ``seed`` is None if none was given: then :meth:`draw` takes 0.
+    """
 
     fixed: Allocation
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = None
 
     def draw(self, problem: Problem) -> Allocation:
         """The fixed entries together with one draw of the rules."""
         if not self.rules:
             return self.fixed
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed or 0)
         return self.fixed | problem.draw_allocation(self.rules, rng)
 
 
@@ -70,33 +73,40 @@ def learn_from_text(network: Network, texts: Iterable[str]) -> Learn:
             options = _options(text, kind, parts[1:])
             count = options.get("count")
             rules[name] = _RULES[kind](_integer(text, kind, value), count)
-            seeds.add(options.get("seed", 0))
+            if "seed" in options:
+                seeds.add(options["seed"])
         elif len(parts) > 1:
             raise _unreadable(text, kind)
         else:
             fixed |= _fixed(network, name, text, kind, value)
     if len(seeds) > 1:
         raise BadInputError(f"the rules must share one seed, not {sorted(seeds)}.")
-    return Learn(fixed, rules, seeds.pop() if seeds else 0)
+    return Learn(fixed, rules, seeds.pop() if seeds else None)
 
 
 def _fixed(network: Network, name: str, text: str, kind: str, value: str) -> Allocation:
     if kind == "all":
+        if value:
+            raise _unreadable(text, kind)
         return Allocation.whole(network, [name])
     if kind == "diagonal":
         return Allocation.diagonal(network, name, _integer(text, kind, value or "0"))
     if kind == "spread":
         return Allocation.spread(network, {name: _integer(text, kind, value)})
+    size = max(network.shape(name))
     if kind == "rows":
-        return Allocation.from_rows(network, name, _numbers(text, kind, value))
+        return Allocation.from_rows(network, name, _numbers(text, kind, value, size))
     if kind == "columns":
-        return Allocation.from_columns(network, name, _numbers(text, kind, value))
+        return Allocation.from_columns(network, name, _numbers(text, kind, value, size))
     if kind == "block":
         rows, cross, columns = value.partition("x")
         if not cross:
             raise _unreadable(text, kind)
         return Allocation.block(
-            network, name, _numbers(text, kind, rows), _numbers(text, kind, columns)
+            network,
+            name,
+            _numbers(text, kind, rows, size),
+            _numbers(text, kind, columns, size),
         )
     pairs = [pair.split(".") for pair in value.split("/")]
     entries = [[_integer(text, kind, v) for v in pair] for pair in pairs]
@@ -115,7 +125,7 @@ def _options(text: str, kind: str, parts: list[str]) -> dict[str, int]:
     return out
 
 
-def _numbers(text: str, kind: str, value: str) -> list[int]:
+def _numbers(text: str, kind: str, value: str, size: int) -> list[int]:
     out: list[int] = []
     for part in value.split("/"):
         first, dash, last = part.partition("-")
@@ -123,7 +133,8 @@ def _numbers(text: str, kind: str, value: str) -> list[int]:
             low, high = _integer(text, kind, first), _integer(text, kind, last)
             if high < low:
                 raise BadInputError(f"the range {part} in {text!r} runs backwards.")
-            out += range(low, high + 1)
+            # A range that ends outside is refused by its end, and never written out.
+            out += range(low, high + 1) if high < size else [high]
         else:
             out.append(_integer(text, kind, first))
     return out

@@ -8,13 +8,13 @@ support is the fundamental circuit of j (Oxley, "Matroid Theory", 2nd ed. 2011, 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn.exact._compile import compiled, reciprocal, remainder
+from sublearn.exact._compile import compiled, dot, reciprocal, remainder
 from sublearn.exact._elimination import Echelon, Indices
 from sublearn.exact._field import Array
 
-BLOCK = 64
+FEW = 24  # dependencies up to which dot products beat small matrix products
 MOST = 24  # dependencies looked at when there are more
-LARGE = 512  # size from which that would cost over a tenth of the elimination: look at fewer
+LARGE = 512  # size from which fewer are looked at, to stay below a tenth of the elimination
 
 
 @compiled
@@ -24,12 +24,12 @@ def _back_substitute(
     """Solve rows first, first+1, ... of U for the pivot coefficients, last row first.
 
     `sums` holds what the other columns contribute: non-pivots, and pivots beyond these rows.
-    `solution` is indexed by column, so that rows of U are read where they lie.
+    `solution` has one entry per column of U, so that rows of U are read where they lie.
     """
     inverse = 1.0 / p
-    count, many = sums.shape
+    many, count = sums.shape
     end = pivots[first + count - 1] + 1
-    # One inverse for the whole block, unwound by products: Euclid costs as much as 100 of them.
+    # One inverse for the whole block, unwound by products: Euclid is slow (Montgomery's trick).
     running = np.empty(count)
     product = 1.0
     for k in range(count):
@@ -37,18 +37,13 @@ def _back_substitute(
         product = remainder(product * matrix[first + k, pivots[first + k]], p, inverse)
     scale = -reciprocal(product, p)
     for k in range(count - 1, -1, -1):
-        row, pivot = matrix[first + k], pivots[first + k]
-        target = sums[k]
-        for later in range(pivot + 1, end):
-            if row[later] != 0.0:
-                coefficient, source = row[later], solution[later]
-                for c in range(many):
-                    target[c] += coefficient * source[c]
+        pivot = pivots[first + k]
+        row = matrix[first + k, pivot + 1 : end]
         factor = remainder(scale * running[k], p, inverse)
-        scale = remainder(scale * row[pivot], p, inverse)
+        scale = remainder(scale * matrix[first + k, pivot], p, inverse)
         for c in range(many):
-            value = remainder(target[c], p, inverse)
-            solution[pivot, c] = remainder(value * factor, p, inverse)
+            value = remainder(sums[c, k] + dot(row, solution[c, pivot + 1 : end]), p, inverse)
+            solution[c, pivot] = remainder(value * factor, p, inverse)
 
 
 def _free_columns(echelon: Echelon) -> Indices:
@@ -81,31 +76,33 @@ def dependencies(echelon: Echelon, which: ArrayLike | None = None) -> Array:
     last = int(np.searchsorted(pivots, chosen.max())) if chosen.size else 0
     edge = int(pivots[last - 1]) + 1 if last else 0
     # Row k of U says something about column j only if its pivot comes before j.
-    known = np.where(chosen > pivots[:last, None], matrix[:last, chosen], 0.0)
-    solution = np.zeros((width, chosen.size))
-    for stop in range(last, 0, -BLOCK):
-        start = max(0, stop - BLOCK)
+    known = np.where(chosen[:, None] > pivots[:last], matrix[:last, chosen].T, 0.0)
+    solution = np.zeros((chosen.size, width))
+    block = 256 if chosen.size <= FEW else 32
+    for stop in range(last, 0, -block):
+        start = max(0, stop - block)
         end = int(pivots[stop - 1]) + 1
-        sums = known[start:stop]
+        sums = known[:, start:stop]
         if end < edge:
-            sums += field.matmul(matrix[start:stop, end:edge], solution[end:edge])
+            sums += field.matmul(solution[:, end:edge], matrix[start:stop, end:edge].T)
         _back_substitute(matrix, pivots, start, sums, solution, float(field.p))
-    solution[chosen, np.arange(chosen.size)] = 1.0
-    return np.ascontiguousarray(field.reduce(solution.T))
+    solution[np.arange(chosen.size), chosen] = 1.0
+    return field.reduce(solution)
 
 
 @compiled
-def _repivot(space: Array, order: Indices, p: float) -> None:
-    """Bring the rows of `space` to systematic form on the first columns in `order` that allow it.
+def _repivot(space: Array, picks: Indices, p: float) -> None:
+    """Bring the rows of `space` to systematic form on the first columns in `picks` that allow it.
 
     Afterwards each row is a circuit: the only dependency, up to scale, that avoids the pivots of
-    the other rows.
+    the other rows. Should the picks not suffice, all columns follow.
     """
     inverse = 1.0 / p
     done = 0
-    for column in order:
+    for step in range(picks.size + space.shape[1]):
         if done == space.shape[0]:
             return
+        column = picks[step] if step < picks.size else step - picks.size
         pivot = -1
         for row in range(done, space.shape[0]):
             if space[row, column] != 0.0:
@@ -128,13 +125,13 @@ def _repivot(space: Array, order: Indices, p: float) -> None:
 
 
 @compiled
-def _shortest(space: Array, orders: Indices, p: float) -> Array:
-    """The row with fewest nonzeros among `space` and its systematic forms for these orders."""
+def _shortest(space: Array, picks: Indices, p: float) -> Array:
+    """The row with fewest nonzeros among `space` and its systematic forms for these picks."""
     best: Array = space[0].copy()
     fewest = space.shape[1] + 1
-    for attempt in range(orders.shape[0] + 1):
+    for attempt in range(picks.shape[0] + 1):
         if attempt > 0:
-            _repivot(space, orders[attempt - 1], p)
+            _repivot(space, picks[attempt - 1], p)
         for row in range(space.shape[0]):
             size = np.count_nonzero(space[row])
             if size < fewest:
@@ -149,8 +146,8 @@ def smallest_circuit(echelon: Echelon, rng: np.random.Generator, tries: int = 8)
     Looks at fundamental circuits, then moves `tries` times to another systematic form of the
     dependencies, as information-set decoding does for short codewords (Prange, "The use of
     information sets in decoding cyclic codes", IRE Trans. Inf. Theory 8, 1962). Where there are
-    many dependencies only some are looked at, so that the work stays a few percent of the
-    elimination's. The result is a circuit always, a smallest one only with luck.
+    many dependencies only some are looked at, so that from size 512 on the work stays below a
+    tenth of the elimination's. The result is a circuit always, a smallest one only with luck.
 
     >>> from sublearn.exact import PrimeField, eliminate
     >>> echelon = eliminate(PrimeField(8388593), np.array([[1.0, 0, 1, 0], [0, 1, 2, 3]]))
@@ -171,6 +168,7 @@ def smallest_circuit(echelon: Echelon, rng: np.random.Generator, tries: int = 8)
     support = np.flatnonzero(space.any(axis=0))
     space = np.ascontiguousarray(space[:, support])
     # A single dependency has only one form.
-    orders = np.broadcast_to(np.arange(support.size), (tries if free.size > 1 else 0, support.size))
-    shortest = _shortest(space, rng.permuted(orders, axis=1), float(echelon.field.p))
+    attempts = tries if free.size > 1 else 0
+    picks = rng.integers(support.size, size=(attempts, 4 * free.size))
+    shortest = _shortest(space, picks, float(echelon.field.p))
     return support[np.flatnonzero(shortest)]

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -16,6 +17,18 @@ def compiled(function: Function) -> Function:
     """
     decorate = numba.njit(cache=True, nogil=True, error_model="numpy")
     return cast(Function, decorate(function))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def dot(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
+    """The sum of the products of two vectors, in any order, which vector units need.
+
+    The order does not matter as long as every partial sum is exact: at most `delay` nonzero terms.
+    """
+    total = 0.0
+    for k in range(one.size):
+        total += one[k] * two[k]
+    return total
 
 
 @compiled

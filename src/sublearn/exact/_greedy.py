@@ -99,9 +99,9 @@ def greedy(
     and must be independent. Stops at rank `wanted` (default: d m).
 
     A weight whose column is orthogonal to 3 random vectors of the null space is discarded for
-    good. A dependent weight always is; an independent one with probability p^-3, under 2^-66.
-    Screening is put off until the work lost on dependent weights since the last one would have
-    paid for it, so that easy orders never screen and hard ones lose at most a factor of two.
+    good. A dependent weight always is; an independent one with probability p^-3 < 2^-66 in each
+    screening. Screening waits until the work lost on dependent weights since the last one exceeds
+    the estimated price of one null vector, so orders that waste nothing are never screened.
 
     >>> left, right = np.array([[[1.0, 2.0]]]), np.array([[[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]])
     >>> greedy(PrimeField(8388593), [(left, right)], range(6), np.random.default_rng(0)).tolist()

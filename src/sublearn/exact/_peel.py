@@ -1,8 +1,9 @@
 """Generic rank of one linear feed-forward layer, mostly by counting.
 
 The columns are u_i (x) v_j for the learnable entries (i, j), with generic u_i in F^d and v_j in
-F^m: the generic tensor product of two uniform matroids, dual to birigidity (Kalai, Nevo and
-Novik, "Bipartite rigidity", Trans. AMS 368, 2016). No formula for its rank is known in general,
+F^m. This tensor matroid is dual to the bipartite rigidity matroid (Brakensiek, Dhar, Gao, Gopi and
+Larson, "Rigidity matroids and linear algebraic matroids with applications to matrix completion
+and tensor codes", arXiv:2405.00778). Combinatorial descriptions are known only in special cases,
 but whole rows and columns peel off.
 """
 

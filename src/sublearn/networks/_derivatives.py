@@ -80,12 +80,13 @@ def jacobian(
 ) -> Array:
     """See :meth:`Network.jacobian`."""
     parts = []
+    equations = network.output_size * network.split_inputs(inputs)[0].shape[-1]
     for name, factor in factors(network, weights, inputs).items():
         rows, columns = network.shapes[name]
         flat = np.arange(rows * columns) if allocation is None else allocation.flat(name)
         i, j = np.divmod(flat, columns)
         part = np.einsum("...tois,...tis->...osi", factor.left[..., i, :], factor.right[..., j, :])
-        parts.append(part.reshape(*part.shape[:-3], -1, flat.size))
+        parts.append(part.reshape(*part.shape[:-3], equations, flat.size))
     return np.concatenate(parts, axis=-1)
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sublearn._errors import one_of, whole_number
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes
+
+
+def _check_fields(network: Network, *names: str) -> None:
+    # Stored as plain ints: specs, digests and files must not see numpy's.
+    for name in names:
+        object.__setattr__(network, name, whole_number(name, getattr(network, name), least=1))
 
 
 @dataclass(frozen=True)
@@ -22,8 +30,7 @@ class LinearEstimator(Network):
     outputs: int
 
     def __post_init__(self) -> None:
-        whole_number("inputs", self.inputs, least=1)
-        whole_number("outputs", self.outputs, least=1)
+        _check_fields(self, "inputs", "outputs")
 
     @property
     def spec(self) -> str:
@@ -65,11 +72,6 @@ def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
     return (*steps, Step("D"))
 
 
-def _check_recurrent(n: int, b: int, d: int, T: int) -> None:
-    for name, value in (("n", n), ("b", b), ("d", d), ("T", T)):
-        whole_number(name, value, least=1)
-
-
 @dataclass(frozen=True)
 class LinearRNN(Network):
     """Y = D sum_{t=1..T} W^(T-t+1) B X_t, eq. (3.3): h_t = W (h_{t-1} + B x_t), y = D h_T.
@@ -90,7 +92,7 @@ class LinearRNN(Network):
     T: int
 
     def __post_init__(self) -> None:
-        _check_recurrent(self.n, self.b, self.d, self.T)
+        _check_fields(self, "n", "b", "d", "T")
 
     @property
     def spec(self) -> str:
@@ -118,12 +120,13 @@ class LinearRNN(Network):
         n, b, d, T, m = self.n, self.b, self.d, self.T, samples
         if name == "D":
             return Bounds(min(columns, T * b, m), rows)
-        row = T * min(b, m) if name == "W" else m * min(T, d)
+        row = T * min(b, m) if name == "W" else m * min(T, d, n)
         return Bounds(min(columns, row), min(n, d * min(T, m)))
 
     def expressible(self, samples: int) -> int:
-        """Theorem B.1: d min(m, T b), and never more than n (d + b)."""
-        return min(self.d * min(samples, self.T * self.b), self.n * (self.d + self.b))
+        """The d x min(m, T b) matrices of rank at most n, and never more than n (d + b) (B.1)."""
+        entering = min(samples, self.T * self.b)
+        return min(_of_rank(self.n, self.d, entering), self.n * (self.d + self.b))
 
     def degeneracy(self, samples: int) -> str | None:
         """Theorem B.1: n (d + b) numbers express the network, whatever T is."""
@@ -133,7 +136,7 @@ class LinearRNN(Network):
                 f"Theorem B.1: T b d = {T * b * d} exceeds n (d + b) = {n * (d + b)}, so the network "
                 "cannot express every linear map of its inputs."
             )
-        return _dependent(samples, T * b)
+        return _narrow(n, T * b, d, samples) or _dependent(samples, T * b)
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ class RNN(Network):
     activation: str = "tanh"
 
     def __post_init__(self) -> None:
-        _check_recurrent(self.n, self.b, self.d, self.T)
+        _check_fields(self, "n", "b", "d", "T")
         one_of("activation", self.activation, [a for a in ACTIVATIONS if a != "linear"])
 
     @property
@@ -182,10 +185,11 @@ class RNN(Network):
         return Bounds(min(columns, uses * samples), rows if name == "D" else None)
 
     def expressible(self, samples: int) -> int:
-        return min(self.size, self.d * samples)
+        """The d x m matrices of rank at most n, and never more than the number of weights."""
+        return min(self.size, _of_rank(self.n, self.d, samples))
 
     def degeneracy(self, samples: int) -> str | None:
-        return _too_small(self, samples)
+        return _few_units(self.n, self.d, samples) or _too_small(self, samples)
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,8 @@ class FeedForward(Network):
         bias: bool = False,
     ) -> None:
         check_sizes(sizes)
+        if not isinstance(bias, bool | np.bool_):
+            raise BadInputError(f"bias must be True or False, not {bias!r}.")
         object.__setattr__(self, "sizes", tuple(int(v) for v in sizes))
         object.__setattr__(self, "activation", one_of("activation", activation, ACTIVATIONS))
         object.__setattr__(self, "output", one_of("output", output, ACTIVATIONS))
@@ -266,8 +272,10 @@ class FeedForward(Network):
     def layer_ranks(self, layer: int, samples: int) -> tuple[int, int]:
         """(d', m') of a linear layer: generic ranks of what follows it and of what enters it."""
         entering = min(self.sizes[0], samples)
+        # All states lie in the span of the inputs and the constant 1 of the biases.
+        most = min(self.sizes[0] + self.bias, samples)
         for width in self.sizes[1:layer]:
-            entering = min(width, samples, entering + self.bias)
+            entering = min(width, most, entering + self.bias)
         return min(self.sizes[layer:]), entering
 
     def degree_bounds(self, name: str, samples: int) -> Bounds:
@@ -281,31 +289,56 @@ class FeedForward(Network):
         return Bounds(min(columns, samples), rows if layer == self.layers else None)
 
     def expressible(self, samples: int) -> int:
-        """Linear, no bias: the d x m' matrices of rank at most w, the narrowest width."""
-        d, q = self.output_size, self.sizes[0]
-        if not self.is_linear or self.bias:
-            return min(self.size, d * samples)
-        entering = min(q, samples)
-        narrowest = min(*self.sizes[1:], entering)
-        return narrowest * (d + entering - narrowest)
+        """Linear: the d x m' matrices of rank at most w, the narrowest width.
+
+        A bias frees the mean of the samples, d numbers, and leaves m - 1 samples for the rest. Else
+        only the last hidden layer bounds the rank; what is applied entry by entry adds nothing.
+        """
+        d, left = self.output_size, samples - self.bias
+        mean = d if self.bias else 0
+        if self.is_linear:
+            return mean + _of_rank(min(self.sizes[1:]), d, min(self.sizes[0], left))
+        return min(self.size, mean + _of_rank(self.sizes[-2], d, left))
 
     def degeneracy(self, samples: int) -> str | None:
-        if not self.is_linear or self.bias:
-            return _too_small(self, samples)
-        narrow = min(self.sizes[1:-1], default=self.output_size)
-        if narrow < min(self.sizes[0], self.output_size, samples):
-            return (
-                f"a hidden layer of {narrow} units is narrower than inputs, outputs and samples, "
-                "so the network cannot express every linear map."
-            )
-        return _dependent(samples, self.sizes[0])
+        d, q = self.output_size, self.sizes[0]
+        left = samples - self.bias  # a bias takes care of one sample: see `expressible`
+        if self.is_linear:
+            narrowest = min(self.sizes[1:-1], default=d)
+            return _narrow(narrowest, q, d, left) or _dependent(samples, q, self.bias)
+        units = self.sizes[-2] if self.layers > 1 else d
+        return _few_units(units, d, left) or _too_small(self, samples)
 
 
-def _dependent(samples: int, numbers: int) -> str | None:
-    if samples > numbers:
+def _of_rank(width: int, rows: int, columns: int) -> int:
+    """Dimension of the rows x columns matrices of rank at most width."""
+    rank = min(width, rows, columns)
+    return rank * (rows + columns - rank)
+
+
+def _narrow(width: int, inputs: int, outputs: int, samples: int) -> str | None:
+    if width < min(inputs, outputs, samples):
         return (
-            f"{samples} samples of {numbers} numbers each are linearly dependent: "
-            f"at most {numbers} of them count."
+            f"a hidden layer of {width} units is narrower than inputs, outputs and samples, "
+            "so the network cannot express every linear map."
+        )
+    return None
+
+
+def _few_units(units: int, outputs: int, samples: int) -> str | None:
+    if units < min(outputs, samples):
+        return (
+            f"the last hidden layer has {units} units, fewer than outputs and samples, so the outputs "
+            "have low rank."
+        )
+    return None
+
+
+def _dependent(samples: int, numbers: int, bias: bool = False) -> str | None:
+    if samples > numbers + bias:
+        return (
+            f"{samples} samples of {numbers} numbers each{' and a bias' if bias else ''} are linearly "
+            f"dependent: at most {numbers + bias} of them count."
         )
     return None
 

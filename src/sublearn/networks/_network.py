@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks._activations import ACTIVATIONS, Array
 
 if TYPE_CHECKING:
@@ -97,7 +97,11 @@ class Network(ABC):
 
     @abstractmethod
     def degeneracy(self, samples: int) -> str | None:
-        """Say why a teacher of this shape cannot reach all d m outputs, where a simple count shows it."""
+        """Why a teacher of this shape cannot express every map of its inputs, where a count shows it.
+
+        Theorem B.1, a narrow layer, dependent samples, too few weights. Few samples may be matched all
+        the same: *needed*, not this sentence, says how many of the d m dimensions are reached.
+        """
 
     # What follows holds for every chain.
 
@@ -194,6 +198,8 @@ class Network(ABC):
         from sublearn.networks._derivatives import jacobian
 
         self.check_weights(weights)
+        if allocation is not None and dict(allocation.shapes) != self.shapes:
+            raise BadInputError("the allocation belongs to a network of other shapes.")
         return jacobian(self, weights, inputs, allocation)
 
     def jvp(self, weights: Weights, inputs: Array, tangent: Weights) -> Array:
@@ -209,6 +215,7 @@ class Network(ABC):
         from sublearn.networks._derivatives import vjp
 
         self.check_weights(weights)
+        self._check_cotangent(inputs, cotangent)
         return vjp(self, weights, inputs, cotangent)
 
     def hvp(
@@ -219,14 +226,19 @@ class Network(ABC):
 
         self.check_weights(weights)
         self.check_weights(tangent)
+        self._check_cotangent(inputs, cotangent)
         return hvp(self, weights, inputs, cotangent, tangent)
+
+    def _check_cotangent(self, inputs: Array, cotangent: Array) -> None:
+        samples, found = self.split_inputs(inputs)[0].shape[-1], np.shape(cotangent)
+        wanted = (self.output_size, samples)
+        if found[-2:] != wanted:
+            raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {found}.")
 
 
 def check_sizes(sizes: Sequence[int]) -> None:
     """At least an input and an output size, each a positive whole number."""
-    from sublearn._errors import whole_number
-
-    if len(sizes) < 2:
+    if not isinstance(sizes, Sequence | np.ndarray) or len(sizes) < 2:
         raise BadInputError(f"sizes must name at least an input and an output, not {sizes!r}.")
     for value in sizes:
         whole_number("sizes", value, least=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
@@ -15,7 +15,7 @@ from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
 from sublearn.exact import subset_ranks
 from sublearn.verdicts._grade import PROOF, Grade
-from sublearn.verdicts._points import Point, generator, miss_probability
+from sublearn.verdicts._points import Point, check_options, generator, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
 
 LARGEST = 20_000_000
@@ -42,15 +42,25 @@ class Census:
 
 
 def census(
-    problem: Problem, name: str, *, draws: int | None = None, error: float = 1e-12, seed: int = 0
+    problem: Problem,
+    name: str,
+    *,
+    draws: int | None = None,
+    error: float = 1e-12,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Census:
     """Count deficient allocations: all of them, or so many random ones within the degree bounds.
+
+    ``progress`` is told (done, of how many) now and then.
 
     >>> import sublearn as sl
     >>> count = sl.census(sl.Problem(sl.FeedForward((3, 3, 2)), samples=2), "W1")
     >>> count.deficient, count.feasible, count.total
     (9, 90, 126)
     """
+    check_options(error, seed)
+    tell = progress or (lambda done, total: None)
     network = problem.network
     if not network.is_linear:
         raise BadInputError(f"a census needs exact ranks, so a linear network, not {network.spec}.")
@@ -61,16 +71,18 @@ def census(
     if size > rows * columns:
         raise BadInputError(f"{name} has {rows * columns} weights, fewer than the {size} needed.")
     if draws is not None:
-        return _drawn(problem, name, whole_number("draws", draws, least=1), error, seed)
+        return _drawn(problem, name, whole_number("draws", draws, least=1), error, seed, tell)
     if comb(rows * columns, size) > LARGEST:
         raise BadInputError(
             f"{name} has {comb(rows * columns, size):.1e} allocations of {size} weights, more than "
             f"{LARGEST:.0e} to enumerate: give a number of draws."
         )
-    return _enumerated(problem, name, error, seed)
+    return _enumerated(problem, name, error, seed, tell)
 
 
-def _enumerated(problem: Problem, name: str, error: float, seed: int) -> Census:
+def _enumerated(
+    problem: Problem, name: str, error: float, seed: int, tell: Callable[[int, int], None]
+) -> Census:
     network, size = problem.network, problem.effective_equations
     rows, columns = network.shape(name)
     bounds = network.degree_bounds(name, problem.effective_samples)
@@ -82,7 +94,7 @@ def _enumerated(problem: Problem, name: str, error: float, seed: int) -> Census:
     draws = points_needed(miss, error / total)
     points = [Point(problem, network, rng) for _ in range(draws)]
     matrices = [(point.field, point.columns(whole)) for point in points]
-    feasible = deficient = unbound = doubtful = 0
+    feasible = deficient = unbound = doubtful = looked = 0
     for subsets in _chunks(rows * columns, size):
         fits = _largest_count(subsets // columns, rows) <= bounds.row
         if bounds.column is not None:
@@ -96,15 +108,25 @@ def _enumerated(problem: Problem, name: str, error: float, seed: int) -> Census:
         deficient += int((fits & lost).sum())
         unbound += int((~fits & ~lost).sum())
         doubtful += int(rest.size)
+        looked += len(subsets)
+        tell(looked, total)
     grade = Grade("probability", min(1.0, doubtful * miss**draws)) if doubtful else PROOF
     return Census(total, feasible, deficient, unbound, False, grade)
 
 
-def _drawn(problem: Problem, name: str, draws: int, error: float, seed: int) -> Census:
+def _drawn(
+    problem: Problem,
+    name: str,
+    draws: int,
+    error: float,
+    seed: int,
+    tell: Callable[[int, int], None],
+) -> Census:
     rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
     rng = generator(seed, "census draws", problem.digest, name)
     deficient, doubt = 0, 0.0
-    for _ in range(draws):
+    for number in range(draws):
+        tell(number, draws)
         drawn = problem.draw_allocation(rule, rng)
         found = generic_rank(problem, drawn, error=error / draws, seed=seed)
         if found.rank < len(drawn):
@@ -124,4 +146,4 @@ def _largest_count(lines: NDArray[np.int64], number: int) -> NDArray[np.int64]:
     """For each subset, how many of its entries share the fullest row (or column)."""
     counts = np.zeros((len(lines), number), dtype=np.int64)
     np.add.at(counts, (np.arange(len(lines))[:, None], lines), 1)
-    return counts.max(axis=1)
+    return np.asarray(counts.max(axis=1))

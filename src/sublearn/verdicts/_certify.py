@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem, Targets
-from sublearn.networks import Network, gates_at
+from sublearn.networks import gates_at
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
+from sublearn.verdicts._gates import rank_over_gates
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
 from sublearn.verdicts._maximal import candidates
-from sublearn.verdicts._needed import Needed, needed_rank, shortfall
+from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations, shortfall
 from sublearn.verdicts._numerical import draw_point, numerical_rank
-from sublearn.verdicts._points import generator
+from sublearn.verdicts._points import check_options, generator
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._theorems import compare, printed_claims
 from sublearn.verdicts._verdict import Verdict
@@ -44,7 +43,8 @@ def certify(
     >>> v.kind, v.rank, v.needed, v.wasted
     ('minimal', 3, 4, 1)
     """
-    _check(problem, allocation, error)
+    _check(problem, allocation)
+    check_options(error, seed)
     if not problem.network.is_linear:
         return _certify_numerically(problem, allocation, seed)
     found = generic_rank(problem, allocation, error=error, seed=seed)
@@ -54,7 +54,7 @@ def certify(
     return _assemble(problem, allocation, found, needed, kind, grade, [*reasons, *notes])
 
 
-def _check(problem: Problem, allocation: Allocation, error: float) -> None:
+def _check(problem: Problem, allocation: Allocation) -> None:
     if not isinstance(problem, Problem):
         raise BadInputError(f"problem must be a Problem, not {problem!r}.")
     if not isinstance(allocation, Allocation):
@@ -66,8 +66,13 @@ def _check(problem: Problem, allocation: Allocation, error: float) -> None:
         )
     if not len(allocation):
         raise BadInputError("the allocation has no learnable weight (r = 0): give it at least one.")
-    if not 0 < error < 1:
-        raise BadInputError(f"error must lie strictly between 0 and 1, not {error!r}.")
+
+
+_COPIES = "Every weight is learnable, so the student can take the teacher's weights."
+
+
+def _copies(problem: Problem, allocation: Allocation) -> bool:
+    return problem.teacher is None and len(allocation) == problem.network.size
 
 
 def _decide(
@@ -78,6 +83,8 @@ def _decide(
     error: float,
     seed: int,
 ) -> tuple[str, Grade, list[str]]:
+    if _copies(problem, allocation):
+        return "maximal", PROOF, [_COPIES]
     if problem.ensemble.without_density or _targets_without_density(problem):
         return "unknown", PROOF, [_no_density(problem)]
     rank, count = found.rank, len(allocation)
@@ -92,22 +99,22 @@ def _decide(
                 f"directions; a match needs {needed.rank}."
             )
         return "minimal", PROOF if sure else found.grade, [reason]
+    if problem.teacher is not None:
+        return _decide_other_teacher(problem, allocation, found, needed, error, seed)
     # Full rank: the dimension that is left to doubt is the teacher's.
     onto = rank == problem.effective_equations
-    if problem.teacher is None:
-        for part, why in candidates(problem, allocation):
-            # An affine image of dimension `needed` inside the teacher's irreducible image is all of
-            # it; the saturated constructions need all d m dimensions.
-            if not onto and not (why.startswith("the outputs are affine")):
-                continue
-            if part == allocation or _rank_is(problem, part, needed.rank, error, seed):
-                return "maximal", needed.grade, [f"Full rank, and {why}."]
-        reason = (
-            f"Full rank {rank}: some teachers are matched, so the match probability is positive; "
-            "whether it is 1 is not known."
-        )
-        return "between", needed.grade, [reason]
-    return _decide_other_teacher(problem, allocation, found, needed, error, seed)
+    for known in candidates(problem, allocation):
+        # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
+        # the saturated constructions need all d m' dimensions.
+        if known.onto and not onto:
+            continue
+        if known.part == allocation or _rank_is(problem, known.part, needed.rank, error, seed):
+            return "maximal", needed.grade, [f"Full rank, and {known.why}."]
+    reason = (
+        f"Full rank {rank}: some teachers are matched, so the match probability is positive; "
+        "whether it is 1 is not known."
+    )
+    return "between", needed.grade, [reason]
 
 
 def _decide_other_teacher(
@@ -118,29 +125,33 @@ def _decide_other_teacher(
     error: float,
     seed: int,
 ) -> tuple[str, Grade, list[str]]:
-    equations = problem.equations
-    if found.rank == equations:
-        generic_targets = needed.rank == equations
-        for part, why in candidates(problem, allocation):
-            if not generic_targets and not why.startswith("the outputs are affine"):
-                continue
-            if part == allocation or _rank_is(problem, part, equations, error, seed):
-                return "maximal", PROOF, [f"Full rank d m = {equations}, and {why}."]
-        if isinstance(problem.teacher, Targets) and problem.teacher.law.has_full_support:
-            return "between", PROOF, [f"Full rank {equations}: the match probability is positive."]
-        return (
-            "between",
-            PROOF,
-            [f"Full rank {equations}, but for this teacher a positive probability is not proved."],
+    equations = reachable_equations(problem)
+    if found.rank < equations:
+        reason = (
+            f"The rank {found.rank} is below the {equations} outputs that count, but the teacher "
+            f"reaches only {needed.rank} dimensions itself; whether the two meet is not decided by "
+            "ranks."
         )
-    return (
-        "between",
-        found.grade,
-        [
-            f"The rank {found.rank} is below d m = {equations}, but the teacher reaches only "
-            f"{needed.rank} dimensions itself; whether the two meet is not decided by ranks."
-        ],
-    )
+        return "between", found.grade, [reason]
+    for known in candidates(problem, allocation):
+        # What is affine and onto matches any targets; the others need generic ones.
+        if known.onto and needed.rank < equations:
+            continue
+        if known.part == allocation or _rank_is(problem, known.part, equations, error, seed):
+            grade = needed.grade if known.onto else PROOF
+            return "maximal", grade, [f"Full rank {equations}, and {known.why}."]
+    if has_positive_chance(problem):
+        return "between", PROOF, [f"Full rank {equations}: the match probability is positive."]
+    reason = f"Full rank {equations}, but for this teacher a positive probability is not proved."
+    return "between", PROOF, [reason]
+
+
+def has_positive_chance(problem: Problem) -> bool:
+    """Whether full rank proves a positive match probability: the student's outputs near a point of
+    full rank are an open set, and it must be one that the targets can hit."""
+    if problem.teacher is None:
+        return True
+    return isinstance(problem.teacher, Targets) and problem.teacher.law.has_full_support
 
 
 def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed: int) -> bool:
@@ -171,16 +182,20 @@ def _certify_numerically(problem: Problem, allocation: Allocation, seed: int) ->
     seen = numerical_rank(problem, network, allocation, seed=seed)
     found = GenericRank(seen.rank, seen.basis, seen.idle, seen.circuit, NUMERICAL)
     needed = needed_rank(problem, seen.rank, error=1e-12, seed=seed)
-    shown = "none left out" if np.isinf(seen.gap) else f"a drop by {seen.gap:.1e} after them"
-    point = f"At random points in float64: {seen.rank} singular values counted, {shown}."
-    reasons = [point, *_gated(problem, allocation, network, seed)]
-    affine = is_affine(network, allocation)
-    if problem.ensemble.without_density or _targets_without_density(problem):
+    reasons = [f"At random points in float64: {seen.rank} singular values counted, {seen.rest}."]
+    highest = seen.rank
+    if network.is_piecewise_linear:
+        highest = rank_over_gates(problem, allocation, error=1e-12, seed=seed)
+        reasons += _gated(problem, allocation, highest, seed)
+    if _copies(problem, allocation):
+        kind = "maximal"
+        reasons.insert(0, _COPIES)
+    elif problem.ensemble.without_density or _targets_without_density(problem):
         kind = "unknown"
         reasons.insert(0, _no_density(problem))
-    elif seen.rank < needed.rank:
+    elif highest < needed.rank:
         kind = "minimal"
-    elif affine and seen.rank == problem.equations:
+    elif is_affine(network, allocation) and seen.rank == problem.equations:
         kind = "maximal"
         reasons.append("The outputs are affine in the learnable weights.")
     else:
@@ -189,14 +204,17 @@ def _certify_numerically(problem: Problem, allocation: Allocation, seed: int) ->
     return _assemble(problem, allocation, found, needed, kind, NUMERICAL, reasons, seen.gap)
 
 
-def _gated(problem: Problem, allocation: Allocation, network: Network, seed: int) -> list[str]:
-    """For ReLU networks: the exact rank with the gates of one random point held fixed."""
-    if not network.is_piecewise_linear:
-        return []
+def _gated(problem: Problem, allocation: Allocation, highest: int, seed: int) -> list[str]:
+    """For ReLU networks: exact ranks with the gates of one random point held fixed, and over all."""
     rng = generator(seed, "gates", problem.digest, allocation.digest)
-    gates = gates_at(network, *draw_point(problem, network, rng))
+    gates = gates_at(problem.network, *draw_point(problem, problem.network, rng))
     rank = generic_rank(problem, allocation, error=1e-12, seed=seed, gates=gates).rank
-    return [f"With the gates of one random point held fixed, the exact rank is {rank}."]
+    return [
+        f"With the gates of one random point held fixed, the exact rank is {rank}; whatever the "
+        f"gates, it is at most {highest}.",
+        "Draws in which all units of a layer are off on some sample are set aside: the target is "
+        "then a constant, and may be matched by chance.",
+    ]
 
 
 def _assemble(
@@ -230,7 +248,13 @@ def _assemble(
         needed_grade=needed.grade,
         affine=is_affine(problem.network, allocation),
         reasons=tuple(lines),
-        theorems=compare(printed_claims(problem, allocation), kind, found.rank, needed.rank),
+        theorems=compare(
+            printed_claims(problem, allocation),
+            kind,
+            found.rank,
+            needed.rank,
+            positive=kind == "between" and has_positive_chance(problem),
+        ),
         broken=broken,
         idle=allocation.select(found.idle),
         circuit=circuit,

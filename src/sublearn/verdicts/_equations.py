@@ -88,7 +88,8 @@ def _layers(network: FeedForward, samples: int, allocation: Allocation) -> Equat
             eliminated += held[layer]
         by_rows += samples * network.sizes[layer + 1]
     rows = Equations(by_rows - quadratic, quadratic, quadratic - eliminated)
-    by_columns = quadratic = eliminated = 0
+    # Mirrored: the readouts of the layers are unknowns, and the first one times X is Y.
+    by_columns, quadratic, eliminated = d * samples, 0, 0
     for layer, name in enumerate(names):
         if sum(held[layer + 1 :]):  # a later layer moves, so the readout of this one is an unknown
             quadratic += d * int(np.count_nonzero(allocation.column_counts(name)))

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.verdicts._rank import GenericRank, generic_rank
+from sublearn.exact import eliminate
+from sublearn.verdicts._points import Point, check_options, generator, miss_probability
+from sublearn.verdicts._rank import GenericRank, generic_rank, points_needed
 
 
 def gated_rank(
@@ -35,6 +37,7 @@ def gated_rank(
     >>> opened, mixed
     (4, 6)
     """
+    check_options(error, seed)
     network = problem.network
     wanted = {p for p, step in enumerate(network.steps) if step.activation != "linear"}
     if not network.is_piecewise_linear or not wanted:
@@ -51,3 +54,20 @@ def gated_rank(
             raise BadInputError(f"the gates of step {position} must be 0 or 1, of shape {shape}.")
         held[position] = array
     return generic_rank(problem, allocation, error=error, seed=seed, gates=held)
+
+
+def rank_over_gates(problem: Problem, allocation: Allocation, *, error: float, seed: int) -> int:
+    """An upper bound on the rank of a ReLU network's learnable columns, for all gates at once.
+
+    It is the generic rank when every gate may be any number: a pattern of 0 and 1 is a special value
+    of the gates, and at special values a rank can only fall. Too small with probability at most
+    ``error``.
+    """
+    network = problem.network
+    rng = generator(seed, "free gates", problem.digest, allocation.digest)
+    # Gates at most double the degree of the outputs, hence of the minors.
+    miss = 2 * miss_probability(problem, network, min(len(allocation), problem.equations))
+    points = (
+        Point(problem, network, rng, free_gates=True) for _ in range(points_needed(miss, error))
+    )
+    return max(eliminate(point.field, point.columns(allocation)).rank for point in points)

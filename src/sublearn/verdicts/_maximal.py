@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.networks import LinearRNN
+from sublearn.networks import LinearRNN, Network
 from sublearn.verdicts._affine import is_affine
 
 
@@ -38,38 +39,58 @@ def saturated(problem: Problem, allocation: Allocation) -> str | None:
     return None
 
 
-def candidates(problem: Problem, allocation: Allocation) -> Iterator[tuple[Allocation, str]]:
-    """Sub-allocations that are maximal if their rank is full, with the reason why.
+@dataclass(frozen=True)
+class Candidate:
+    """A part of an allocation that is maximal if its rank is *needed*, and why.
+
+    ``onto``: the argument holds only where the rank is d m', the outputs being free of each other.
+    """
+
+    part: Allocation
+    why: str
+    onto: bool
+
+
+def candidates(problem: Problem, allocation: Allocation) -> Iterator[Candidate]:
+    """Parts that are maximal if their rank is full.
 
     An allocation that contains a maximal one is maximal: the additional weights may keep the values
     they have.
     """
-    network = problem.network
-    if is_affine(network, allocation):
-        yield allocation, "the outputs are affine in the learnable weights"
-    reason = (
-        saturated(problem, allocation) if len(allocation) == problem.effective_equations else None
-    )
-    if reason is not None:
-        yield allocation, reason
+    affine = "the outputs are affine in the learnable weights"
+    if is_affine(problem.network, allocation):
+        yield Candidate(allocation, affine, onto=False)
     if len(allocation) < problem.effective_equations:
         return
-    for part in _parts(problem, allocation):
-        if part != allocation and is_affine(network, part):
-            names = " and ".join(part.names)
-            yield part, f"the outputs are affine in the learnable weights of {names} alone"
-    if isinstance(network, LinearRNN) and allocation.flat("W").size:
-        yield from _saturated_parts(problem, network, allocation)
+    if len(allocation) == problem.effective_equations:
+        reason = saturated(problem, allocation)
+        if reason is not None:
+            yield Candidate(allocation, reason, onto=True)
+    for part in _affine_parts(problem.network, allocation):
+        yield Candidate(part, f"{affine} of {' and '.join(part.names)} alone", onto=False)
+    if isinstance(problem.network, LinearRNN) and allocation.flat("W").size:
+        yield from _saturated_parts(problem, problem.network, allocation)
 
 
-def _parts(problem: Problem, allocation: Allocation) -> Iterator[Allocation]:
-    for name in allocation.names:
-        yield Allocation(allocation.shapes, {name: allocation.flat(name)})
+def _affine_parts(network: Network, allocation: Allocation) -> Iterator[Allocation]:
+    """The learnable weights of one name, with those of other names that keep the outputs affine."""
+    pieces = [
+        Allocation(allocation.shapes, {name: allocation.flat(name)}) for name in allocation.names
+    ]
+    seen = {allocation}
+    for part in pieces:
+        if not is_affine(network, part):
+            continue
+        for other in pieces:
+            part = part | other if is_affine(network, part | other) else part
+        if part not in seen:
+            seen.add(part)
+            yield part
 
 
 def _saturated_parts(
     problem: Problem, network: LinearRNN, allocation: Allocation
-) -> Iterator[tuple[Allocation, str]]:
+) -> Iterator[Candidate]:
     """The fullest rows (columns) of W, cut down to exactly T min(b, m) (T d) weights each."""
     equations, mask = problem.effective_equations, allocation.mask("W")
     m = problem.effective_samples
@@ -81,7 +102,8 @@ def _saturated_parts(
         cut = _fullest(grid, lines, size)
         part = Allocation.from_masks(network, {"W": cut if axis == "row" else cut.T})
         if part != allocation:
-            yield part, f"it contains {lines} {axis}s of W with {size} learnable weights each"
+            why = f"it contains {lines} {axis}s of W with {size} learnable weights each"
+            yield Candidate(part, why, onto=True)
 
 
 def _fullest(grid: NDArray[np.bool_], lines: int, size: int) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +24,28 @@ class Needed:
     grade: Grade
 
 
+def _samples_of(problem: Problem, network: Network) -> int:
+    """The samples that count for one of the two networks of a problem, student or teacher."""
+    return replace(problem, network=network, teacher=None).effective_samples
+
+
+def reachable_equations(problem: Problem) -> int:
+    """d m', with m' the samples that count for the student or for the teacher.
+
+    Both networks' outputs on the other samples follow from these, so a student whose rank is d m'
+    leaves nothing open. Targets without a teacher follow from nothing: there m' = m.
+    """
+    if isinstance(problem.teacher, Targets):
+        return problem.equations
+    teacher = problem.teacher or problem.network
+    return problem.network.output_size * max(
+        problem.effective_samples, _samples_of(problem, teacher)
+    )
+
+
 def _full_rank(problem: Problem, network: Network, *, error: float, seed: int) -> Needed:
     """Generic rank of all p columns of a linear network, by the greedy over its factors."""
-    samples = problem.effective_samples
-    limit = network.expressible(samples)
+    limit = network.expressible(_samples_of(problem, network))
     names = list(network.shapes)
     order = np.arange(network.size, dtype=np.int64)
     rng = generator(seed, "needed", problem.digest, network.spec)

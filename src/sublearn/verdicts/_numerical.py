@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Problem
+from sublearn.ensembles import Problem, draw_weights
 from sublearn.networks import Network
 from sublearn.verdicts._points import generator
 
 Positions = NDArray[np.int64]
 
 POINTS = 5
+# The rank of a ReLU network depends on its gates, so more of them are tried.
+GATED_POINTS = 50
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class NumericalRank:
     """The largest rank seen at random points, and the gap in the singular values that shows it.
 
     ``gap`` is the ratio of the last singular value counted to the first one not counted; infinite
-    when none is left out. Columns are scaled to length 1 first.
+    when none is left out (``full``) or the others are exactly 0. Columns are scaled to length 1 first.
     """
 
     rank: int
@@ -31,6 +33,16 @@ class NumericalRank:
     basis: Positions
     idle: Positions
     circuit: Positions
+    full: bool
+
+    @property
+    def rest(self) -> str:
+        """What came after the singular values that were counted, in words."""
+        if self.full:
+            return "none left out"
+        return (
+            "the others exactly 0" if np.isinf(self.gap) else f"a drop by {self.gap:.1e} after them"
+        )
 
 
 def draw_point(
@@ -38,10 +50,7 @@ def draw_point(
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Weights of ``network`` and inputs, as the ensemble draws them (appendix E.3 scaling)."""
     ensemble = problem.ensemble
-    weights = {
-        name: ensemble.weights.draw(rng, shape) / np.sqrt(shape[1])
-        for name, shape in network.shapes.items()
-    }
+    weights = draw_weights(network, ensemble.weights, rng)
     return weights, ensemble.inputs.draw(rng, network.input_shape(problem.samples))
 
 
@@ -51,11 +60,13 @@ def numerical_rank(
     """The best of a few random points: analytic networks have their generic rank at almost all."""
     rng = generator(seed, "numerical", problem.digest, network.spec, allocation.digest)
     best: NumericalRank | None = None
-    for _ in range(POINTS):
+    for _ in range(GATED_POINTS if network.is_piecewise_linear else POINTS):
         weights, inputs = draw_point(problem, network, rng)
         found = _rank_of(network.jacobian(weights, inputs, allocation))
         if best is None or (found.rank, found.gap) > (best.rank, best.gap):
             best = found
+        if best.full:
+            break
     assert best is not None
     return best
 
@@ -81,5 +92,10 @@ def _rank_of(jacobian: NDArray[np.float64]) -> NumericalRank:
         shortest = int(used.sum(axis=0).argmin())
         circuit = np.sort(np.append(order[:rank][used[:, shortest]], order[rank + shortest]))
     return NumericalRank(
-        rank, gap, basis.astype(np.int64), idle.astype(np.int64), circuit.astype(np.int64)
+        rank,
+        gap,
+        basis.astype(np.int64),
+        idle.astype(np.int64),
+        circuit.astype(np.int64),
+        rank == values.size,
     )

@@ -8,6 +8,7 @@ from math import lgamma, log, log2
 
 import numpy as np
 
+from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import PrimeField, columns, random_prime
@@ -17,6 +18,13 @@ PRIMES = 268_216
 """The number of primes between 2^22 and 2^23 (counted by a sieve in the tests)."""
 
 
+def check_options(error: float, seed: int) -> None:
+    """Refuse an error outside (0, 1) and a seed that is not a whole number of at least 0."""
+    if not 0 < error < 1:
+        raise BadInputError(f"error must lie strictly between 0 and 1, not {error!r}.")
+    whole_number("seed", seed, least=0)
+
+
 def generator(seed: int, *parts: str) -> np.random.Generator:
     """A random generator that depends on the seed and on what is asked, and on nothing else."""
     digest = hashlib.sha256("\n".join(parts).encode()).digest()
@@ -24,7 +32,10 @@ def generator(seed: int, *parts: str) -> np.random.Generator:
 
 
 class Point:
-    """A random prime with random weights and inputs modulo it, and the factors of every weight."""
+    """A random prime with random weights and inputs modulo it, and the factors of every weight.
+
+    ``gates`` fix the ReLU steps; with ``free_gates`` each gate is a random number as well.
+    """
 
     def __init__(
         self,
@@ -32,10 +43,18 @@ class Point:
         network: Network,
         rng: np.random.Generator,
         gates: Gates | None = None,
+        *,
+        free_gates: bool = False,
     ) -> None:
         self.field = PrimeField(random_prime(rng))
         weights = {name: self.field.random(rng, shape) for name, shape in network.shapes.items()}
         inputs = _inputs(problem, network, self.field, rng)
+        if free_gates:
+            gates = {
+                position: self.field.random(rng, (network.shapes[step.weight][0], problem.samples))
+                for position, step in enumerate(network.steps)
+                if step.activation == "relu"
+            }
         self.factors: dict[str, Factors] = factors(network, weights, inputs, self.field, gates)
 
     def columns(self, allocation: Allocation) -> np.ndarray:

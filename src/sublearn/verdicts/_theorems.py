@@ -121,8 +121,10 @@ def _layer(rows: np.ndarray, columns: np.ndarray, d: int, m: int) -> list[Claim]
     return claims
 
 
-def compare(claims: list[Claim], kind: str, rank: int, needed: int) -> tuple[TheoremCheck, ...]:
-    """Set each claim beside the verdict."""
+def compare(
+    claims: list[Claim], kind: str, rank: int, needed: int, *, positive: bool
+) -> tuple[TheoremCheck, ...]:
+    """Set each claim beside the verdict; ``positive``: the match probability is proved to be > 0."""
     checks = []
     for claim in claims:
         if claim.says is None:
@@ -134,7 +136,7 @@ def compare(claims: list[Claim], kind: str, rank: int, needed: int) -> tuple[The
             checks.append(TheoremCheck(claim.theorem, claim.statement, None, None, why))
             continue
         holds: bool | None = claim.says == kind
-        if kind == "unknown" or (kind == "between" and claim.says == "maximal"):
+        if kind == "unknown" or (kind == "between" and (claim.says == "maximal" or not positive)):
             holds = None
         why = claim.flaw if holds is False else ""
         checks.append(TheoremCheck(claim.theorem, claim.statement, claim.says, holds, why))

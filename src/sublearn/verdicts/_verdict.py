@@ -71,7 +71,7 @@ class Verdict:
     Jacobian. ``wasted`` = min(r, needed) - rank. ``surplus`` = max(r - needed, 0).
     ``grade``: how sure ``kind`` is; ``rank_grade``: how sure ``rank`` is.
     ``idle``: r - rank learnable weights whose loss leaves the rank as it is.
-    ``circuit``: why they are idle, if r <= needed: a smallest-found dependent set.
+    ``circuit``: where weights are wasted, a smallest-found dependent set of learnable weights.
     ``solutions``: number of complex solutions at generic parameters, where it was counted.
     """
 

@@ -1,0 +1,58 @@
+"""The command line. It parses, calls the verbs and prints; it holds no science."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Annotated, NoReturn
+
+import typer
+
+from sublearn.cli._verdicts import census, certify, design, repair
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="If only some of a network's weights may change: which ones, is it enough, how sure?",
+)
+for command in (certify, design, repair, census):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from sublearn import __version__
+
+        typer.echo(f"sublearn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"sublearn: {message}", err=True)
+    raise SystemExit(2)
+
+
+def main() -> None:
+    """Run the command line; bad input ends with one sentence and exit code 2."""
+    from sublearn._errors import BadInputError
+
+    try:
+        app()
+    except BadInputError as problem:
+        _fail(str(problem))
+    except OSError as problem:
+        _fail(f"{problem.filename or 'a file'}: {problem.strerror}.")
+    except KeyboardInterrupt:
+        with suppress(BrokenPipeError):
+            typer.echo("interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""``python -m sublearn.cli``."""
+
+from sublearn.cli import main
+
+main()

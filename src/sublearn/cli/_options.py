@@ -1,0 +1,145 @@
+"""Options that several commands share, and what they are read into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation, Rule
+    from sublearn.ensembles import Learn, Problem
+
+NetworkOption = Annotated[
+    str,
+    typer.Option(
+        "--network",
+        metavar="SPEC",
+        help="lrnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6[,activation=relu][,output=..][,bias=yes] | "
+        "rnn:n=..,b=..,d=..,T=..,activation=tanh | linear:inputs=..,outputs=..",
+    ),
+]
+SamplesOption = Annotated[int, typer.Option("--samples", help="The number m of samples to match.")]
+LearnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--learn",
+        metavar="NAME:WHAT",
+        help="Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
+        "W:first-columns=3,count=8 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | W:diagonal | "
+        "W:block=0-3x0-3 | W:spread=16 | W:all",
+    ),
+]
+FileOption = Annotated[
+    str | None,
+    typer.Option("--allocation", metavar="FILE", help="Read it from .json, .npz or .csv."),
+]
+WeightOption = Annotated[
+    str | None, typer.Option("--weight", metavar="NAME", help="The weight a .csv mask belongs to.")
+]
+InputRankOption = Annotated[
+    int | None, typer.Option("--input-rank", help="Inputs of this rank: dependent samples.")
+]
+TeacherOption = Annotated[
+    str | None,
+    typer.Option("--teacher", metavar="SPEC", help="Another teacher network, or 'none'."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+OutOption = Annotated[
+    str | None, typer.Option("--out", metavar="FILE", help="Write the allocation to this file.")
+]
+ErrorOption = Annotated[
+    float, typer.Option("--error", help="Largest probability of error where chance is involved.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the random points and primes.")]
+ScoresOption = Annotated[
+    list[str] | None,
+    typer.Option("--scores", metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."),
+]
+ForbiddenOption = Annotated[
+    list[str] | None,
+    typer.Option("--forbidden", metavar="NAME:WHAT", help="Entries that must stay frozen."),
+]
+RequiredOption = Annotated[
+    list[str] | None,
+    typer.Option("--required", metavar="NAME:WHAT", help="Entries that must be learnable."),
+]
+
+
+def read_problem(
+    network: str, samples: int, input_rank: int | None, teacher: str | None
+) -> Problem:
+    from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
+    from sublearn.networks import Network, network_from_text
+
+    inputs = Normal() if input_rank is None else LowRank(rank=input_rank)
+    other: Network | Targets | None = None
+    if teacher is not None:
+        other = Targets() if teacher == "none" else network_from_text(teacher)
+    return Problem(network_from_text(network), samples, Ensemble(inputs=inputs), other)
+
+
+def _read(
+    problem: Problem, learn: list[str] | None, file: str | None, weight: str | None
+) -> tuple[Allocation, Learn]:
+    from sublearn._errors import BadInputError
+    from sublearn.allocations import Allocation
+    from sublearn.ensembles import learn_from_text
+
+    if not learn and file is None:
+        raise BadInputError("say what is learnable, with --learn NAME:WHAT or --allocation FILE.")
+    asked = learn_from_text(problem.network, learn or [])
+    fixed = asked.fixed
+    if file is not None:
+        fixed |= Allocation.load(file, problem.network, weight)
+    return fixed, asked
+
+
+def read_allocation(
+    problem: Problem, learn: list[str] | None, file: str | None, weight: str | None
+) -> Allocation:
+    """One allocation: rules are drawn once."""
+    fixed, asked = _read(problem, learn, file, weight)
+    return fixed | asked.draw(problem)
+
+
+def read_learn(
+    problem: Problem, learn: list[str] | None, file: str | None, weight: str | None
+) -> Allocation | Mapping[str, Rule]:
+    """An allocation, or the rules that draw one per trial when no seed was given with them."""
+    from sublearn._errors import BadInputError
+
+    fixed, asked = _read(problem, learn, file, weight)
+    if not asked.rules or asked.seed is not None:
+        return fixed | asked.draw(problem)
+    if len(fixed):
+        raise BadInputError(
+            "rules that are drawn for each trial cannot be joined with fixed entries; "
+            "give the rules a seed to draw them once."
+        )
+    return asked.rules
+
+
+def read_scores(
+    shapes: dict[str, tuple[int, int]], texts: list[str] | None
+) -> dict[str, Any] | None:
+    import numpy as np
+
+    from sublearn._errors import BadInputError, one_of
+
+    if not texts:
+        return None
+    out = {}
+    for text in texts:
+        name, colon, path = text.partition(":")
+        one_of("weight name", name, shapes)
+        if not colon or Path(path).suffix not in (".csv", ".npy"):
+            raise BadInputError(f"--scores {text!r} must read NAME:FILE with a .csv or .npy file.")
+        try:
+            numpy_file = path.endswith(".npy")
+            out[name] = np.load(path) if numpy_file else np.loadtxt(path, delimiter=",", ndmin=2)
+        except (OSError, ValueError) as problem:
+            raise BadInputError(f"{path} cannot be read as scores ({problem}).") from None
+    return out

@@ -1,0 +1,37 @@
+"""A progress bar on standard error, only where somebody is looking."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[float, str], None]
+
+
+@contextmanager
+def progress_bar(total: int, what: str) -> Iterator[Advance]:
+    """Yield ``advance(done, words)``; it does nothing when standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, words: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn(what),
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[words]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=total, words="")
+        yield lambda done, words: bar.update(task, completed=done, words=words)

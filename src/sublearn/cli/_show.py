@@ -1,0 +1,101 @@
+"""What commands print: pictures, verdicts, JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sublearn.allocations import Allocation
+    from sublearn.ensembles import Problem
+    from sublearn.verdicts import Verdict
+
+
+def entries(allocation: Allocation) -> dict[str, list[list[int]]]:
+    return {name: [list(e) for e in allocation.entries[name]] for name in allocation.names}
+
+
+def asked(problem: Problem, allocation: Allocation) -> dict[str, Any]:
+    from sublearn import __version__
+
+    return {
+        "sublearn": __version__,
+        "network": problem.network.spec,
+        "samples": problem.samples,
+        "entries": entries(allocation),
+        "digest": allocation.digest,
+    }
+
+
+def print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, indent=1, allow_nan=False))
+
+
+def label(label: tuple[str, int, int]) -> str:
+    name, i, j = label
+    return f"{name}({i}, {j})"
+
+
+# Colours of Okabe and Ito (2008), which the colour-blind can tell apart; the marks differ as well.
+_COLOURS = {"label": "dim", "frozen": "dim", "learnable": "#0072B2 bold", "wasted": "#D55E00 bold"}
+_LARGEST_PICTURE = 64
+
+
+def make_console() -> Console:
+    from rich.console import Console
+
+    return Console(soft_wrap=False)
+
+
+def show_picture(console: Console, allocation: Allocation, wasted: Allocation | None) -> None:
+    from rich.text import Text
+
+    from sublearn.allocations import cells
+
+    widest = max(max(allocation.shapes[name]) for name in allocation.names)
+    lines = cells(allocation, wasted) if widest <= _LARGEST_PICTURE else []
+    if not lines or max(sum(len(t) for t, _ in line) for line in lines) > console.width:
+        for name in allocation.names:
+            rows, columns = allocation.shapes[name]
+            count = allocation.flat(name).size
+            lost = 0 if wasted is None else wasted.flat(name).size
+            note = f", {lost} of them wasted" if lost else ""
+            console.print(f"{name} ({rows} x {columns}): {count} learnable{note}", highlight=False)
+        return
+    for line in lines:
+        console.print(Text.assemble(*((text, _COLOURS[meaning]) for text, meaning in line)))
+    legend = [("#", "learnable", "learnable"), (".", "frozen", "frozen")]
+    if wasted is not None:
+        legend.insert(1, ("x", "wasted", "learnable but wasted"))
+    marks = [((mark, _COLOURS[key]), f" {words}   ") for mark, key, words in legend]
+    console.print(Text.assemble(*(piece for pair in marks for piece in pair)))
+
+
+_KIND_COLOURS = {
+    "maximal": "bold #009E73",
+    "minimal": "bold #D55E00",
+    "between": "bold #0072B2",
+    "unknown": "bold #CC79A7",
+}
+
+
+def show_verdict(console: Console, verdict: Verdict) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    first, second, *rest = str(verdict).splitlines()
+    console.print()
+    head = Text(first)
+    head.stylize(_KIND_COLOURS[verdict.kind], 0, len(verdict.kind))
+    console.print(head)
+    console.print(Text(second))
+    for line in rest:
+        console.print(Padding(Text(line.removeprefix("- ")), (0, 0, 0, 2)))
+    if verdict.counts is not None:
+        rows, columns = verdict.counts.by_rows.left, verdict.counts.by_columns.left
+        heuristic = f"quadratic equations left: {rows} by rows, {columns} by columns"
+        console.print(Text(heuristic, style="dim"))

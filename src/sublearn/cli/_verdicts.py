@@ -1,0 +1,203 @@
+"""certify, design, repair and census."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sublearn.cli._options import (
+    ErrorOption,
+    FileOption,
+    ForbiddenOption,
+    InputRankOption,
+    JsonOption,
+    LearnOption,
+    NetworkOption,
+    OutOption,
+    RequiredOption,
+    SamplesOption,
+    ScoresOption,
+    SeedOption,
+    TeacherOption,
+    WeightOption,
+    read_allocation,
+    read_problem,
+    read_scores,
+)
+from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import (
+    asked,
+    entries,
+    label,
+    make_console,
+    print_json,
+    show_picture,
+    show_verdict,
+)
+
+
+def certify(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    error: ErrorOption = 1e-12,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Say, without sampling, whether an allocation can match always, never, or sometimes."""
+    from sublearn.verdicts import certify as verb
+
+    problem = read_problem(network, samples, input_rank, teacher)
+    held = read_allocation(problem, learn, allocation, weight)
+    verdict = verb(problem, held, error=error, seed=seed)
+    if as_json:
+        print_json({**asked(problem, held), **verdict.to_dict()})
+        return
+    console = make_console()
+    show_picture(console, held, verdict.idle if verdict.wasted else None)
+    show_verdict(console, verdict)
+
+
+def design(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: Annotated[
+        list[str], typer.Option("--learn", metavar="NAME", help="A weight to choose from.")
+    ],
+    scores: ScoresOption = None,
+    forbidden: ForbiddenOption = None,
+    required: RequiredOption = None,
+    want: Annotated[
+        str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
+    ] = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    error: ErrorOption = 1e-12,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose the best allocation: proved to match always, or with the best score."""
+    from sublearn.designs import design as verb
+    from sublearn.ensembles import learn_from_text
+    from sublearn.verdicts import certify as check
+
+    problem = read_problem(network, samples, input_rank, teacher)
+    net = problem.network
+    chosen = verb(
+        problem,
+        learn,
+        scores=read_scores(net.shapes, scores),
+        forbidden=learn_from_text(net, forbidden or []).draw(problem),
+        required=learn_from_text(net, required or []).draw(problem),
+        want=want,
+        error=error,
+        seed=seed,
+    )
+    verdict = check(problem, chosen, error=error, seed=seed)
+    if out is not None:
+        chosen.save(out)
+    if as_json:
+        print_json({**asked(problem, chosen), **verdict.to_dict()})
+        return
+    console = make_console()
+    show_picture(console, chosen, None)
+    show_verdict(console, verdict)
+    if out is not None:
+        console.print(f"written to {out}", highlight=False, markup=False)
+
+
+def repair(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    scores: ScoresOption = None,
+    forbidden: ForbiddenOption = None,
+    into: Annotated[
+        list[str] | None,
+        typer.Option("--into", metavar="NAME", help="Weights that may take what moves."),
+    ] = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    error: ErrorOption = 1e-12,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move the fewest weights such that none is wasted."""
+    from sublearn.designs import repair as verb
+    from sublearn.ensembles import learn_from_text
+    from sublearn.verdicts import certify as check
+
+    problem = read_problem(network, samples, input_rank, teacher)
+    held = read_allocation(problem, learn, allocation, weight)
+    mended = verb(
+        problem,
+        held,
+        scores=read_scores(problem.network.shapes, scores),
+        forbidden=learn_from_text(problem.network, forbidden or []).draw(problem),
+        learn=into,
+        error=error,
+        seed=seed,
+    )
+    verdict = check(problem, mended, error=error, seed=seed)
+    left, came = held - mended, mended - held
+    if out is not None:
+        mended.save(out)
+    if as_json:
+        moved = {"removed": entries(left), "added": entries(came)}
+        print_json({**asked(problem, mended), **moved, **verdict.to_dict()})
+        return
+    console = make_console()
+    if not len(left):
+        console.print("nothing to repair: no weight is wasted")
+    show_picture(console, mended, None)
+    for gone, new in zip(left.labels(), came.labels(), strict=True):
+        console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
+    show_verdict(console, verdict)
+    if out is not None:
+        console.print(f"written to {out}", highlight=False, markup=False)
+
+
+def census(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: Annotated[str, typer.Option("--learn", metavar="NAME", help="The weight to look at.")],
+    draws: Annotated[
+        int | None, typer.Option("--draws", min=1, help="Draw so many instead of all.")
+    ] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the allocations of one weight that keep all degree bounds and still cannot match."""
+    from dataclasses import asdict
+
+    from sublearn.verdicts import census as verb
+
+    problem = read_problem(network, samples, None, None)
+    with progress_bar(1, "census") as advance:
+        count = verb(
+            problem, learn, draws=draws, seed=seed, progress=lambda done, of: advance(done / of, "")
+        )
+    if as_json:
+        question = {"network": problem.network.spec, "samples": samples, "weight": learn}
+        print_json({**question, **asdict(count), "grade": count.grade.to_dict()})
+        return
+    size = problem.effective_equations
+    looked = "random allocations" if count.drawn else "allocations"
+    share = f" ({count.deficient / count.feasible:.1%})" if count.feasible else ""
+    lines = [f"{count.total} {looked} of {size} weights of {learn}"]
+    if not count.drawn:
+        lines.append(f"{count.feasible} of them keep every degree bound")
+    lines.append(f"{count.deficient} of these {count.feasible} are deficient all the same{share}")
+    if count.unbound:
+        lines.append(f"{count.unbound} break a bound and have full rank")
+    lines.append(f"grade: {count.grade}")
+    typer.echo("\n".join(lines))

@@ -1,0 +1,62 @@
+"""What the pages show is what happens: every command runs, every example prints what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sublearn.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def _commands() -> list[object]:
+    found: dict[str, list[object]] = {}
+    for page in PAGES:
+        for language, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+            for line in block.splitlines() if not language else []:
+                command = line.removeprefix("$ ")
+                if command.startswith("sublearn "):
+                    # Thousands of draws take their time.
+                    found[command] = [pytest.mark.slow] if "--draws" in command else []
+    return [pytest.param(command, marks=marks, id=command) for command, marks in found.items()]
+
+
+def _examples() -> list[object]:
+    return [
+        pytest.param(block, id=page.relative_to(ROOT).as_posix())
+        for page in PAGES
+        for language, block in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if language == "python" and "import sublearn" in block
+    ]
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_commands_of_the_pages_run(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    words = shlex.split(command)[1:]
+    if "mask.json" in words:
+        asked = words[words.index("--network") : words.index("--allocation")]
+        made = runner.invoke(app, ["design", *asked, "--learn", "W2", "--out", "mask.json"])
+        assert made.exit_code == 0, made.output
+    result = runner.invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert result.output.strip()
+
+
+@pytest.mark.parametrize("block", _examples())
+def test_examples_of_the_pages_print_what_they_say(
+    block: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = re.findall(r"^print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
+    exec(compile(block, "example", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == said
