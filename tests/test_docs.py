@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import sublearn as sl
 from sublearn.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +25,8 @@ def _commands() -> list[object]:
                 command = line.removeprefix("$ ")
                 if command.startswith("sublearn "):
                     # Thousands of draws take their time.
-                    found[command] = [pytest.mark.slow] if "--draws" in command else []
+                    many = "--draws" in command or "--trials" in command
+                    found[command] = [pytest.mark.slow] if many else []
     return [pytest.param(command, marks=marks, id=command) for command, marks in found.items()]
 
 
@@ -48,6 +50,12 @@ def test_commands_of_the_pages_run(
         asked = words[words.index("--network") : words.index("--allocation")]
         made = runner.invoke(app, ["design", *asked, "--learn", "W2", "--out", "mask.json"])
         assert made.exit_code == 0, made.output
+    if "match.json" in words:
+        problem = sl.Problem(sl.LinearRNN(n=2, b=1, d=1, T=2), samples=2)
+        rows = sl.Allocation.from_rows(problem.network, "W", [0])
+        certificate = sl.decide(sl.draw(problem, rows)).certificate
+        assert certificate is not None
+        certificate.save("match.json")
     result = runner.invoke(app, words)
     assert result.exit_code == 0, result.output
     assert result.output.strip()

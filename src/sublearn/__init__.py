@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         Uniform,
         draw,
     )
+    from sublearn.estimates import Estimate, clopper_pearson, confidence_sequence, estimate
+    from sublearn.matchers import Budget, Certificate, Decision, Effort, Matcher, decide
     from sublearn.networks import (
         RNN,
         FeedForward,
@@ -49,9 +51,14 @@ __all__ = [
     "RNN",
     "Allocation",
     "BadInputError",
+    "Budget",
     "Census",
+    "Certificate",
     "Circuit",
+    "Decision",
+    "Effort",
     "Ensemble",
+    "Estimate",
     "FeedForward",
     "FirstColumns",
     "FirstRows",
@@ -61,6 +68,7 @@ __all__ = [
     "LinearEstimator",
     "LinearRNN",
     "LowRank",
+    "Matcher",
     "Network",
     "Normal",
     "Problem",
@@ -75,8 +83,12 @@ __all__ = [
     "__version__",
     "census",
     "certify",
+    "clopper_pearson",
+    "confidence_sequence",
+    "decide",
     "design",
     "draw",
+    "estimate",
     "gated_rank",
     "network_from_text",
     "repair",
@@ -101,6 +113,8 @@ _ROOMS = {
         "Uniform",
         "draw",
     ),
+    "sublearn.estimates": ("Estimate", "clopper_pearson", "confidence_sequence", "estimate"),
+    "sublearn.matchers": ("Budget", "Certificate", "Decision", "Effort", "Matcher", "decide"),
     "sublearn.networks": (
         "RNN",
         "FeedForward",

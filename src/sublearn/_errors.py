@@ -27,6 +27,8 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         close = get_close_matches(value, words, n=1) if isinstance(value, str) else []
+        if isinstance(value, str) and not close:
+            close = [word for word in words if word.lower() == value.lower()]
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise BadInputError(f"{name} must be one of {', '.join(words)}, not {value!r}.{hint}")
     return value

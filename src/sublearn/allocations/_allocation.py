@@ -378,7 +378,8 @@ def _integer(what: str, value: object) -> int:
 
 def _check_mapping(what: str, given: object) -> None:
     if not isinstance(given, Mapping):
-        raise BadInputError(f"{what} must be given by weight name, as a dict, not {given!r}.")
+        kind = type(given).__name__
+        raise BadInputError(f"{what} must be given by weight name, as a dict, not as {kind}.")
 
 
 def _indices(what: str, given: Iterable[int] | None, size: int) -> Index:

@@ -82,7 +82,8 @@ def _read_json(path: Path) -> Any:
 
 
 def _read_npz(path: Path) -> Any:
-    found = np.load(path, allow_pickle=False)
+    # From memory: of a damaged archive on disk numpy leaves the file open.
+    found = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
     if isinstance(found, np.ndarray):
         raise ValueError("it holds one array without a name")
     with found:

@@ -20,7 +20,7 @@ from sublearn.networks import Bounds
 
 # Draws that keep the row bounds are tried this often against the column bounds before the chain of
 # random moves takes over. In the paper's settings the column bounds hardly ever bind.
-_TRIES = 2000
+_TRIES = 500
 
 
 @dataclass(frozen=True)
@@ -96,22 +96,24 @@ def _first_rows(
             f"({row_cap} in each of these {what}, {column_cap} across them: at most {most})."
         )
     for _ in range(_TRIES):
-        drawn = _rows_only(k, columns, row_cap, count, rng)
-        if column_cap >= k or drawn.sum(axis=0).max(initial=0) <= column_cap:
+        drawn = _by_rows(k, columns, row_cap, column_cap, count, rng)
+        if drawn is not None:
             return np.flatnonzero(drawn)
     return np.flatnonzero(_shuffle(start, row_cap, column_cap, rng))
 
 
-def _rows_only(
-    k: int, columns: int, cap: int, count: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def _by_rows(
+    k: int, columns: int, cap: int, column_cap: int, count: int, rng: np.random.Generator
+) -> NDArray[np.bool_] | None:
     """Uniform over the k x columns masks with ``count`` ones and at most ``cap`` in a row.
 
-    The row sizes are drawn first, each vector of sizes with weight prod comb(columns, size), by the
-    exact (integer) counts of completions; then each row is a uniform subset.
+    Row by row from the last: its size, with weight comb(columns, size) times the exact (integer)
+    number of completions, then a uniform subset of that size. None as soon as a column has more than
+    ``column_cap``, so that what is left is uniform over the masks that keep both bounds.
     """
     choices, ways = _completions(k, columns, cap, count)
     mask = np.zeros((k, columns), dtype=bool)
+    room = np.full(columns, column_cap)
     left = count
     for row in range(k, 0, -1):
         ticket = _below(ways[row][left], rng)
@@ -120,7 +122,11 @@ def _rows_only(
             if ticket < weight:
                 break
             ticket -= weight
-        mask[row - 1, rng.choice(columns, size, replace=False)] = True
+        chosen = rng.choice(columns, size, replace=False)
+        mask[row - 1, chosen] = True
+        room[chosen] -= 1
+        if room.min() < 0:
+            return None
         left -= size
     return mask
 
@@ -128,15 +134,16 @@ def _rows_only(
 @lru_cache(maxsize=16)
 def _completions(k: int, columns: int, cap: int, count: int) -> tuple[list[int], list[list[int]]]:
     """comb(columns, size) by size, and the number of masks by (rows, ones), at most cap in a row."""
-    ways = [[0] * (count + 1) for _ in range(k + 1)]
-    ways[0][0] = 1
+    from flint import fmpz_poly
+
+    # The counts for so many rows are the coefficients of a power of one row's polynomial.
     choices = [comb(columns, size) for size in range(cap + 1)]
-    for row in range(1, k + 1):
-        before, now = ways[row - 1], ways[row]
-        for total in range(min(count, row * cap) + 1):
-            now[total] = sum(
-                choices[size] * before[total - size] for size in range(min(cap, total) + 1)
-            )
+    one_row, power = fmpz_poly(choices), fmpz_poly([1])
+    ways = []
+    for _ in range(k + 1):
+        known = power.coeffs()[: count + 1]
+        ways.append([int(value) for value in known] + [0] * (count + 1 - len(known)))
+        power = fmpz_poly(known) * one_row
     return choices, ways
 
 

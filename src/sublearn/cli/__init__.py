@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
 
+from sublearn.cli._estimates import check, doctor, estimate
 from sublearn.cli._verdicts import census, certify, design, repair
+
+INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
 
 app = typer.Typer(
     add_completion=False,
@@ -16,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",
 )
-for command in (certify, design, repair, census):
+for command in (certify, design, repair, census, estimate, check, doctor):
     app.command()(command)
 
 
@@ -47,12 +49,17 @@ def main() -> None:
     from sublearn._errors import BadInputError
 
     try:
-        app()
+        code = app(standalone_mode=False)
+    except typer.TyperException as problem:  # an option that is missing, unknown or unreadable
+        message = problem.format_message()
+        if not message:  # no command at all: the help has been printed
+            raise SystemExit(problem.exit_code) from None
+        _fail(f"{message.rstrip('.')}.")
     except BadInputError as problem:
         _fail(str(problem))
     except OSError as problem:
         _fail(f"{problem.filename or 'a file'}: {problem.strerror}.")
-    except KeyboardInterrupt:
+    if code == INTERRUPTED:
         with suppress(BrokenPipeError):
             typer.echo("interrupted", err=True)
-        sys.exit(130)
+    raise SystemExit(code)

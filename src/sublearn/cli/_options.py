@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,8 +126,7 @@ def read_learn(
 def read_scores(
     shapes: dict[str, tuple[int, int]], texts: list[str] | None
 ) -> dict[str, Any] | None:
-    import numpy as np
-
+    """Scores by weight name, from texts NAME:FILE."""
     from sublearn._errors import BadInputError, one_of
 
     if not texts:
@@ -137,9 +137,24 @@ def read_scores(
         one_of("weight name", name, shapes)
         if not colon or Path(path).suffix not in (".csv", ".npy"):
             raise BadInputError(f"--scores {text!r} must read NAME:FILE with a .csv or .npy file.")
+        if not Path(path).is_file():
+            raise BadInputError(f"there is no file {path}.")
         try:
-            numpy_file = path.endswith(".npy")
-            out[name] = np.load(path) if numpy_file else np.loadtxt(path, delimiter=",", ndmin=2)
-        except (OSError, ValueError) as problem:
-            raise BadInputError(f"{path} cannot be read as scores ({problem}).") from None
+            out[name] = _read_matrix(path)
+        except Exception as problem:  # a damaged file fails in a dozen ways inside the readers
+            why = str(problem).partition("\n")[0].rstrip(".")
+            raise BadInputError(f"{path} cannot be read as scores ({why}).") from None
     return out
+
+
+def _read_matrix(path: str) -> Any:
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy only warns of an empty file
+        if path.endswith(".csv"):
+            return np.loadtxt(path, delimiter=",", ndmin=2)
+        found = np.load(path, allow_pickle=False)
+    if not isinstance(found, np.ndarray):
+        raise ValueError("it holds several arrays")
+    return found

@@ -45,6 +45,9 @@ def certify(
     weight: WeightOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="Count complex solutions too: odd means maximal.")
+    ] = False,
     error: ErrorOption = 1e-12,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -54,7 +57,7 @@ def certify(
 
     problem = read_problem(network, samples, input_rank, teacher)
     held = read_allocation(problem, learn, allocation, weight)
-    verdict = verb(problem, held, error=error, seed=seed)
+    verdict = verb(problem, held, count=count, error=error, seed=seed)
     if as_json:
         print_json({**asked(problem, held), **verdict.to_dict()})
         return

@@ -100,7 +100,10 @@ def _masks(network: Network, forbidden: Forbidden) -> dict[str, NDArray[np.bool_
 
 
 def _finite(network: Network, name: str, values: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInputError(f"the scores for {name} must be a matrix of numbers.") from None
     if array.shape != network.shape(name):
         shape = network.shape(name)
         raise BadInputError(f"the scores for {name} must have shape {shape}, not {array.shape}.")

@@ -38,7 +38,8 @@ def design(
     matroid, and those that reach the rank *needed* are its bases: exactly the smallest allocations
     that are not minimal. ``want="best score"`` returns the basis with the largest sum of scores, by
     the greedy algorithm. ``want="maximal"`` returns one that is proved to match with probability 1:
-    the best-scoring one of the kinds that are known (affine; saturated rows; saturated columns).
+    that basis if it is, else the best-scoring one with saturated rows, with saturated columns, or
+    within a single weight in which the outputs are affine.
     Without ``want``: best score if scores are given, else maximal.
 
     ``scores`` (higher is better; default 0) and ``forbidden`` map names to matrices; ``required``

@@ -126,6 +126,10 @@ def draw(
     The allocation, or the rules that draw one, has a random stream of its own, so that different
     allocations are compared on the same frozen weights, teachers and inputs.
 
+    Linearly dependent samples of a linear network are left out, as appendix F.1 does: a match on
+    the m' independent ones is a match on all. (Kept, they would no longer be dependent after the
+    targets were rounded to float64.)
+
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
     >>> instance = sl.draw(problem, {"W": sl.FirstRows(5)}, seed=0, trial=17)
@@ -145,9 +149,11 @@ def draw(
     inputs = ensemble.inputs.draw(rng, network.input_shape(problem.samples))
     if isinstance(problem.teacher, Targets):
         targets = problem.teacher.law.draw(rng, (network.output_size, problem.samples))
-    else:
-        teacher = network if problem.teacher is None else problem.teacher
-        targets = teacher.forward(draw_weights(teacher, ensemble.teacher, rng), inputs)
+        return Instance(network, held, weights, inputs, targets, problem)
+    teacher = network if problem.teacher is None else problem.teacher
+    if teacher.is_linear:
+        inputs = inputs[..., : problem.effective_samples]
+    targets = teacher.forward(draw_weights(teacher, ensemble.teacher, rng), inputs)
     return Instance(network, held, weights, inputs, targets, problem)
 
 

@@ -178,9 +178,11 @@ class Problem:
                 given += rule.count
         if len(open_rules) > 1:
             raise BadInputError(f"give a count to the rules for {', '.join(open_rules)}.")
-        rest = self.equations - given
+        rest = self.effective_equations - given
         if open_rules and rest < 1:
-            raise BadInputError(f"nothing is left of d m = {self.equations} for {open_rules[0]}.")
+            raise BadInputError(
+                f"nothing is left of d m = {self.effective_equations} for {open_rules[0]}."
+            )
         flat = {}
         for name in self.network.shapes:  # a fixed order, whatever the dict's
             if name in rules:

@@ -178,18 +178,12 @@ class RNN(Network):
     def output_size(self) -> int:
         return self.d
 
-    def degree_bounds(self, name: str, samples: int) -> Bounds:
-        """A row sees at most T m numbers (the decoder m); columns have no bound below d m."""
-        rows, columns = self.shape(name)
-        uses = 1 if name == "D" else self.T
-        return Bounds(min(columns, uses * samples), rows if name == "D" else None)
-
     def expressible(self, samples: int) -> int:
         """The d x m matrices of rank at most n, and never more than the number of weights."""
         return min(self.size, _of_rank(self.n, self.d, samples))
 
     def degeneracy(self, samples: int) -> str | None:
-        return _few_units(self.n, self.d, samples) or _too_small(self, samples)
+        return _few_units(self.n, self.d, samples) or super().degeneracy(samples)
 
 
 @dataclass(frozen=True)
@@ -307,7 +301,7 @@ class FeedForward(Network):
             narrowest = min(self.sizes[1:-1], default=d)
             return _narrow(narrowest, q, d, left) or _dependent(samples, q, self.bias)
         units = self.sizes[-2] if self.layers > 1 else d
-        return _few_units(units, d, left) or _too_small(self, samples)
+        return _few_units(units, d, left) or super().degeneracy(samples)
 
 
 def _of_rank(width: int, rows: int, columns: int) -> int:
@@ -340,11 +334,4 @@ def _dependent(samples: int, numbers: int, bias: bool = False) -> str | None:
             f"{samples} samples of {numbers} numbers each{' and a bias' if bias else ''} are linearly "
             f"dependent: at most {numbers + bias} of them count."
         )
-    return None
-
-
-def _too_small(network: Network, samples: int) -> str | None:
-    wanted = network.output_size * samples
-    if network.size < wanted:
-        return f"the network has {network.size} weights, fewer than the d m = {wanted} outputs."
     return None

@@ -83,25 +83,38 @@ class Network(ABC):
     def output_size(self) -> int:
         """The output size d."""
 
-    @abstractmethod
-    def degree_bounds(self, name: str, samples: int) -> Bounds:
-        """Proved bounds on the independent weights in one row and one column of ``name``."""
+    # Three facts that a network may know better than every chain does.
 
-    @abstractmethod
+    def degree_bounds(self, name: str, samples: int) -> Bounds:
+        """Proved bounds on the independent weights in one row and one column of ``name``.
+
+        Of every chain: the columns of row i are linear images of what enters the uses of the weight,
+        at most m numbers each. In a linear chain those of column j are linear images of d numbers
+        for each use, and of d m altogether.
+        """
+        rows, columns = self.shape(name)
+        uses = sum(name in (step.weight, step.encoder, step.bias) for step in self.steps)
+        column = min(rows, self.output_size * min(uses, samples)) if self.is_linear else None
+        return Bounds(min(columns, uses * samples), column)
+
     def expressible(self, samples: int) -> int:
         """A proved upper bound on the dimension of the outputs that a teacher of this shape reaches.
 
-        At most d m; less where samples are dependent, where a layer is a bottleneck, or by Theorem
-        B.1. The exact dimension is the generic rank of the full Jacobian, called *needed*.
+        At most p and d m; less where a layer is a bottleneck, or by Theorem B.1. The exact dimension
+        is the generic rank of the full Jacobian, called *needed*.
         """
+        return min(self.size, self.output_size * samples)
 
-    @abstractmethod
     def degeneracy(self, samples: int) -> str | None:
         """Why a teacher of this shape cannot express every map of its inputs, where a count shows it.
 
         Theorem B.1, a narrow layer, dependent samples, too few weights. Few samples may be matched all
         the same: *needed*, not this sentence, says how many of the d m dimensions are reached.
         """
+        wanted = self.output_size * samples
+        if self.size < wanted:
+            return f"the network has {self.size} weights, fewer than the d m = {wanted} outputs."
+        return None
 
     # What follows holds for every chain.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem, Targets
@@ -10,7 +12,7 @@ from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
 from sublearn.verdicts._gates import rank_over_gates
-from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
+from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
 from sublearn.verdicts._maximal import candidates
 from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations, shortfall
 from sublearn.verdicts._numerical import draw_point, numerical_rank
@@ -19,10 +21,16 @@ from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._theorems import compare, printed_claims
 from sublearn.verdicts._verdict import Verdict
 from sublearn.verdicts._words import circuit_of
+from sublearn.verdicts.counts import count_solutions
 
 
 def certify(
-    problem: Problem, allocation: Allocation, *, error: float = 1e-12, seed: int = 0
+    problem: Problem,
+    allocation: Allocation,
+    *,
+    count: bool = False,
+    error: float = 1e-12,
+    seed: int = 0,
 ) -> Verdict:
     """Decide without sampling whether an allocation is maximal, minimal or between.
 
@@ -31,6 +39,10 @@ def certify(
     that matches have positive probability, and probability 1 where the outputs are affine in the
     learnable weights or the recurrent matrix is saturated by rows or columns. See the page
     "Definitions" for the statements and their proofs.
+
+    With ``count``, an allocation between the two has its complex solutions at generic parameters
+    counted as well (by msolve, for small systems): solutions that are not real come in pairs, so an
+    odd number makes it maximal, at the grade of the count.
 
     Independent columns are proved so. A dependency that no degree bound proves is checked at random
     points until the probability of a mistake is at most ``error``. ``seed`` changes the points, never
@@ -51,7 +63,36 @@ def certify(
     needed = needed_rank(problem, found.rank, error=error, seed=seed)
     notes = shortfall(problem, needed)
     kind, grade, reasons = _decide(problem, allocation, found, needed, error, seed)
-    return _assemble(problem, allocation, found, needed, kind, grade, [*reasons, *notes])
+    verdict = _assemble(problem, allocation, found, needed, kind, grade, [*reasons, *notes])
+    return _counted(problem, allocation, verdict, seed) if count else verdict
+
+
+def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
+    """The verdict after counting complex solutions; the targets must fill all d m dimensions."""
+    if verdict.kind != "between" or verdict.needed < problem.equations:
+        return verdict
+    found = count_solutions(problem, allocation, seed=seed)
+    if found.count is None or found.grade is None:
+        words = f"Solutions were not counted: {found.reason}."
+        return replace(verdict, reasons=(*verdict.reasons, words))
+    words = f"At generic parameters there are {found.reason}."
+    if found.count % 2 == 0:
+        return replace(verdict, reasons=(*verdict.reasons, words), solutions=found.count)
+    odd = f"{words} An odd number: not all can come in conjugate pairs, so one is real."
+    return replace(
+        verdict,
+        kind="maximal",
+        grade=weakest(verdict.grade, found.grade),
+        reasons=(odd, *verdict.reasons[1:]),
+        theorems=compare(
+            printed_claims(problem, allocation),
+            "maximal",
+            verdict.rank,
+            verdict.needed,
+            positive=True,
+        ),
+        solutions=found.count,
+    )
 
 
 def _check(problem: Problem, allocation: Allocation) -> None:
@@ -98,7 +139,10 @@ def _decide(
                 f"The {count} learnable weights move the outputs in only {rank} independent "
                 f"directions; a match needs {needed.rank}."
             )
-        return "minimal", PROOF if sure else found.grade, [reason]
+        grade = PROOF if sure else found.grade
+        if needed.grade == NUMERICAL:
+            grade = NUMERICAL
+        return "minimal", grade, [reason, *_set_aside(problem, needed)]
     if problem.teacher is not None:
         return _decide_other_teacher(problem, allocation, found, needed, error, seed)
     # Full rank: the dimension that is left to doubt is the teacher's.
@@ -160,6 +204,17 @@ def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed
     return generic_rank(problem, part, error=error, seed=seed).rank == wanted
 
 
+def _set_aside(problem: Problem, needed: Needed) -> list[str]:
+    """What "minimal" leaves out for ReLU teachers: their dimension depends on their gates."""
+    teacher = problem.teacher or problem.network
+    if isinstance(teacher, Targets) or teacher.is_linear or not teacher.is_piecewise_linear:
+        return []
+    return [
+        f"Teachers whose gates leave them fewer than {needed.rank} dimensions, such as all units off, "
+        "are set aside: they may be matched by chance."
+    ]
+
+
 def _targets_without_density(problem: Problem) -> bool:
     return isinstance(problem.teacher, Targets) and not problem.teacher.law.has_density
 
@@ -195,9 +250,15 @@ def _certify_numerically(problem: Problem, allocation: Allocation, seed: int) ->
         reasons.insert(0, _no_density(problem))
     elif highest < needed.rank:
         kind = "minimal"
+        reasons += _set_aside(problem, needed)
     elif is_affine(network, allocation) and seen.rank == problem.equations:
-        kind = "maximal"
-        reasons.append("The outputs are affine in the learnable weights.")
+        # Full rank at one point is full rank at almost all, if the network is analytic. ReLU
+        # networks are not: units that are off lower the rank of a whole region.
+        kind = "between" if network.is_piecewise_linear else "maximal"
+        reasons.append(
+            "The outputs are affine in the learnable weights, so a match exists wherever the rank "
+            "is full."
+        )
     else:
         kind = "between"
     reasons += shortfall(problem, needed)
@@ -211,9 +272,7 @@ def _gated(problem: Problem, allocation: Allocation, highest: int, seed: int) ->
     rank = generic_rank(problem, allocation, error=1e-12, seed=seed, gates=gates).rank
     return [
         f"With the gates of one random point held fixed, the exact rank is {rank}; whatever the "
-        f"gates, it is at most {highest}.",
-        "Draws in which all units of a layer are off on some sample are set aside: the target is "
-        "then a constant, and may be matched by chance.",
+        f"gates, it is at most {highest}."
     ]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem, Targets
 from sublearn.exact import greedy
@@ -47,8 +45,9 @@ def _full_rank(problem: Problem, network: Network, *, error: float, seed: int) -
     """Generic rank of all p columns of a linear network, by the greedy over its factors."""
     limit = network.expressible(_samples_of(problem, network))
     names = list(network.shapes)
-    order = np.arange(network.size, dtype=np.int64)
     rng = generator(seed, "needed", problem.digest, network.spec)
+    # In a random order a basis fills up early; row by row most columns would be seen in vain.
+    order = rng.permutation(network.size)
     # A draw falls short of the true rank only if it misses a set of at most `limit` columns; the
     # greedy's own screening adds a chance far below the last digit of this sum.
     miss = min(1.0, miss_probability(problem, network, limit) + 1e-9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,15 +118,18 @@ def _greedy_basis(
     starts = np.cumsum([0, *sizes[:-1]])
     parts = [allocation.flat(n) + start for n, start in zip(names, starts, strict=True)]
     order = np.concatenate(parts)
-    found = greedy(point.field, point.blocks(names), order, rng, wanted=limit)
+    # In a random order the basis fills up early.
+    shuffled = rng.permutation(order)
+    found = greedy(point.field, point.blocks(names), shuffled, rng, wanted=limit)
     return np.searchsorted(order, np.sort(found)).astype(np.int64)
 
 
 def points_needed(miss: float, error: float) -> int:
     """How many independent points make ``miss ** points <= error``; at least 1, at most 64."""
-    if miss <= 0.0 or miss >= 1.0:
-        return 1
-    return max(1, min(64, ceil(log(error) / log(miss))))
+    points = 1
+    while miss < 1.0 and points < 64 and miss**points > error:
+        points += 1
+    return points
 
 
 def _peels(network: FeedForward, allocation: Allocation) -> bool:

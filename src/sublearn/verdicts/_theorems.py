@@ -94,7 +94,7 @@ def _recurrent(
     if np.isin(rows, (0, T * b)).all():
         flaw = (
             "its proof takes the equations of the frozen rows and D F X = Y to be independent, which "
-            "can fail where b does not divide m"
+            "can fail where b does not divide m, or T d > n"
         )
         claims.append(Claim("Theorem 3.5", "maximal if each row has T b or 0", "maximal", flaw))
     if np.isin(columns, (0, T * d)).all():

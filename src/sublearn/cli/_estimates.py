@@ -1,0 +1,159 @@
+"""estimate, check and doctor."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sublearn.cli._options import (
+    FileOption,
+    InputRankOption,
+    JsonOption,
+    LearnOption,
+    NetworkOption,
+    SamplesOption,
+    TeacherOption,
+    WeightOption,
+    read_learn,
+    read_problem,
+)
+from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import print_json
+
+
+def estimate(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000,
+    precision: Annotated[
+        float | None,
+        typer.Option("--precision", help="Stop when the interval reaches no further than this."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="'ladder', or 'reference' for the paper's protocol.")
+    ] = "ladder",
+    starts: Annotated[
+        int | None, typer.Option("--starts", min=1, help="Random starts of the search at most.")
+    ] = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="Let certify count complex solutions first.")
+    ] = False,
+    always: Annotated[
+        bool, typer.Option("--always", help="Sample even where certify knows the answer.")
+    ] = False,
+    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide many instances, and say how often a match exists.
+
+    A rule such as W:first-rows=5 draws an allocation anew for each trial, as the paper does; with
+    seed=0 behind it one allocation is drawn and kept.
+    """
+    from dataclasses import replace
+
+    from sublearn.estimates import Estimate
+    from sublearn.estimates import estimate as verb
+    from sublearn.matchers import Budget
+
+    problem = read_problem(network, samples, input_rank, teacher)
+    asked = read_learn(problem, learn, allocation, weight)
+    budget = Budget() if starts is None else replace(Budget(), starts=starts)
+    with progress_bar(trials, "estimate") as advance:
+
+        def show(now: Estimate) -> None:
+            low, high = now.bracket
+            counts = f"{now.matched} matched, {now.refuted} refuted, {now.undecided} undecided"
+            advance(now.trials, f"{counts}  [{low:.3f}, {high:.3f}]")
+
+        found = verb(
+            problem,
+            asked,
+            trials,
+            seed=seed,
+            precision=precision,
+            budget=budget,
+            method=method,
+            count=count,
+            sample_always=always,
+            workers=workers,
+            progress=show,
+        )
+    if as_json:
+        print_json(found.to_dict())
+        return
+    typer.echo(str(found))
+    if found.sampled:
+        rungs = ", ".join(f"{rung} {count}" for rung, count in found.rungs.items())
+        typer.echo(f"decided by: {rungs or 'none'}")
+        if found.curve:
+            typer.echo(f"restarts against matches: {_curve(found.curve)}")
+        typer.echo(f"{found.seconds:.1f} s")
+
+
+def _curve(curve: list[tuple[int, int]]) -> str:
+    """A few points of the saturation curve: matches after 1, 2, 5, 10, ... starts."""
+    marks = [0, 1, 2, 5, 10, 20, 50, 100, 200, 400, 1000, 3000]
+    last = curve[-1][0]
+    shown = []
+    for mark in [m for m in marks if m < last] + [last]:
+        matches = max((total for starts, total in curve if starts <= mark), default=0)
+        shown.append(f"{matches} by {mark}")
+    return ", ".join(shown)
+
+
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A saved certificate.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Verify a saved certificate again, from its numbers alone."""
+    from sublearn.matchers import Certificate
+
+    certificate = Certificate.load(file)
+    found = certificate.check()
+    if as_json:
+        print_json({"valid": bool(found), "reason": found.reason})
+    else:
+        typer.echo(f"{'valid' if found else 'NOT valid'}: {found.reason}")
+    if not found:
+        raise typer.Exit(1)
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what is installed: versions, optional parts, threads."""
+    found = _examine()
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        typer.echo(f"{name:<14} {value if value is not None else 'not found'}")
+
+
+def _examine() -> dict[str, Any]:
+    import os
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from sublearn import __version__
+    from sublearn.matchers._threads import _controller
+    from sublearn.verdicts.counts import find_msolve, msolve_version
+
+    out: dict[str, Any] = {"sublearn": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "python-flint", "typer", "rich"):
+        try:
+            out[package] = version(package)
+        except PackageNotFoundError:
+            out[package] = None
+    path = find_msolve()
+    out["msolve"] = None if path is None else f"{msolve_version() or 'found'}"
+    out["cores"] = os.cpu_count()
+    pools = _controller().info()
+    blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools]
+    out["blas threads"] = ", ".join(sorted(set(blas)))
+    return out

@@ -1,0 +1,31 @@
+"""Matchers: ways to decide whether one instance has a real solution, behind one interface."""
+
+from sublearn.matchers._affine import Affine
+from sublearn.matchers._construct import Construct
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._ladder import decide, standard_ladder
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._rank import Rank
+from sublearn.matchers._reference import Reference
+from sublearn.matchers._threads import single_thread
+from sublearn.matchers.complete import Complete
+from sublearn.matchers.proofs import Certificate, prove
+from sublearn.matchers.search import Search
+
+__all__ = [
+    "Affine",
+    "Budget",
+    "Certificate",
+    "Complete",
+    "Construct",
+    "Decision",
+    "Effort",
+    "Matcher",
+    "Rank",
+    "Reference",
+    "Search",
+    "decide",
+    "prove",
+    "single_thread",
+    "standard_ladder",
+]

@@ -1,0 +1,266 @@
+"""Systems that are affine in the learnable weights: decided by rank, without rounding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.exact import PrimeField, columns, eliminate, random_prime
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
+from sublearn.matchers.proofs._balls import BALLS, BallMatrix, Chain, column_vector, precision
+from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._dyadic import from_floats
+from sublearn.matchers.proofs._prove import free_positions
+from sublearn.networks import factors
+from sublearn.verdicts import Grade
+from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts._grade import PROOF
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+
+ERROR = 1e-12  # wanted of a decision that rests on random primes
+MOST_PRIMES = 8
+MOST_ENTRIES = 2**24  # of a matrix that is filled from whole numbers, one by one
+POOR = 1e-12  # a float64 least-squares solution with a larger backward error is refined
+
+
+class Affine(Matcher):
+    """Decide a system J x = c whose J and c do not depend on the learnable weights.
+
+    J and c are polynomials of the instance's numbers, which have exact residues modulo any odd prime.
+    Rank d m modulo one prime is rank d m over the rationals: MATCHED, proof. Otherwise let rho be the
+    rank of J and sigma that of (J | c); a solution exists exactly if they are equal. Ranks modulo a
+    prime never exceed the true ones, so the largest over several random primes is wrong only if every
+    prime divides a certain nonzero minor. If the largest sigma exceeds the largest rho, the answer
+    REFUTED is wrong only if all primes were bad for J (never, if J has rank r modulo one of them: that
+    is a proof); if they are equal, MATCHED is wrong only if all were bad for (J | c). Primes of 61
+    bits are drawn until the bound is below 1e-12.
+    """
+
+    @property
+    def name(self) -> str:
+        return "affine"
+
+    def refusal(self, instance: Instance) -> str | None:
+        if not instance.network.is_linear:
+            return "the network is not linear, so its outputs have no residue modulo a prime"
+        if not is_affine(instance.network, instance.allocation):
+            return "the outputs are not affine in the learnable weights"
+        return None
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        equations = instance.equations
+        if len(instance.allocation) >= equations:
+            prime = random_prime(rng)
+            if full_rank_modulo(instance, prime):
+                values, bits = _solution(instance, budget.bits, None)
+                return self._matched(
+                    instance,
+                    f"the outputs are affine and their coefficients have rank d m = {equations}",
+                    values,
+                    bits,
+                    PROOF,
+                    prime,
+                )
+        return self._by_ranks(instance, budget, rng)
+
+    def _by_ranks(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        entries = instance.equations * (len(instance.allocation) + 1)
+        if entries > MOST_ENTRIES:
+            reason = f"not of full rank, and {entries} entries are too many for large primes"
+            return Decision("undecided", self.name, reason)
+        inner: _Ranks | None = None
+        outer = 0
+        missed_inner = missed_outer = 1.0
+        size = min(instance.equations, len(instance.allocation))
+        single_inner = miss_probability(instance, size, augmented=False)
+        single_outer = miss_probability(instance, min(size + 1, instance.equations), augmented=True)
+        for _ in range(MOST_PRIMES):
+            found, augmented = ranks_modulo(instance, large_prime(rng))
+            if inner is None or found.rank > inner.rank:
+                inner = found
+            outer = max(outer, augmented)
+            missed_inner *= single_inner
+            missed_outer *= single_outer
+            if inner.rank == instance.equations or outer > inner.rank == len(instance.allocation):
+                break
+            if (missed_inner if outer > inner.rank else missed_outer) <= ERROR:
+                break
+        assert inner is not None
+        if outer > inner.rank:
+            # A rank equal to the number of columns cannot be larger over the rationals.
+            sure = inner.rank == len(instance.allocation)
+            if missed_inner > ERROR and not sure:
+                return _unsure(self.name)
+            return Decision(
+                "refuted",
+                self.name,
+                f"J x = c contradicts itself: J has rank {inner.rank}, (J | c) has rank {outer}",
+                PROOF if sure else Grade("probability", missed_inner),
+            )
+        full = inner.rank == instance.equations
+        if missed_outer > ERROR and not full:
+            return _unsure(self.name)
+        values, bits = _solution(instance, budget.bits, inner.minor())
+        return self._matched(
+            instance,
+            f"the outputs are affine; J and (J | c) both have rank {inner.rank}",
+            values,
+            bits,
+            PROOF if full else Grade("probability", missed_outer),
+            inner.prime if full else None,
+        )
+
+    def _matched(
+        self,
+        instance: Instance,
+        reason: str,
+        values: Array | None,
+        bits: int,
+        grade: Grade,
+        prime: int | None,
+    ) -> Decision:
+        stated = None
+        if prime is not None:
+            shown = np.zeros(len(instance.allocation)) if values is None else values
+            stated = Certificate(
+                instance,
+                "affine",
+                bits,
+                tuple(from_floats(shown)),
+                prime=prime,
+            )
+        weights = None if values is None else instance.with_values(values)
+        return Decision(
+            "matched", self.name, reason, grade, values, weights, stated, Effort(bits=bits)
+        )
+
+
+def _unsure(name: str) -> Decision:
+    return Decision(
+        "undecided",
+        name,
+        f"numbers of very different sizes: {MOST_PRIMES} primes do not bring the error below {ERROR}",
+    )
+
+
+class _Ranks:
+    """The rank of J modulo a prime, and on demand rows and columns of J that are independent."""
+
+    def __init__(self, jacobian: BallMatrix, prime: int) -> None:
+        self.rank, self.prime, self._jacobian = int(jacobian.rank()), prime, jacobian
+
+    def minor(self) -> tuple[list[int], list[int]]:
+        """Rows and columns of a minor of full order that is not 0."""
+        return _pivots(self._jacobian.transpose()), _pivots(self._jacobian)
+
+
+def _pivots(matrix: BallMatrix) -> list[int]:
+    reduced, rank = matrix.rref()
+    width, entries = matrix.ncols(), reduced.entries()
+    return [
+        next(j for j in range(width) if int(entries[row * width + j])) for row in range(int(rank))
+    ]
+
+
+def ranks_modulo(instance: Instance, prime: int) -> tuple[_Ranks, int]:
+    """The ranks of J and of (J | c) modulo a prime."""
+    ring = Residues(prime)
+    size = len(instance.allocation)
+    residual, jacobian = Chain(instance, ring=ring).linearised([0] * size)
+    rows, constants = jacobian.tolist(), residual.entries()
+    augmented = [e for row, last in zip(rows, constants, strict=True) for e in (*row, last)]
+    wide = ring.matrix(instance.equations, size + 1, augmented)
+    return _Ranks(jacobian, prime), int(wide.rank())
+
+
+def full_rank_modulo(instance: Instance, prime: int) -> bool:
+    """Whether the coefficients J have rank d m modulo a prime of 23 bits."""
+    field = PrimeField(prime)
+    network, allocation = instance.network, instance.allocation
+
+    def reduced(values: Array) -> Array:
+        return field.from_integers(residues(values, prime)).reshape(values.shape)
+
+    weights = {name: reduced(instance.weights[name]) for name in network.shapes}
+    found = factors(network, weights, reduced(instance.inputs), field)
+    parts = []
+    for name in allocation.names:
+        rows, cols = np.divmod(allocation.flat(name), network.shapes[name][1])
+        parts.append(columns(field, *found[name].stacked, rows, cols))
+    return eliminate(field, np.concatenate(parts, axis=1)).rank == instance.equations
+
+
+def _solution(
+    instance: Instance, max_bits: int, minor: tuple[list[int], list[int]] | None
+) -> tuple[Array | None, int]:
+    """float64 values of a solution and the bits used; None where none was found within the bits.
+
+    ``minor``: rows and columns of J that carry its rank; None: J has rank d m.
+    """
+    size = len(instance.allocation)
+    zero = np.zeros(size)
+    with np.errstate(all="ignore"):
+        jacobian = instance.network.jacobian(
+            instance.with_values(zero), instance.inputs, instance.allocation
+        )
+        wanted = -instance.residual(zero).ravel()
+        start = _least_squares(jacobian, wanted)
+        if start is not None:
+            error = np.abs(jacobian @ start - wanted)
+            scale = np.abs(jacobian) @ np.abs(start) + np.abs(wanted)
+            if bool(np.all(error <= POOR * scale)):
+                return start, 53
+    held = zero if start is None else start
+    if minor is None:
+        free = free_positions(instance, held)
+        if free is None:
+            return start, 53
+        minor = list(range(instance.equations)), free.tolist()
+    return _refined(instance, held, *minor, max_bits)
+
+
+def _least_squares(jacobian: Array, wanted: Array) -> Array | None:
+    """The solution of least norm after rows are scaled to size 1, or None where float64 has none."""
+    if not (np.isfinite(jacobian).all() and np.isfinite(wanted).all()):
+        return None
+    rows = np.abs(jacobian).max(axis=1)
+    rows[rows == 0] = 1.0
+    try:
+        found: Array = np.linalg.lstsq(jacobian / rows[:, None], wanted / rows, rcond=None)[0]
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _refined(
+    instance: Instance, held: Array, rows: list[int], free: list[int], max_bits: int
+) -> tuple[Array | None, int]:
+    """Solve the equations ``rows`` for the weights ``free`` in balls, the others held."""
+    bits = 106
+    while bits <= max_bits:
+        with precision(bits):
+            chain = Chain(instance, free, held)
+            residual, jacobian = chain.linearised([0] * len(free))
+            width, entries, constants = len(free), jacobian.entries(), residual.entries()
+            square = BALLS.matrix(
+                width, width, [entries[i * width + k] for i in rows for k in range(width)]
+            )
+            try:
+                balls = square.solve(column_vector([-constants[i] for i in rows])).entries()
+            except ZeroDivisionError:
+                balls = []
+            # Enough digits that rounding to float64 is all that is lost.
+            if balls and all(ball.rel_accuracy_bits() > 60 or ball.is_zero() for ball in balls):
+                values = held.copy()
+                values[free] = [float(ball.mid()) for ball in balls]
+                return (values if np.isfinite(values).all() else None), bits
+        bits *= 2
+    return None, max_bits

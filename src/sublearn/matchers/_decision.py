@@ -1,0 +1,56 @@
+"""What deciding one instance returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.verdicts import Grade
+
+if TYPE_CHECKING:
+    from sublearn.matchers.proofs._certificate import Certificate
+
+Kind = Literal["matched", "refuted", "undecided"]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Work that was done, counted: never seconds, so that it is the same on every machine."""
+
+    starts: int = 0  # random starts of a search
+    iterations: int = 0  # Newton or trust-region steps
+    paths: int = 0  # homotopy paths tracked
+    bits: int = 0  # largest precision used
+    nodes: int = 0  # nodes of a branching search
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            self.starts + other.starts,
+            self.iterations + other.iterations,
+            self.paths + other.paths,
+            max(self.bits, other.bits),
+            self.nodes + other.nodes,
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """MATCHED (a real solution exists), REFUTED (none exists) or UNDECIDED (the budget is spent).
+
+    ``grade`` says how sure the first two are (None when undecided). ``values`` are the learnable
+    weights of a match in the order of the allocation's labels, rounded to float64; the exact solution
+    lies within the certificate's radius. ``rung`` names the matcher that decided.
+    """
+
+    kind: Kind
+    rung: str
+    reason: str
+    grade: Grade | None = None
+    values: NDArray[np.float64] | None = None
+    weights: Mapping[str, NDArray[np.float64]] | None = None
+    certificate: Certificate | None = None
+    effort: Effort = field(default_factory=Effort)

@@ -1,0 +1,61 @@
+"""The ladder: matchers from cheap to dear, until one is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sublearn.ensembles import Instance
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._threads import single_thread
+
+
+def standard_ladder() -> list[Matcher]:
+    """The rungs in the order in which they are tried."""
+    from sublearn.matchers._affine import Affine
+    from sublearn.matchers._construct import Construct
+    from sublearn.matchers._rank import Rank
+    from sublearn.matchers.complete._complete import Complete
+    from sublearn.matchers.search._search import Search
+
+    return [Rank(), Affine(), Construct(), Search(last=100), Complete(), Search(first=100)]
+
+
+def decide(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    ladder: Sequence[Matcher] | None = None,
+) -> Decision:
+    """Decide whether an instance has a real solution.
+
+    The rungs are tried in turn; the first sure answer stands, and ``decision.rung`` names it. What
+    every rung did is added up in ``decision.effort``. If none is sure the answer is "undecided", with
+    the reasons of all.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> d = sl.decide(sl.draw(problem, {"W": sl.FirstRows(4)}, seed=0, trial=0))
+    >>> d.kind, d.rung, str(d.grade)
+    ('matched', 'construct', 'proof')
+    """
+    rungs = standard_ladder() if ladder is None else ladder
+    spent, reasons = Effort(), []
+    with single_thread():
+        for position, matcher in enumerate(rungs):
+            refusal = matcher.refusal(instance)
+            if refusal is not None:
+                reasons.append(f"{matcher.name}: {refusal}")
+                continue
+            # Each rung has a stream of its own, so that one rung's luck does not move another's.
+            rng = np.random.default_rng([seed, position, len(instance.allocation)])
+            found = matcher.attempt(instance, budget or Budget(), rng)
+            spent = spent + found.effort
+            if found.kind != "undecided":
+                return replace(found, effort=spent)
+            reasons.append(f"{matcher.name}: {found.reason}")
+    return Decision("undecided", "", "; ".join(reasons), effort=spent)

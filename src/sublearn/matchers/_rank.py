@@ -1,0 +1,47 @@
+"""The first rung: an allocation that certify calls minimal matches no generic instance."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Instance, Problem
+from sublearn.matchers._decision import Decision
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.verdicts import GenericRank, generic_rank
+from sublearn.verdicts._needed import needed_rank
+
+
+class Rank(Matcher):
+    """Refute a drawn instance whose learnable columns have a generic rank below *needed*.
+
+    What the student reaches is then of lower dimension than what the teacher reaches, so the targets
+    lie in it with probability 0 (Sard). That holds with probability 1 over the draw, and says nothing
+    about an instance that was made by hand.
+    """
+
+    @property
+    def name(self) -> str:
+        return "rank"
+
+    def refusal(self, instance: Instance) -> str | None:
+        if not instance.generic:
+            return "the instance was not drawn from laws with densities"
+        return None if instance.network.is_linear else "the network is not linear"
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        problem = instance.problem
+        assert problem is not None, "a generic instance was drawn from a problem"
+        found, needed = _ranks(problem, instance.allocation)
+        if found.rank < needed:
+            reason = f"generic rank {found.rank} of {needed} needed: no match, with probability 1"
+            return Decision("refuted", self.name, reason, found.grade)
+        return Decision("undecided", self.name, "full generic rank")
+
+
+@lru_cache(maxsize=4096)
+def _ranks(problem: Problem, allocation: Allocation) -> tuple[GenericRank, int]:
+    found = generic_rank(problem, allocation, error=1e-12, seed=0)
+    return found, needed_rank(problem, found.rank, error=1e-12, seed=0).rank

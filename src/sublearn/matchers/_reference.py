@@ -1,0 +1,155 @@
+"""Reference: scipy's fsolve from random starts, as the paper did (appendix E). For comparison only."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import whole_number
+from sublearn.ensembles import Instance
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.networks._activations import ACTIVATIONS
+from sublearn.verdicts._grade import NUMERICAL
+
+Array = NDArray[np.float64]
+
+# fsolve says that it converged (ier = 1) where its steps are small; the residual must be too.
+ACCURACY = 1e-6
+
+
+@dataclass(frozen=True)
+class Reference(Matcher):
+    """scipy.optimize.fsolve (MINPACK's hybrd) from ``starts`` starts of N(0, 1 / row length) entries.
+
+    Matched when a start ends with ``ier == 1`` and a residual below 1e-6 of the targets: numerical, and
+    never a proof. It says nothing when it finds nothing: the paper counts that as no match, which is
+    why its match probabilities are too low. ``jacobian``: give it the derivatives (hybrj).
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=3), samples=3)
+    >>> instance = sl.draw(problem, {"W": sl.FirstRows(6)}, seed=0, trial=0)
+    >>> decision = Reference(starts=50).attempt(instance, Budget(), np.random.default_rng(0))
+    >>> decision.kind, str(decision.grade)
+    ('matched', 'numerical')
+    """
+
+    starts: int = 400
+    jacobian: bool = False
+
+    def __post_init__(self) -> None:
+        whole_number("starts", self.starts, least=1)
+
+    @property
+    def name(self) -> str:
+        return "reference"
+
+    def refusal(self, instance: Instance) -> str | None:
+        r = len(instance.allocation)
+        if r != instance.equations:
+            return f"fsolve needs as many unknowns as equations, not {r} and {instance.equations}"
+        return None
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from scipy.optimize import fsolve
+
+        residual = outputs_minus_targets(instance)
+        derivative = None
+        if self.jacobian:
+            derivative = jacobian_of(instance)
+        shapes = instance.network.shapes
+        lengths = [shapes[name][1] for name, _, _ in instance.allocation.labels()]
+        size = 1.0 / np.sqrt(np.array(lengths, dtype=np.float64))
+        goal = ACCURACY * float(np.abs(instance.targets).max())
+        calls = 0
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            for start in range(1, self.starts + 1):
+                x, info, ier, _ = fsolve(
+                    residual,
+                    rng.standard_normal(size.size) * size,
+                    fprime=derivative,
+                    full_output=True,
+                )
+                calls += int(info["nfev"])
+                if ier == 1 and np.abs(info["fvec"]).max() <= goal:
+                    return Decision(
+                        "matched",
+                        self.name,
+                        f"fsolve converged from start {start}",
+                        NUMERICAL,
+                        x,
+                        instance.with_values(x),
+                        effort=Effort(starts=start, iterations=calls),
+                    )
+        reason = f"fsolve found nothing from {self.starts} starts"
+        effort = Effort(starts=self.starts, iterations=calls)
+        return Decision("undecided", self.name, reason, effort=effort)
+
+
+def outputs_minus_targets(instance: Instance) -> Callable[[Array], Array]:
+    """x -> vec(outputs - targets), as lean as plain array code gets: fsolve spends its time here."""
+    network, allocation = instance.network, instance.allocation
+    weights = {name: np.array(value) for name, value in instance.weights.items()}
+    flat = {name: value.reshape(-1) for name, value in weights.items()}
+    parts, at = [], 0
+    for name in allocation.names:
+        index = allocation.flat(name)
+        parts.append((flat[name], index, slice(at, at + index.size)))
+        at += index.size
+    blocks = network.split_inputs(instance.inputs)
+    steps = [
+        (
+            weights[step.weight],
+            None if step.encoder is None else weights[step.encoder],
+            None if step.block is None else blocks[step.block],
+            None if step.bias is None else weights[step.bias],
+            None if step.activation == "linear" else ACTIVATIONS[step.activation].value,
+        )
+        for step in network.steps
+    ]
+    targets = instance.targets
+
+    def residual(x: Array) -> Array:
+        for buffer, index, part in parts:
+            buffer[index] = x[part]
+        state: Array | None = None
+        for weight, encoder, block, bias, activation in steps:
+            if block is not None:
+                injected = block if encoder is None else encoder @ block
+                state = injected if state is None else state + injected
+            assert state is not None
+            state = weight @ state
+            if bias is not None:
+                state = state + bias
+            if activation is not None:
+                state = activation(state)
+        assert state is not None
+        return (state - targets).ravel()
+
+    return residual
+
+
+def jacobian_of(instance: Instance) -> Callable[[Array], Array]:
+    """x -> d vec(outputs) / d x; compiled for linear networks."""
+    if not instance.network.is_linear:
+        return lambda x: instance.network.jacobian(
+            instance.with_values(x), instance.inputs, instance.allocation
+        )
+    from sublearn.matchers.search._chain import all_outer
+    from sublearn.matchers.search._chain_kernel import jacobian, new_trace
+
+    ready = all_outer(instance)
+    trace = new_trace(ready.chain, ready.widest)
+    spare = np.zeros((1, instance.equations))
+    out = np.zeros((len(instance.allocation), instance.equations))
+
+    def derivative(x: Array) -> Array:
+        jacobian(ready.chain, ready.weights, x, trace, spare, out)
+        return out.T.copy()
+
+    return derivative

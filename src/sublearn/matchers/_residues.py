@@ -1,0 +1,118 @@
+"""The numbers of an instance modulo a prime, without rounding.
+
+A float64 number is a whole number times a power of 2, and 2 has an inverse modulo every odd prime, so
+it has an exact residue; sums and products of residues are residues of sums and products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lgamma, log, log2
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.matchers.proofs._balls import BallMatrix
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+
+LARGE_BITS = 61
+# Rosser and Schoenfeld (1962): x / ln x < pi(x) < 1.25506 x / ln x for x >= 17, so that more than
+# this many primes lie between 2^60 and 2^61.
+LARGE_PRIMES = 2.0**61 / (61 * log(2)) - 1.25506 * 2.0**60 / (60 * log(2))
+
+
+def residues(values: Array, prime: int) -> list[int]:
+    """The residues of float64 numbers, row by row.
+
+    >>> residues(np.array([0.5, -3.0]), 101)
+    [51, 98]
+    """
+    mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64).ravel())
+    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
+    powers = {int(e): pow(2, int(e) - 53, prime) for e in np.unique(exponents)}
+    return [m * powers[e] % prime for m, e in zip(whole, exponents.tolist(), strict=True)]
+
+
+class Residues:
+    """The ring of chains modulo a prime, on flint's matrices of machine words."""
+
+    def __init__(self, prime: int) -> None:
+        self.prime = prime
+
+    def exact(self, values: Array) -> BallMatrix:
+        rows, columns = values.shape
+        return self.matrix(rows, columns, residues(values, self.prime))
+
+    def matrix(self, rows: int, columns: int, entries: Sequence[Any]) -> BallMatrix:
+        from flint import nmod_mat
+
+        return nmod_mat(rows, columns, list(entries), self.prime)
+
+
+def large_prime(rng: np.random.Generator) -> int:
+    """A prime drawn uniformly from those between 2^60 and 2^61."""
+    from flint import fmpz
+
+    while True:
+        number = int(rng.integers(2**60, 2**61)) | 1
+        if fmpz(number).is_prime():
+            return number
+
+
+def miss_probability(instance: Instance, size: int, *, augmented: bool) -> float:
+    """Bound on the chance that a random large prime shows a rank of ``size`` as smaller.
+
+    If every number is a whole number times 2^e, an entry of the Jacobian, a polynomial of degree
+    deg - 1 in the numbers, is a whole number times 2^(e (deg - 1)); its absolute value is at most N
+    times the power of the largest number, where N is the sum of the absolute coefficients. A minor of
+    order k that is not 0 is then, up to a power of 2, a whole number of at most log2(k!) + k B bits, B
+    the bits of an entry. Each prime above 2^60 that divides it takes 60 of these bits. With
+    ``augmented``, the column of targets minus outputs counts too: one degree more, and the targets.
+    """
+    if size == 0:
+        return 0.0
+    network = instance.network
+    numbers = [np.asarray(instance.weights[name]).ravel() for name in network.shapes]
+    numbers.append(instance.inputs.ravel())
+    if augmented:
+        numbers.append(instance.targets.ravel())
+    everything = np.concatenate(numbers)
+    everything = np.abs(everything[everything != 0])
+    if not everything.size:
+        return 0.0
+    mantissas, exponents = np.frexp(everything)
+    whole = (mantissas * 2.0**53).astype(np.int64)
+    # The lowest bit that is set: the last place of the shortest way to write the number.
+    lowest = (
+        exponents.astype(np.int64)
+        - 53
+        + np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    )
+    below = -min(0, int(lowest.min()))
+    above = max(0, int(exponents.max()))
+    degree = network.degree if augmented else network.degree - 1
+    bits = _log2_terms(instance) + degree * (below + above) + 1
+    return min(1.0, (lgamma(size + 1) / log(2) + size * bits) / 60 / LARGE_PRIMES)
+
+
+def _log2_terms(instance: Instance) -> float:
+    """log2 of a bound on the sum of absolute coefficients of an output or a Jacobian entry.
+
+    All coefficients of an output are +1, so their sum is its value with ones everywhere; the
+    derivative by one weight multiplies it by at most the degree.
+    """
+    network = instance.network
+    terms = float("-inf")
+    for step in network.steps:
+        if step.block is not None:
+            width = log2(network.input_blocks[step.block]) if step.encoder is not None else 0.0
+            terms = float(np.logaddexp2(terms, width))
+        terms += log2(network.shapes[step.weight][1])
+        if step.bias is not None:
+            terms = float(np.logaddexp2(terms, 0.0))
+    return terms + log2(network.degree)

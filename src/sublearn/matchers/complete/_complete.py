@@ -1,0 +1,202 @@
+"""Decide an instance by finding all its complex solutions.
+
+The instance is a point q of the space of parameters (frozen weights, inputs, targets), and N_C the
+number of solutions at generic parameters (``_count.py``).
+
+*If N_C solutions at q are known, distinct and with regular Jacobian, there is no other.* Suppose x
+were another. Choose disjoint neighbourhoods of x and of the N_C known ones. By the implicit function
+theorem every q' near q has a solution in each of the latter. The map Phi that takes (frozen weights,
+inputs, learnable weights) to (frozen weights, inputs, outputs) is dominant on an irreducible space, so
+points arbitrarily near x have generic parameters q' = Phi(x'), arbitrarily near q; and x' is a further
+solution at q': N_C + 1 of them, a contradiction. The argument needs nothing of q, in particular not
+that the instance is generic, and it excludes solutions on curves and surfaces as well.
+
+So the instance is REFUTED if N_C solutions are enclosed in disjoint regions, each proved to be simple
+and not real (``_separate.py``); all that is not proved about it is the count, whose grade it takes. It
+is MATCHED as soon as a real solution is proved. Loops that find nothing new prove nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sublearn.ensembles import Instance, Problem
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers.complete._separate import BallProduct, Enclosure, enclose, separated
+from sublearn.verdicts._grade import PROOF
+from sublearn.verdicts.counts._count import SolutionCount, count_solutions, too_large
+from sublearn.verdicts.counts._polynomials import lifted_system
+from sublearn.verdicts.counts._product import product_form, product_numbers
+
+NAME = "complete"
+
+_SEEDS = 50  # attempts to find a first solution
+_QUIET = 1  # loops without anything new before the count is asked for
+_PATIENT = 60  # the same, when the count says that something is missing
+_PATHS_PER_ROOT = 150  # paths after which the search for what is missing is given up, per solution
+_MOST_WEIGHTS = 64
+
+
+class Complete(Matcher):
+    """Monodromy up to the solution count: finds all complex solutions, so it can say no."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def refusal(self, instance: Instance) -> str | None:
+        network, size = instance.network, len(instance.allocation)
+        if not network.is_linear:
+            return (
+                f"{network.spec} is not linear, so its outputs are not polynomials in the weights"
+            )
+        form = product_form(network, instance.allocation, instance.samples)
+        if form is None or not form.chain:
+            return f"complete is for linear RNNs and linear layers, not for {network.spec}"
+        if size != instance.equations:
+            return f"complete needs r = d m, and here r = {size}, d m = {instance.equations}"
+        if size > _MOST_WEIGHTS:
+            return f"{size} learnable weights are too many to find all solutions (at most {_MOST_WEIGHTS})"
+        return too_large(lifted_system(form))
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        refusal = self.refusal(instance)
+        if refusal is not None:
+            return Decision("undecided", NAME, refusal)
+        return _Attempt(instance, budget, rng).run()
+
+
+class _Attempt:
+    """One decision: the solutions found, what was proved about them, and the count once it is asked."""
+
+    def __init__(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> None:
+        from sublearn.matchers.complete._monodromy import Monodromy
+
+        form = product_form(instance.network, instance.allocation, instance.samples)
+        assert form is not None
+        numbers = product_numbers(form, instance)
+        self.instance, self.budget = instance, budget
+        self.monodromy = Monodromy(form, numbers, rng)
+        self.product = BallProduct(form, numbers)
+        self.enclosures: dict[bytes, Enclosure | None] = {}
+        self.tried: set[bytes] = set()
+        self.count: SolutionCount | None = None
+        self.bits = 0
+
+    def run(self) -> Decision:
+        monodromy = self.monodromy
+        for _ in range(_SEEDS):
+            if monodromy.seed():
+                break
+        else:
+            return self._undecided(
+                f"no complex solution was reached from {_SEEDS} starts, as where the rank is deficient"
+            )
+        quiet = 0
+        while True:
+            decision = self._match() or self._refute()
+            if decision is not None:
+                return decision
+            wanted = None if self.count is None else self.count.count
+            if quiet >= (_QUIET if self.count is None else _PATIENT):
+                if self.count is None:
+                    problem = Problem(self.instance.network, self.instance.samples)
+                    self.count = count_solutions(problem, self.instance.allocation)
+                    if self.count.count is None:
+                        return self._undecided(self._known() + f"; {self.count.reason}")
+                    if self.count.count > self.budget.roots:
+                        return self._undecided(
+                            f"there are {self.count.count} complex solutions, more than the "
+                            f"{self.budget.roots} that may be enumerated"
+                        )
+                    continue
+                return self._undecided(self._known() + f" of {wanted}; loops find no more")
+            most = self.budget.paths
+            if wanted is not None:
+                most = min(most, _PATHS_PER_ROOT * (wanted + 10))
+            left = (most - monodromy.paths) // 3
+            if left < 1:
+                return self._undecided(self._known() + "; the budget of paths is spent")
+            quiet = 0 if monodromy.loop(left) + monodromy.seed() else quiet + 1
+
+    def _known(self) -> str:
+        return f"{self.monodromy.found} complex solutions found and none is real"
+
+    def _match(self) -> Decision | None:
+        """Try to prove that a nearly real point is a real solution."""
+        from sublearn.matchers.proofs._prove import prove
+
+        monodromy = self.monodromy
+        for position in np.flatnonzero(monodromy.nearly_real).tolist():
+            point = monodromy.points[position]
+            if point.tobytes() in self.tried:
+                continue
+            self.tried.add(point.tobytes())
+            certificate = prove(self.instance, point.real.copy(), max_bits=self.budget.bits)
+            if certificate is not None:
+                self.bits = max(self.bits, certificate.bits)
+                values = certificate.values
+                return Decision(
+                    "matched",
+                    NAME,
+                    "a loop of targets led to a real solution, which is proved to exist",
+                    PROOF,
+                    values,
+                    self.instance.with_values(values),
+                    certificate,
+                    self._effort(),
+                )
+            enclosure = self._enclosure(position)
+            if enclosure is not None and enclosure.real is False:
+                monodromy.is_pair(position)
+        return None
+
+    def _enclosure(self, position: int) -> Enclosure | None:
+        point = self.monodromy.points[position]
+        key = point.tobytes()
+        if key not in self.enclosures:
+            found = enclose(self.product, point, self.budget.bits)
+            self.enclosures[key] = found
+            if found is not None:
+                self.bits = max(self.bits, found.bits)
+        return self.enclosures[key]
+
+    def _refute(self) -> Decision | None:
+        """REFUTED if as many solutions are known as there are, all of them proved not to be real."""
+        monodromy, count = self.monodromy, self.count
+        if count is None or count.count is None or monodromy.found < count.count:
+            return None
+        enclosures = []
+        for position in range(len(monodromy.points)):
+            enclosure = self._enclosure(position)
+            if enclosure is None or enclosure.real is not False:
+                return self._undecided(
+                    f"{monodromy.found} complex solutions found, as many as there are, but one of "
+                    "them could be proved neither to be real nor not to be"
+                )
+            enclosures.append(enclosure)
+        twice = separated(enclosures)
+        if twice.size:
+            monodromy.drop(twice)
+            return None
+        if monodromy.found > count.count:
+            return self._undecided(
+                f"{monodromy.found} complex solutions are proved to be distinct, more than the "
+                f"{count.count} that were counted: the count is wrong"
+            )
+        return Decision(
+            "refuted",
+            NAME,
+            f"all {count.count} complex solutions are enclosed and none of them is real "
+            f"({count.reason})",
+            count.grade,
+            effort=self._effort(),
+        )
+
+    def _undecided(self, reason: str) -> Decision:
+        return Decision("undecided", NAME, reason, effort=self._effort())
+
+    def _effort(self) -> Effort:
+        work = self.monodromy
+        return Effort(iterations=work.steps, paths=work.paths, bits=self.bits)

@@ -1,0 +1,157 @@
+"""Following complex solutions while the targets move: F(w) = (1 - t) y0 + t y1, t from 0 to 1.
+
+F is the outputs of a product form (``_product.py``). Each path takes steps of its own: a cubic
+through the last two points and their tangents predicts, Newton's method corrects, and the size of the
+first correction sets the next step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.exact._compile import compiled
+from sublearn.matchers.complete._product_kernel import (
+    Complex,
+    Index,
+    evaluate_into,
+    factor,
+    largest,
+    solve,
+    space,
+)
+
+ARRIVED = 0
+TOO_MANY_STEPS = 1
+STEP_TOO_SMALL = 2
+SINGULAR = 3
+
+# Largest first correction, relative to the point, at which a prediction is accepted.
+_TRUST = 1e-3
+# A corrected point is accepted when the last correction is below this, relative to the point.
+_CLOSE = 1e-6
+_SMALLEST_STEP = 1e-14
+
+
+@compiled
+def track(
+    buffer: Complex,
+    layout: Index,
+    chain: Index,
+    heads: Index,
+    where: Index,
+    mix: Complex,
+    points: Complex,
+    begin: Complex,
+    end: Complex,
+    most_steps: int,
+) -> tuple[Complex, Index, Index, NDArray[np.float64]]:
+    """Follow a path from each row of ``points``, a solution for the targets ``begin``, to ``end``.
+
+    Returns the end points, what became of each path (0: it arrived), the steps it took, and the last
+    Newton correction at the end, relative to the point.
+    """
+    size = where.shape[0]
+    own = buffer.copy()
+    states, lefts, raw = space(layout, chain, heads)
+    move = end - begin
+    values, matrix = np.empty(size, np.complex128), np.empty((size, size), np.complex128)
+    pivots = np.empty(size, np.int64)
+    here, tangent = np.empty(size, np.complex128), np.empty(size, np.complex128)
+    before, slope = np.empty(size, np.complex128), np.empty(size, np.complex128)
+    trial = np.empty(size, np.complex128)
+    out = points.copy()
+    status = np.zeros(points.shape[0], np.int64)
+    steps = np.zeros(points.shape[0], np.int64)
+    error = np.full(points.shape[0], np.inf)
+    for path in range(points.shape[0]):
+        here[:] = points[path]
+        time, step, last = 0.0, 0.05, 0.0
+        evaluate_into(
+            own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
+        )
+        if not factor(matrix, pivots):
+            status[path] = SINGULAR
+            continue
+        tangent[:] = move
+        solve(matrix, pivots, tangent)
+        while time < 1.0:
+            steps[path] += 1
+            if steps[path] > most_steps:
+                status[path] = TOO_MANY_STEPS
+                break
+            step = min(step, 1.0 - time)
+            later = time + step if time + step < 1.0 - 1e-12 else 1.0
+            if last > 0.0:
+                # The cubic through (before, slope) at time - last and (here, tangent) at time.
+                s = step / last
+                for i in range(size):
+                    gap = before[i] - here[i]
+                    square = 3.0 * gap + last * (slope[i] + 2.0 * tangent[i])
+                    cube = 2.0 * gap + last * (slope[i] + tangent[i])
+                    trial[i] = here[i] + s * (last * tangent[i] + s * (square + s * cube))
+            else:
+                for i in range(size):
+                    trial[i] = here[i] + step * tangent[i]
+            scale = max(largest(here), 1e-300)
+            arrived, first_error, previous = False, 0.0, 0.0
+            for turn in range(4):
+                evaluate_into(
+                    own, layout, chain, heads, where, mix, trial, states, lefts, raw, values, matrix
+                )
+                if not factor(matrix, pivots):
+                    break
+                for i in range(size):
+                    values[i] = begin[i] + later * move[i] - values[i]
+                solve(matrix, pivots, values)
+                size_now = largest(values) / scale
+                if not size_now < np.inf:
+                    break
+                for i in range(size):
+                    trial[i] += values[i]
+                if turn == 0:
+                    first_error = size_now
+                    if size_now > _TRUST:
+                        break
+                elif size_now > 0.5 * previous and size_now > 1e-6:
+                    break
+                # The second clause: rounding does not let the corrections become smaller.
+                if size_now < _CLOSE or (turn > 1 and size_now < 1e-6):
+                    arrived = True
+                    break
+                previous = size_now
+            if not arrived:
+                step *= 0.3
+                if step < _SMALLEST_STEP:
+                    status[path] = STEP_TOO_SMALL
+                    break
+                continue
+            before[:], slope[:] = here, tangent
+            here[:] = trial
+            last, time = later - time, later
+            tangent[:] = move
+            # The factors belong to the point before the last correction, which was tiny.
+            solve(matrix, pivots, tangent)
+            grow = 3.0 if first_error < 1e-14 else 0.8 * (0.3 * _TRUST / first_error) ** 0.25
+            step = last * min(3.0, max(0.3, grow))
+        if status[path] == ARRIVED:
+            previous = np.inf
+            scale = max(largest(here), 1e-300)
+            for _ in range(6):
+                evaluate_into(
+                    own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
+                )
+                if not factor(matrix, pivots):
+                    break
+                for i in range(size):
+                    values[i] = end[i] - values[i]
+                solve(matrix, pivots, values)
+                size_now = largest(values) / scale
+                if not size_now < 0.5 * previous:
+                    break
+                for i in range(size):
+                    here[i] += values[i]
+                previous = size_now
+            error[path] = previous
+            out[path] = here
+    return out, status, steps, error

@@ -1,0 +1,210 @@
+"""Certificates: proofs that a real solution exists, kept as numbers that anyone can check again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.matchers.proofs._dyadic import Dyadic, to_float
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Kind = Literal["krawczyk", "construction", "affine"]
+KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine")
+LARGEST_EXPONENT = 10**6  # far beyond any precision; a damaged file must not fill the memory
+FORMAT = "sublearn certificate 1"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found: true or false, with the reason in words."""
+
+    holds: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A box of learnable weights that holds exactly one real solution of an instance.
+
+    ``centre`` has one number per learnable weight, in the order of the labels. The weights at the
+    positions ``free`` may move by less than ``radius``; the others keep their centre exactly. Kinds
+    ``krawczyk`` and ``construction`` (found by linear solves) state that the Krawczyk test holds on
+    this box. Kind ``affine`` has no box: it states that the outputs are affine in the learnable
+    weights and that their coefficients have rank d m modulo the prime ``prime``, hence over the
+    rationals, so that every target is reached.
+
+    A certificate holds all numbers of its instance, so a file is enough to check it.
+    """
+
+    instance: Instance
+    kind: Kind
+    bits: int
+    centre: tuple[Dyadic, ...]
+    free: tuple[int, ...] = ()
+    radius: tuple[Dyadic, ...] = ()
+    prime: int | None = None
+
+    @property
+    def values(self) -> Array:
+        """The centre, rounded to float64."""
+        return np.array([to_float(x) for x in self.centre])
+
+    @property
+    def largest_radius(self) -> float:
+        """The largest radius of the box, rounded to float64; 0 where there is no box."""
+        return max((to_float(x) for x in self.radius), default=0.0)
+
+    def check(self, max_bits: int = 8192) -> Check:
+        """Prove the statement again from the stored numbers alone.
+
+        The approximate inverse is computed anew; if the test fails at the stored precision, it is
+        tried at twice the bits, up to ``max_bits``.
+        """
+        from sublearn.matchers.proofs._checks import check
+
+        return check(self, max_bits)
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON, beside and renamed, so that a reader never sees half a file."""
+        target = Path(path)
+        data = (json.dumps(to_dict(self), indent=1) + "\n").encode()
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read what :meth:`save` wrote; anything else is an error that says what is wrong."""
+        source = Path(path)
+        if not source.is_file():
+            raise BadInputError(f"there is no file {source}.")
+        try:
+            content = json.loads(source.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise BadInputError(f"{source} is not a whole JSON file ({error}).") from None
+        try:
+            return from_dict(content)
+        except BadInputError as error:
+            raise BadInputError(f"{source}: {error}") from None
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            words = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+            raise BadInputError(f"{source} is a damaged certificate ({words}).") from None
+
+
+def to_dict(certificate: Certificate) -> dict[str, Any]:
+    """Plain values for JSON: floats as hexadecimal text, whole numbers as text where they are long."""
+    instance = certificate.instance
+    return {
+        "format": FORMAT,
+        "kind": certificate.kind,
+        "network": instance.network.spec,
+        "samples": instance.samples,
+        "learnable": {n: instance.allocation.flat(n).tolist() for n in instance.allocation.names},
+        "weights": {name: _hex(value) for name, value in instance.weights.items()},
+        "inputs": _hex(instance.inputs),
+        "targets": _hex(instance.targets),
+        "bits": certificate.bits,
+        "centre": [_dyadic_out(x) for x in certificate.centre],
+        "free": list(certificate.free),
+        "radius": [_dyadic_out(x) for x in certificate.radius],
+        "prime": certificate.prime,
+    }
+
+
+def from_dict(content: object) -> Certificate:
+    """The certificate that :func:`to_dict` describes."""
+    from sublearn.allocations import Allocation
+    from sublearn.ensembles import Instance
+    from sublearn.networks import network_from_text
+
+    if not isinstance(content, Mapping) or not isinstance(content.get("format"), str):
+        raise BadInputError("this is not a certificate: it has no format line.")
+    if content["format"] != FORMAT:
+        raise BadInputError(
+            f"format {content['format']!r} is not known; this version reads {FORMAT!r}."
+        )
+    kind = content["kind"]
+    if kind not in KINDS:
+        raise BadInputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
+    network = network_from_text(_text(content["network"]))
+    samples = _whole(content["samples"])
+    learnable = content["learnable"]
+    if not isinstance(learnable, Mapping):
+        raise ValueError("the learnable weights must be given by name")
+    entries = {
+        name: [divmod(_whole(place), network.shape(name)[1]) for place in places]
+        for name, places in learnable.items()
+    }
+    allocation = Allocation.from_entries(network, entries)
+    instance = Instance(
+        network,
+        allocation,
+        {name: _unhex(content["weights"][name], shape) for name, shape in network.shapes.items()},
+        _unhex(content["inputs"], network.input_shape(samples)),
+        _unhex(content["targets"], (network.output_size, samples)),
+    )
+    prime = content["prime"]
+    return Certificate(
+        instance,
+        kind,
+        _whole(content["bits"]),
+        tuple(_dyadic_in(x) for x in content["centre"]),
+        tuple(_whole(x) for x in content["free"]),
+        tuple(_dyadic_in(x) for x in content["radius"]),
+        None if prime is None else _whole(prime),
+    )
+
+
+def _hex(values: Array) -> list[str]:
+    return [float(v).hex() for v in np.asarray(values).ravel()]
+
+
+def _unhex(texts: object, shape: tuple[int, ...]) -> Array:
+    if not isinstance(texts, list) or len(texts) != int(np.prod(shape)):
+        raise ValueError(f"{int(np.prod(shape))} numbers are wanted")
+    return np.array([float.fromhex(_text(text)) for text in texts]).reshape(shape)
+
+
+def _dyadic_out(value: Dyadic) -> list[str]:
+    return [hex(value[0]), str(value[1])]
+
+
+def _dyadic_in(pair: object) -> Dyadic:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise ValueError("a number must be a pair [mantissa, exponent]")
+    mantissa, exponent = int(_text(pair[0]), 16), int(_text(pair[1]))
+    if abs(exponent) > LARGEST_EXPONENT:
+        raise ValueError(f"the exponent {exponent} is out of range")
+    return mantissa, exponent
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value

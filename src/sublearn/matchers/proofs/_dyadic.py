@@ -1,0 +1,64 @@
+"""Dyadic rationals m 2^e with whole m and e: what floats and midpoints of balls are, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.matchers.proofs._balls import Ball
+
+Dyadic = tuple[int, int]
+
+
+def to_float(value: Dyadic) -> float:
+    """The nearest float64; infinite beyond its range.
+
+    >>> to_float((3, -1)), to_float((1, -5000)), to_float((-1, 5000))
+    (1.5, 0.0, -inf)
+    """
+    mantissa, exponent = value
+    if exponent >= 0:
+        numerator, denominator = mantissa << min(exponent, 4000), 1
+    else:
+        # Beyond 2^-4000 the value is far below the smallest float whatever a sane mantissa is.
+        numerator, denominator = mantissa, 1 << -exponent
+    try:
+        return numerator / denominator  # whole numbers divide with one rounding
+    except OverflowError:
+        return float("inf") if mantissa > 0 else float("-inf")
+
+
+def from_ball(value: Ball) -> Dyadic:
+    """The midpoint of a finite ball."""
+    mantissa, exponent = value.mid().man_exp()
+    return int(mantissa), int(exponent)
+
+
+def to_ball(value: Dyadic) -> Ball:
+    """The exact ball of a dyadic number, whatever the working precision."""
+    from flint import arb
+
+    return arb(value)
+
+
+def from_floats(values: NDArray[np.float64]) -> list[Dyadic]:
+    """Finite float64 numbers, exactly; the mantissas may be even."""
+    mantissas, exponents = np.frexp(values)
+    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
+    return list(zip(whole, (exponents.astype(np.int64) - 53).tolist(), strict=True))
+
+
+def from_pairs(high: NDArray[np.float64], low: NDArray[np.float64]) -> list[Dyadic]:
+    """high + low, exactly.
+
+    >>> from_pairs(np.array([1.0]), np.array([2.0**-60])) == [((1 << 112) + (1 << 52), -112)]
+    True
+    """
+    out = []
+    for (one, first), (two, second) in zip(from_floats(high), from_floats(low), strict=True):
+        if two == 0:
+            out.append((one, first))
+        else:
+            least = min(first, second)
+            out.append(((one << (first - least)) + (two << (second - least)), least))
+    return out

@@ -1,0 +1,220 @@
+"""Powell's dogleg, and the small dense algebra that every search shares.
+
+The systems of one instance have 4 to 100 unknowns: too small for a call into LAPACK to pay, so the
+loops are written out, four terms at a time, which is what keeps the vector units busy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def fast(function: Function) -> Function:
+    """Machine code, kept on disk between runs, with sums in any order.
+
+    A NaN still compares unlike everything: the tests for a state that blew up rely on it.
+    """
+    decorate = numba.njit(
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        fastmath={"contract", "reassoc", "arcp", "nsz"},
+    )
+    return cast(Function, decorate(function))
+
+
+@fast
+def norm(v: Array) -> float:
+    """The Euclidean length of a vector."""
+    total = 0.0
+    for e in range(v.size):
+        total += v[e] * v[e]
+    return math.sqrt(total)
+
+
+@fast
+def add_row_product(
+    x: Array, s: int, skip: int, A: Array, y: Array, t: int, shift: int, sign: float
+) -> None:
+    """y[t, shift:] <- y[t, shift:] + sign x[s, skip:] A, over the rows and columns that A has."""
+    inner, width = A.shape
+    blocks = inner // 4 * 4
+    for i in range(0, blocks, 4):
+        x0, x1 = sign * x[s, skip + i], sign * x[s, skip + i + 1]
+        x2, x3 = sign * x[s, skip + i + 2], sign * x[s, skip + i + 3]
+        for j in range(width):
+            y[t, shift + j] += (x0 * A[i, j] + x1 * A[i + 1, j]) + (
+                x2 * A[i + 2, j] + x3 * A[i + 3, j]
+            )
+    for i in range(blocks, inner):
+        x0 = sign * x[s, skip + i]
+        for j in range(width):
+            y[t, shift + j] += x0 * A[i, j]
+
+
+@fast
+def add_product(X: Array, A: Array, Y: Array, sign: float) -> None:
+    """Y <- Y + sign X A, two rows at a time."""
+    height, inner = X.shape
+    width = A.shape[1]
+    pairs, blocks = height // 2 * 2, inner // 4 * 4
+    for s in range(0, pairs, 2):
+        for i in range(0, blocks, 4):
+            x0, x1 = sign * X[s, i], sign * X[s, i + 1]
+            x2, x3 = sign * X[s, i + 2], sign * X[s, i + 3]
+            y0, y1 = sign * X[s + 1, i], sign * X[s + 1, i + 1]
+            y2, y3 = sign * X[s + 1, i + 2], sign * X[s + 1, i + 3]
+            for j in range(width):
+                a0, a1, a2, a3 = A[i, j], A[i + 1, j], A[i + 2, j], A[i + 3, j]
+                Y[s, j] += (x0 * a0 + x1 * a1) + (x2 * a2 + x3 * a3)
+                Y[s + 1, j] += (y0 * a0 + y1 * a1) + (y2 * a2 + y3 * a3)
+        for i in range(blocks, inner):
+            x0, y0 = sign * X[s, i], sign * X[s + 1, i]
+            for j in range(width):
+                Y[s, j] += x0 * A[i, j]
+                Y[s + 1, j] += y0 * A[i, j]
+    if pairs < height:
+        zero = height * 0  # not a literal: see run_states
+        add_row_product(X, height - 1, zero, A, Y, height - 1, zero, sign)
+
+
+@fast
+def solve(A: Array, x: Array) -> float:
+    """x <- A^-1 x by elimination with partial pivoting; A is overwritten.
+
+    Returns the smallest pivot over the largest, 0 if the matrix is singular. Four pivots are found
+    at a time, then taken off the rest at once.
+    """
+    size = A.shape[0]
+    least, most = np.inf, 0.0
+    for c in range(0, size, 4):
+        end = min(c + 4, size)
+        for p in range(c, end):
+            pivot, best = p, abs(A[p, p])
+            for i in range(p + 1, size):
+                if abs(A[i, p]) > best:
+                    pivot, best = i, abs(A[i, p])
+            if not best > 0.0:
+                return 0.0
+            least, most = min(least, best), max(most, best)
+            if pivot != p:
+                for j in range(size):
+                    A[p, j], A[pivot, j] = A[pivot, j], A[p, j]
+                x[p], x[pivot] = x[pivot], x[p]
+            inverse = 1.0 / A[p, p]
+            for i in range(p + 1, size):
+                factor = A[i, p] * inverse
+                A[i, p] = factor
+                for j in range(p + 1, end):
+                    A[i, j] -= factor * A[p, j]
+        for p in range(c + 1, end):
+            for q in range(c, p):
+                factor = A[p, q]
+                x[p] -= factor * x[q]
+                for j in range(end, size):
+                    A[p, j] -= factor * A[q, j]
+        if end - c == 4:
+            x0, x1, x2, x3 = x[c], x[c + 1], x[c + 2], x[c + 3]
+            for i in range(end, size):
+                f0, f1, f2, f3 = A[i, c], A[i, c + 1], A[i, c + 2], A[i, c + 3]
+                x[i] -= (f0 * x0 + f1 * x1) + (f2 * x2 + f3 * x3)
+                for j in range(end, size):
+                    A[i, j] -= (f0 * A[c, j] + f1 * A[c + 1, j]) + (
+                        f2 * A[c + 2, j] + f3 * A[c + 3, j]
+                    )
+    for i in range(size - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, size):
+            total -= A[i, j] * x[j]
+        x[i] = total / A[i, i]
+    return least / most
+
+
+@fast
+def factor(Q: Array, tau: Array, count: int) -> None:
+    """Householder QR of the matrix whose columns are the first ``count`` ROWS of Q, in place.
+
+    Columns lie in rows so that every loop runs along memory. Column e holds R above and on its
+    diagonal, and the reflector below it.
+    """
+    height = Q.shape[1]
+    for e in range(count):
+        total = 0.0
+        for t in range(e, height):
+            total += Q[e, t] * Q[e, t]
+        length = math.sqrt(total)
+        tau[e] = 0.0
+        if length == 0.0:
+            continue
+        head = Q[e, e]
+        new = -length if head > 0 else length
+        tau[e] = (new - head) / new
+        inverse = 1.0 / (head - new)
+        for t in range(e + 1, height):
+            Q[e, t] *= inverse
+        Q[e, e] = new
+        for f in range(e + 1, count):
+            total = Q[f, e]
+            for t in range(e + 1, height):
+                total += Q[e, t] * Q[f, t]
+            total *= tau[e]
+            Q[f, e] -= total
+            for t in range(e + 1, height):
+                Q[f, t] -= total * Q[e, t]
+
+
+@fast
+def reflect(Q: Array, tau: Array, e: int, v: Array, s: int) -> None:
+    """Apply reflector e of a QR to v[s]."""
+    height = Q.shape[1]
+    total = v[s, e]
+    for t in range(e + 1, height):
+        total += Q[e, t] * v[s, t]
+    total *= tau[e]
+    v[s, e] -= total
+    for t in range(e + 1, height):
+        v[s, t] -= total * Q[e, t]
+
+
+@fast
+def dogleg(
+    newton: Array, gradient: Array, curvature: float, cost: float, radius: float, step: Array
+) -> tuple[float, float]:
+    """The dogleg step of length at most ``radius``: its length and the fall of cost it predicts.
+
+    The model is |f + J s|^2 with cost = |f|^2, gradient = J' f and curvature = |J gradient|^2; the
+    path goes from 0 to the minimum along -gradient, and from there to the Newton step.
+    """
+    length = norm(newton)
+    if length <= radius:
+        for e in range(step.size):
+            step[e] = newton[e]
+        return length, cost
+    slope = norm(gradient)
+    reach = slope * slope / curvature
+    if not reach * slope < radius:
+        reach = radius / slope
+        for e in range(step.size):
+            step[e] = -reach * gradient[e]
+        return radius, 2.0 * reach * slope * slope - reach * reach * curvature
+    square, mixed = 0.0, 0.0
+    for e in range(step.size):
+        leg = newton[e] + reach * gradient[e]
+        square += leg * leg
+        mixed -= reach * gradient[e] * leg
+    gap = (reach * slope) ** 2 - radius * radius
+    part = (-mixed + math.sqrt(max(mixed * mixed - square * gap, 0.0))) / square
+    for e in range(step.size):
+        step[e] = part * newton[e] - (1.0 - part) * reach * gradient[e]
+    corner = cost - 2.0 * reach * slope * slope + reach * reach * curvature
+    return radius, cost - (1.0 - part) ** 2 * corner

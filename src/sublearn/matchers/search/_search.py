@@ -1,0 +1,205 @@
+"""Search: dogleg from many starts, on a lifted form of the system where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import whole_number
+from sublearn.ensembles import Instance
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.verdicts._grade import PROOF
+
+if TYPE_CHECKING:
+    from sublearn.matchers.search._lifted import Recurrent, Scaled
+
+Array = NDArray[np.float64]
+
+# Residual, relative to the targets, at which a start counts as solved.
+ACCURACY = 1e-11
+# Starts after which a search goes on with more time scales.
+LATER = 100
+# A candidate that cannot be proved is nearly always a singular root, and so are the next ones.
+UNPROVED = 4
+
+
+@dataclass(frozen=True)
+class Found:
+    """A float64 solution, in the order of the labels, or None so far; and the work it took."""
+
+    values: Array | None
+    starts: int
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Search(Matcher):
+    """Find a real solution by trust-region steps from random starts, and prove that it exists.
+
+    The recurrent weights of a linear RNN are found by row-reduced variable projection with rescaled
+    time; every other mix of components of a linear network by the dogleg on the weights, one of them
+    projected out where the outputs are affine in it. Starts number ``first`` to ``last`` are tried
+    (default: to the end of the budget). Never refutes: not to find is not to know.
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> instance = sl.draw(problem, {"W": sl.FirstRows(8)}, seed=0, trial=0)
+    >>> decision = Search().attempt(instance, Budget(), np.random.default_rng(0))
+    >>> decision.kind, str(decision.grade)
+    ('matched', 'proof')
+    """
+
+    first: int = 0
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("first", self.first, least=0)
+        if self.last is not None:
+            whole_number("last", self.last, least=self.first)
+
+    @property
+    def name(self) -> str:
+        return "search"
+
+    def refusal(self, instance: Instance) -> str | None:
+        if not instance.network.is_linear:
+            return f"{instance.network.spec} is not linear"
+        r = len(instance.allocation)
+        if r < instance.equations:
+            return (
+                f"r = {r} learnable weights cannot be proved to meet {instance.equations} equations"
+            )
+        return None
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from sublearn.matchers.proofs._prove import prove
+
+        last = budget.starts if self.last is None else min(self.last, budget.starts)
+        effort, unproved = Effort(), 0
+        for found in candidates(
+            instance, max(last - self.first, 0), budget.iterations, rng, before=self.first
+        ):
+            effort = Effort(starts=found.starts, iterations=found.iterations)
+            if found.values is None:
+                continue
+            certificate = prove(instance, found.values, budget.bits)
+            if certificate is not None:
+                values = certificate.values
+                return Decision(
+                    "matched",
+                    self.name,
+                    f"a solution found from start {self.first + found.starts}, and proved to exist",
+                    PROOF,
+                    values,
+                    instance.with_values(values),
+                    certificate,
+                    Effort(found.starts, found.iterations, bits=certificate.bits),
+                )
+            unproved += 1
+            if unproved == UNPROVED:
+                break
+        reason = f"no solution proved from {effort.starts} starts"
+        if unproved:
+            reason += f"; {unproved} candidates could not be proved: the roots may be singular"
+        return Decision("undecided", self.name, reason, effort=effort)
+
+
+def find(instance: Instance, starts: int, rng: np.random.Generator, iterations: int = 200) -> Found:
+    """The first candidate of at most ``starts`` starts, with no proof."""
+    found = Found(None, 0, 0)
+    for found in candidates(instance, starts, iterations, rng):
+        if found.values is not None:
+            break
+    return found
+
+
+def candidates(
+    instance: Instance,
+    starts: int,
+    iterations: int,
+    rng: np.random.Generator,
+    before: int = 0,
+) -> Iterator[Found]:
+    """Solutions to working accuracy, as they are found, and a word (None) after every block of starts.
+
+    ``before`` starts have been tried by another search, in vain.
+
+    A candidate is accepted on the residual of the form that is searched. In float64 the residual of
+    the outputs says nothing: at the roundings of true roots it runs from 1e-14 to 1e6.
+    """
+    from sublearn.matchers.search._lifted import recurrent, refusal
+
+    form = recurrent(instance) if refusal(instance) is None else None
+    if form is None:
+        return _on_weights(instance, starts, iterations, rng)
+    return _on_states(form, starts, iterations, rng, before)
+
+
+def _on_states(
+    form: Recurrent, starts: int, iterations: int, rng: np.random.Generator, before: int
+) -> Iterator[Found]:
+    from sublearn.matchers.search._lifted_newton import search_block
+
+    walk, kick = form.walk, form.kick
+    lifts: dict[float, Scaled | None] = {}
+    values = np.zeros(form.rows.size)
+    used = steps = turn = 0
+    block = 2
+    while used < starts:
+        scales = form.scales if before + used < LATER else form.later_scales
+        scale = scales[turn % len(scales)]
+        turn += 1
+        if scale not in lifts:
+            lifts[scale] = form.at_scale(scale)
+        ready = lifts[scale]
+        noise = rng.standard_normal((min(max(block, walk), starts - used), form.unknowns))
+        if ready is None:
+            used += len(noise)
+            yield Found(None, used, steps)
+            continue
+        goal = (ACCURACY * ready.size) ** 2
+        tried, count = search_block(
+            ready.lift, noise, walk, kick, iterations, goal, form.condensed, values
+        )
+        used, steps = used + abs(tried), steps + count
+        out = None
+        if tried > 0:
+            out = np.empty_like(values)
+            out[form.labels] = values * scale
+        yield Found(out, used, steps)
+        if turn % len(scales) == 0:
+            block = min(2 * block, 40)
+
+
+def _on_weights(
+    instance: Instance, starts: int, iterations: int, rng: np.random.Generator
+) -> Iterator[Found]:
+    from sublearn.matchers.search._chain import SCALES, prepare
+    from sublearn.matchers.search._chain_kernel import search_block
+
+    ready = prepare(instance)
+    inner, outer = np.zeros(ready.inner.size), np.zeros(ready.outer.size)
+    with np.errstate(all="ignore"):
+        goal = (ACCURACY * float(np.linalg.norm(instance.targets))) ** 2
+    used = steps = turn = 0
+    block = 4
+    while used < starts:
+        scale = SCALES[turn % len(SCALES)]
+        turn += 1
+        noise = rng.standard_normal((min(block, starts - used), outer.size)) * ready.size * scale
+        tried, count = search_block(
+            ready.chain, ready.weights, ready.widest, noise, iterations, goal, inner, outer
+        )
+        used, steps = used + abs(tried), steps + count
+        out = None
+        if tried > 0:
+            out = np.empty(inner.size + outer.size)
+            out[ready.inner], out[ready.outer] = inner, outer
+        yield Found(out, used, steps)
+        if turn % len(SCALES) == 0:
+            block = min(2 * block, 40)

@@ -1,0 +1,219 @@
+"""N_C: the number of complex solutions of an allocation at generic parameters.
+
+It is counted exactly, but at random parameters modulo random primes, so it carries a grade. The chance
+that one such count is wrong is bounded by ``miss`` (``_bezout.py``), whatever was asked; k counts that
+agree are all wrong with probability at most ``miss ** k``, and that is the error of the grade. Where
+the bound says nothing useful the grade is numerical, although no rounding is involved: the primes
+agree, and nothing more is claimed. The arithmetic of msolve is trusted.
+
+What follows from a count (for targets with a density on all d m numbers): odd means maximal, since
+solutions that are not real come in pairs; 0 means minimal.
+
+Time enters in one place: msolve is stopped after ``_msolve.PATIENCE`` seconds, and then there is no
+count and the reason says so. Predicted sizes are limited so that this is rare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.networks import Network
+from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
+from sublearn.verdicts._points import generator
+from sublearn.verdicts._rank import generic_rank
+from sublearn.verdicts.counts._bezout import LARGEST, SMALLEST, CountBounds, count_bounds
+from sublearn.verdicts.counts._msolve import (
+    HOW_TO_INSTALL,
+    MsolveError,
+    count_standard_monomials,
+    find_msolve,
+    leading_monomials,
+)
+from sublearn.verdicts.counts._polynomials import LiftedSystem, lifted_system, polynomials_modulo
+from sublearn.verdicts.counts._product import product_form
+
+FEWEST_PRIMES = 2
+MOST_PRIMES = 6
+USELESS = 1e-3
+"""A bound above this is not worth stating: the grade is numerical."""
+MOST_QUADRATIC = 22
+"""More quadratic equations than this are only taken on if the solutions are bounded to be few:"""
+MOST_QUADRATIC_IF_FEW = 26
+FEW = 5000.0
+
+
+@dataclass(frozen=True)
+class SolutionCount:
+    """The number of complex solutions at generic parameters, or why there is none.
+
+    ``count``: N_C, or None. ``primes``: those modulo which it was taken. ``grade``: how sure it is, or
+    None without a count. ``reason``: one sentence.
+    """
+
+    count: int | None
+    primes: tuple[int, ...]
+    grade: Grade | None
+    reason: str
+
+
+def count_solutions(
+    problem: Problem, allocation: Allocation, *, error: float = 1e-4, seed: int = 0
+) -> SolutionCount:
+    """N_C(A): how many complex values of the learnable weights reproduce generic targets, r = d m.
+
+    Frozen weights, inputs and targets are generic; the number does not depend on them. It needs msolve
+    unless the rank is deficient (then N_C = 0) or the outputs are affine in the weights (N_C = 1).
+    More primes are drawn, 2 to 6, until the chance of a mistake is at most ``error``. Within one
+    process each question is asked once.
+    """
+    if dict(allocation.shapes) != problem.network.shapes:
+        raise BadInputError("the allocation does not belong to the problem's network.")
+    if problem.effective_samples < problem.samples:
+        return _none("the samples are linearly dependent, so d m equations cannot be generic")
+    return _count(problem.network, problem.samples, allocation, error, seed, find_msolve())
+
+
+def _none(reason: str) -> SolutionCount:
+    return SolutionCount(None, (), None, reason)
+
+
+@lru_cache(maxsize=4096)
+def _count(
+    network: Network,
+    samples: int,
+    allocation: Allocation,
+    error: float,
+    seed: int,
+    program: str | None,
+) -> SolutionCount:
+    """The program's path is an argument so that an answer without it does not outlive its arrival."""
+    problem = Problem(network, samples)
+    form = product_form(network, allocation, samples)
+    if form is None:
+        return _none(f"solutions are counted for linear RNNs and layers, not for {network.spec}")
+    if len(allocation) != problem.equations:
+        return _none(
+            f"solutions are counted for r = d m, and here r = {len(allocation)}, "
+            f"d m = {problem.equations}"
+        )
+    rank = generic_rank(problem, allocation, error=1e-12, seed=seed)
+    if rank.rank < problem.equations:
+        reason = (
+            f"the rank is {rank.rank} of {problem.equations}, so generic targets are not reached"
+        )
+        return SolutionCount(0, (), rank.grade, reason)
+    if is_affine(network, allocation):
+        reason = "the outputs are affine in the learnable weights and the rank is full"
+        return SolutionCount(1, (), PROOF, reason)
+    if program is None:
+        return _none(HOW_TO_INSTALL)
+    system = lifted_system(form)
+    refusal = too_large(system)
+    if refusal is not None:
+        return _none(refusal)
+    rng = generator(seed, "count", problem.digest, allocation.digest)
+    return _agreed(system, count_bounds(system), error, rng)
+
+
+def too_large(system: LiftedSystem) -> str | None:
+    """Say why the solutions of a system are too many to count and to find, as far as can be predicted.
+
+    What is left after the linear equations are solved is a square system of quadratic ones. Measured
+    with msolve 0.10 on one core: 18 of them take about a second, 21 up to a minute, and 25 about ten
+    seconds where at most 2000 solutions are possible; 24 with up to 10^5 possible do not finish.
+    """
+    quadratic = sum(any(len(t.unknowns) == 2 for t in e) for e in system.equations)
+    if quadratic <= MOST_QUADRATIC:
+        return None
+    if quadratic <= MOST_QUADRATIC_IF_FEW and count_bounds(system).roots <= FEW:
+        return None
+    return (
+        f"{quadratic} quadratic equations are left, too many to count and to find all solutions "
+        f"(at most {MOST_QUADRATIC}, or {MOST_QUADRATIC_IF_FEW} where the solutions are few)"
+    )
+
+
+def _agreed(
+    system: LiftedSystem, bounds: CountBounds, error: float, rng: np.random.Generator
+) -> SolutionCount:
+    """Draw points and primes until one value has been found often enough."""
+    miss, found = bounds.miss, []
+    primes = []
+    for drawn in range(1, MOST_PRIMES + 1):
+        prime = random_prime(rng)
+        try:
+            value = _at_one_point(system, prime, rng)
+        except MsolveError as trouble:
+            return _none(str(trouble))
+        primes.append(prime)
+        found.append(value)
+        # The rank is full, which is a proof that a finite number of solutions, not 0, is right.
+        likely = max(set(found) - {None, 0}, key=found.count, default=None)
+        votes = found.count(likely)
+        # A wrong value wins only if all its draws are wrong: some `votes` of the `drawn`.
+        wrong = comb(drawn, votes) * miss**votes
+        if likely is not None and votes >= FEWEST_PRIMES and 2 * votes > drawn and wrong <= error:
+            break
+    if likely is None or votes < FEWEST_PRIMES or 2 * votes <= drawn:
+        return _none(f"counts modulo {drawn} primes disagree: {found}")
+    words = f"N_C = {likely}, counted at random parameters modulo {votes} random primes"
+    if votes < drawn:
+        words += f"; {drawn - votes} more say otherwise"
+    grade = NUMERICAL if wrong > USELESS else weakest(Grade("probability", wrong))
+    return SolutionCount(likely, tuple(primes), grade, words)
+
+
+def _at_one_point(system: LiftedSystem, prime: int, rng: np.random.Generator) -> int | None:
+    """The number of solutions at one random point, with multiplicity; None if there are infinitely many."""
+    written = polynomials_modulo(system, prime, rng)
+    if written is None:
+        return 0
+    polynomials, unknowns = written
+    if not unknowns:
+        return 0 if any(p != "0" for p in polynomials) else 1
+    wanted = [p for p in polynomials if p != "0"]
+    if not wanted:
+        return None
+    return count_standard_monomials(leading_monomials(wanted, unknowns, prime))
+
+
+def random_prime(rng: np.random.Generator) -> int:
+    """A prime drawn uniformly from those between 2^30 and 2^31, the largest that msolve takes.
+
+    >>> SMALLEST < random_prime(np.random.default_rng(0)) < LARGEST
+    True
+    """
+    while True:
+        number = int(rng.integers(SMALLEST + 1, LARGEST))
+        if is_prime(number):
+            return number
+
+
+def is_prime(number: int) -> bool:
+    """Primality below 3,215,031,751, by strong pseudoprime tests to the bases 2, 3, 5 and 7.
+
+    No composite number below that limit passes all four (Pomerance, Selfridge and Wagstaff 1980).
+    """
+    if number < 2 or any(number % q == 0 for q in (2, 3, 5, 7)):
+        return number in (2, 3, 5, 7)
+    twos = ((number - 1) & (1 - number)).bit_length() - 1
+    odd = (number - 1) >> twos
+    for base in (2, 3, 5, 7):
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True

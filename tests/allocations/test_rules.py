@@ -1,0 +1,182 @@
+"""Rules draw uniformly from the sets that keep the bounds: checked against all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from networks.reference import one_sentence
+from sublearn import BadInputError, FirstColumns, FirstRows
+from sublearn.allocations import Rule, _rules, draw_flat
+from sublearn.networks import Bounds
+
+Shape = tuple[int, int]
+Case = tuple[Rule, Shape, Bounds, int]
+
+
+def _feasible(rule: Rule, shape: Shape, bounds: Bounds, count: int) -> list[tuple[int, ...]]:
+    """All sets of the rule, by looking at every set of that size."""
+    rows, columns = shape
+    by_rows = isinstance(rule, FirstRows)
+    inside = [
+        i * columns + j
+        for i in range(rows)
+        for j in range(columns)
+        if (i if by_rows else j) < rule.k
+    ]
+    found = []
+    for chosen in combinations(inside, count):
+        mask = np.zeros(rows * columns, dtype=int)
+        mask[list(chosen)] = 1
+        mask = mask.reshape(shape)
+        column = rows if bounds.column is None else bounds.column
+        if mask.sum(axis=1).max(initial=0) <= bounds.row and mask.sum(axis=0).max() <= column:
+            found.append(chosen)
+    return found
+
+
+def _draws(case: Case, times: int, seed: int) -> Counter[tuple[int, ...]]:
+    rule, shape, bounds, count = case
+    rng = np.random.default_rng(seed)
+    return Counter(
+        tuple(draw_flat(rule, "W", shape, bounds, count, rng).tolist()) for _ in range(times)
+    )
+
+
+def _assert_uniform(case: Case, per_set: int, seed: int) -> None:
+    sets = _feasible(*case)
+    found = _draws(case, per_set * len(sets), seed)
+    assert set(found) == set(sets)
+    assert chisquare([found[s] for s in sets]).pvalue > 0.01
+
+
+ROW_BOUNDS: list[Case] = [
+    (FirstRows(2), (3, 3), Bounds(2, None), 3),
+    (FirstRows(3), (3, 3), Bounds(1, None), 2),
+    (FirstRows(2), (4, 4), Bounds(3, 4), 4),
+    (FirstColumns(2), (3, 4), Bounds(4, 2), 3),
+    (FirstColumns(2), (4, 2), Bounds(2, None), 3),
+]
+COLUMN_BOUNDS: list[Case] = [
+    (FirstRows(3), (3, 3), Bounds(2, 2), 5),
+    (FirstRows(3), (3, 3), Bounds(1, 1), 3),
+    (FirstRows(3), (4, 3), Bounds(3, 1), 3),
+    (FirstRows(3), (3, 4), Bounds(2, 1), 4),
+    (FirstColumns(3), (3, 3), Bounds(1, 2), 3),
+    (FirstColumns(3), (4, 4), Bounds(1, 2), 4),
+]
+
+
+@pytest.mark.parametrize("case", [*ROW_BOUNDS, *COLUMN_BOUNDS], ids=str)
+def test_draws_are_uniform(case: Case) -> None:
+    _assert_uniform(case, per_set=25, seed=5)
+
+
+@pytest.mark.parametrize("case", COLUMN_BOUNDS, ids=str)
+def test_the_chain_is_uniform_too(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without rejection every draw comes from the chain of moves and exchanges. The second case has
+    # every row and column full: single moves alone would never leave the first mask.
+    monkeypatch.setattr(_rules, "_TRIES", 0)
+    _assert_uniform(case, per_set=25, seed=6)
+
+
+def test_tight_bounds_where_rejection_is_hopeless() -> None:
+    # Permutations of 12: rejection finds one in 12^12 / 12! = 18,614 draws.
+    rng = np.random.default_rng(7)
+    found = [draw_flat(FirstRows(12), "W", (12, 12), Bounds(1, 1), 12, rng) for _ in range(8)]
+    for flat in found:
+        assert sorted(flat // 12) == sorted(flat % 12) == list(range(12))
+    assert len({flat.tobytes() for flat in found}) == 8
+    fixed = sum(int(np.sum(flat // 12 == flat % 12)) for flat in found)
+    assert fixed < 24  # 8 on average, 96 for a chain that is stuck
+
+
+@st.composite
+def _cases(draw: st.DrawFn) -> Case:
+    rows, columns = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    kind = draw(st.sampled_from([FirstRows, FirstColumns]))
+    k = draw(st.integers(1, rows if kind is FirstRows else columns))
+    column = draw(st.one_of(st.none(), st.integers(1, 6)))
+    return (
+        kind(k),
+        (rows, columns),
+        Bounds(draw(st.integers(1, 6)), column),
+        draw(st.integers(1, 36)),
+    )
+
+
+@given(_cases(), st.integers(0, 9))
+def test_every_draw_keeps_bounds_and_size(case: Case, seed: int) -> None:
+    rule, (rows, columns), bounds, count = case
+    row = min(bounds.row, columns)
+    column = min(rows if bounds.column is None else bounds.column, rows)
+    # Without a mask that keeps both bounds there is no draw. The largest one has
+    # min(k row, columns min(column, k)) entries (Gale and Ryser), and its transpose.
+    if isinstance(rule, FirstRows):
+        most = min(rule.k * row, columns * min(column, rule.k))
+    else:
+        most = min(rule.k * column, rows * min(row, rule.k))
+    if count > most:
+        with pytest.raises(BadInputError, match=f"cannot carry {count} .*at most {most}"):
+            draw_flat(rule, "W", (rows, columns), bounds, count, np.random.default_rng(seed))
+        return
+    flat = draw_flat(rule, "W", (rows, columns), bounds, count, np.random.default_rng(seed))
+    assert flat.size == count and np.all(np.diff(flat) > 0)
+    i, j = np.divmod(flat, columns)
+    assert i.min() >= 0 and i.max() < rows
+    assert (i if isinstance(rule, FirstRows) else j).max() < rule.k
+    assert np.bincount(i).max() <= row and np.bincount(j).max() <= column
+
+
+def test_the_largest_count_agrees_with_brute_force() -> None:
+    for k, columns, row, column in ((2, 3, 2, 1), (3, 3, 2, 2), (3, 2, 1, 2), (3, 4, 2, 1)):
+        rule, shape, bounds = FirstRows(k), (k, columns), Bounds(row, column)
+        counts = range(1, k * columns + 1)
+        largest = max(c for c in counts if _feasible(rule, shape, bounds, c))
+        rng = np.random.default_rng(0)
+        assert draw_flat(rule, "W", shape, bounds, largest, rng).size == largest
+        with pytest.raises(BadInputError, match=f"at most {largest}"):
+            draw_flat(rule, "W", shape, bounds, largest + 1, rng)
+
+
+def test_golden_draws() -> None:
+    def one(rule: Rule, bounds: Bounds, count: int) -> list[int]:
+        return draw_flat(rule, "W", (4, 5), bounds, count, np.random.default_rng(0)).tolist()
+
+    assert one(FirstRows(3), Bounds(3, None), 6) == [3, 4, 5, 11, 12, 14]
+    assert one(FirstColumns(3), Bounds(5, 2), 6) == [1, 7, 10, 12, 15, 16]
+    assert one(FirstRows(4), Bounds(2, 2), 7) == [2, 3, 5, 9, 10, 17, 19]
+
+
+def test_large_draws_use_exact_counts() -> None:
+    # The number of masks has hundreds of digits here; floats would not do.
+    flat = draw_flat(FirstRows(40), "W", (64, 64), Bounds(16, None), 500, np.random.default_rng(0))
+    counts = np.bincount(flat // 64, minlength=64)
+    assert flat.size == 500 and counts.max() <= 16 and counts[40:].sum() == 0
+    assert counts[:40].min() > 3  # spread like a uniform draw, 12.5 on average
+
+
+def test_impossible_requests() -> None:
+    rng = np.random.default_rng(0)
+    for rule, match in (
+        (FirstRows(5), "W has 4 rows, fewer than the first 5"),
+        (FirstColumns(6), "W has 5 columns, fewer than the first 6"),
+        (FirstRows(2), r"first 2 rows of W cannot carry 5 weights .*\(2 in each .*at most 4\)"),
+    ):
+        with pytest.raises(BadInputError, match=match) as caught:
+            draw_flat(rule, "W", (4, 5), Bounds(2, None), 5, rng)
+        assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("kind", [FirstRows, FirstColumns])
+@pytest.mark.parametrize(("k", "count"), [(0, None), (-1, 3), (1.5, 3), (2, 0), (2, -4), (2, "4")])
+def test_bad_rules(kind: type, k: object, count: object) -> None:
+    with pytest.raises(BadInputError, match="must be a whole number of at least 1") as caught:
+        kind(k, count)
+    assert one_sentence(caught.value)

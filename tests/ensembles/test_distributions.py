@@ -1,0 +1,114 @@
+"""Laws: mean 0, variance 1, scale g, the promised rank, and honest flags."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+from networks.reference import one_sentence
+from sublearn import BadInputError, ensembles
+from sublearn.ensembles import Distribution
+
+LAWS: list[Distribution] = [
+    sl.Normal(),
+    sl.Uniform(),
+    sl.StudentT(df=6.0),
+    sl.Rademacher(),
+    sl.Sparse(density=0.3),
+    sl.LowRank(rank=2),
+]
+
+
+def test_no_law_is_forgotten() -> None:
+    public = [getattr(ensembles, name) for name in ensembles.__all__]
+    concrete = {
+        thing
+        for thing in public
+        if inspect.isclass(thing)
+        and issubclass(thing, Distribution)
+        and not inspect.isabstract(thing)
+    }
+    assert {type(law) for law in LAWS} == concrete
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("g", [1.0, 0.25, 3.0])
+def test_mean_variance_and_scale(law: Distribution, g: float) -> None:
+    # Many small matrices, so that the entries of LowRank are close to independent as well.
+    parameters = {k: v for k, v in law.describe().items() if k != "law"}
+    scaled = type(law)(**{**parameters, "g": g})
+    rng = np.random.default_rng(1)
+    values = np.stack([scaled.draw(rng, (5, 4)) for _ in range(4000)])
+    assert values.shape == (4000, 5, 4) and values.dtype == np.float64
+    assert abs(values.mean()) < 0.03 * g
+    assert abs(values.std() / g - 1) < 0.03
+    # The scale is a factor and nothing else.
+    one, many = (type(law)(**{**parameters, "g": v}) for v in (1.0, g))
+    same = one.draw(np.random.default_rng(2), (3, 2))
+    assert np.array_equal(g * same, many.draw(np.random.default_rng(2), (3, 2)))
+
+
+def test_supports() -> None:
+    rng = np.random.default_rng(3)
+    uniform = sl.Uniform(g=2.0).draw(rng, (10_000,))
+    assert np.abs(uniform).max() <= 2 * np.sqrt(3) and np.abs(uniform).max() > 3.4
+    assert set(sl.Rademacher(g=2.0).draw(rng, (100,)).tolist()) == {-2.0, 2.0}
+    zeros = (sl.Sparse(density=0.3).draw(rng, (10_000,)) == 0).mean()
+    assert abs(zeros - 0.7) < 0.02
+    # df <= 2 has no variance and is left as it is: the median of |t| with one degree is 1.
+    assert abs(np.median(np.abs(sl.StudentT(df=1.0).draw(rng, (10_000,)))) - 1) < 0.05
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 7])
+@pytest.mark.parametrize("shape", [(5, 6), (3, 2, 6)])
+def test_low_rank_has_that_rank(rank: int, shape: tuple[int, ...]) -> None:
+    x = sl.LowRank(rank=rank).draw(np.random.default_rng(4), shape)
+    assert x.shape == shape
+    features = int(np.prod(shape[:-1]))
+    assert np.linalg.matrix_rank(x.reshape(features, -1)) == min(rank, features, shape[-1])
+
+
+def test_flags() -> None:
+    dense = {type(law).__name__: law.has_density for law in LAWS}
+    full = {type(law).__name__: law.has_full_support for law in LAWS}
+    assert {name for name, yes in dense.items() if not yes} == {"Rademacher", "Sparse"}
+    assert {name for name, yes in full.items() if yes} == {"Normal", "StudentT"}
+
+
+def test_equal_laws_describe_themselves_equally() -> None:
+    for one, other in (
+        (sl.Normal(1), sl.Normal(1.0)),
+        (sl.Normal(np.float32(0.5)), sl.Normal(0.5)),  # type: ignore[arg-type]
+        (sl.StudentT(df=3), sl.StudentT(df=3.0)),
+        (sl.LowRank(rank=np.int64(2)), sl.LowRank(rank=2)),  # type: ignore[arg-type]
+    ):
+        assert one == other and repr(one.describe()) == repr(other.describe())
+    assert sl.LowRank(rank=2).describe() == {"law": "LowRank", "g": 1.0, "rank": 2}
+
+
+BAD: list[tuple[Callable[[], object], str]] = [
+    (lambda: sl.Normal(0), "scale g must be positive and finite, not 0"),
+    (lambda: sl.Normal(-1.0), "scale g"),
+    (lambda: sl.Uniform(np.nan), "scale g .* not nan"),
+    (lambda: sl.Rademacher(np.inf), "scale g"),
+    (lambda: sl.Normal("1"), "scale g .* not '1'"),  # type: ignore[arg-type]
+    (lambda: sl.Normal(True), "scale g .* not True"),
+    (lambda: sl.StudentT(df=0), "df must be positive"),
+    (lambda: sl.StudentT(df=None), "df must be positive"),  # type: ignore[arg-type]
+    (lambda: sl.Sparse(density=0), "density must be positive"),
+    (lambda: sl.Sparse(density=1), "density must lie strictly between 0 and 1"),
+    (lambda: sl.LowRank(rank=0), "rank must be a whole number of at least 1, not 0"),
+    (lambda: sl.LowRank(rank=1.5), "rank must be a whole number"),  # type: ignore[arg-type]
+    (lambda: sl.LowRank(g=-1.0), "scale g"),
+]
+
+
+@pytest.mark.parametrize(("make", "match"), BAD)
+def test_bad_parameters(make: Callable[[], object], match: str) -> None:
+    with pytest.raises(BadInputError, match=match) as caught:
+        make()
+    assert one_sentence(caught.value)

@@ -1,0 +1,98 @@
+"""Instances: drawn from (seed, problem, trial) alone, checked at the door."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+
+PROBLEM = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), samples=3)
+RULE = {"W": sl.FirstRows(3)}
+
+
+def _numbers(instance: sl.Instance) -> list[np.ndarray]:
+    return [*instance.weights.values(), instance.inputs, instance.targets]
+
+
+def test_the_same_trial_is_the_same_numbers() -> None:
+    one, two = (sl.draw(PROBLEM, RULE, seed=3, trial=8) for _ in range(2))
+    assert one.allocation == two.allocation
+    assert all((a == b).all() for a, b in zip(_numbers(one), _numbers(two), strict=True))
+    for other in (
+        sl.draw(PROBLEM, RULE, seed=3, trial=9),
+        sl.draw(PROBLEM, RULE, seed=4, trial=8),
+        sl.draw(sl.Problem(PROBLEM.network, 2), {"W": sl.FirstRows(3)}, seed=3, trial=8),
+    ):
+        assert not np.array_equal(other.weights["B"], one.weights["B"])
+
+
+def test_allocations_are_compared_on_the_same_numbers() -> None:
+    free = sl.draw(PROBLEM, RULE, seed=3, trial=8)
+    fixed = sl.draw(PROBLEM, sl.Allocation.from_rows(PROBLEM.network, "W", [0]), seed=3, trial=8)
+    assert (free.inputs == fixed.inputs).all() and (free.targets == fixed.targets).all()
+    frozen = ~(free.allocation.mask("W") | fixed.allocation.mask("W"))
+    assert (free.weights["W"][frozen] == fixed.weights["W"][frozen]).all()
+
+
+def test_values_and_weights_are_two_views() -> None:
+    instance = sl.draw(PROBLEM, RULE, seed=3, trial=8)
+    values = np.arange(1.0, 7.0)
+    weights = instance.with_values(values)
+    assert (instance.values(weights) == values).all()
+    assert (weights["W"][~instance.allocation.mask("W")] != 0).all()
+    outputs = PROBLEM.network.forward(weights, instance.inputs)
+    assert (instance.residual(values) == outputs - instance.targets).all()
+
+
+def test_dependent_samples_are_left_out() -> None:
+    many = sl.Problem(PROBLEM.network, samples=7)  # T b = 3 numbers per sample
+    assert sl.draw(many, {"W": sl.FirstRows(3)}).samples == 3
+    low = sl.Problem(PROBLEM.network, 3, sl.Ensemble(inputs=sl.LowRank(rank=2)))
+    instance = sl.draw(low, {"W": sl.FirstRows(3)})
+    assert instance.samples == 2 and len(instance.allocation) == 4
+    assert np.linalg.matrix_rank(instance.inputs.reshape(3, -1)) == 2
+    drawn = sl.Problem(PROBLEM.network, 7, teacher=sl.Targets())
+    assert sl.draw(drawn, sl.Allocation.whole(PROBLEM.network)).samples == 7
+
+
+def test_generic_only_if_drawn_from_densities() -> None:
+    assert sl.draw(PROBLEM, RULE).generic
+    signs = sl.Problem(PROBLEM.network, 3, sl.Ensemble(weights=sl.Rademacher()))
+    assert not sl.draw(signs, RULE).generic
+    made = sl.draw(PROBLEM, RULE)
+    given = sl.Instance(made.network, made.allocation, made.weights, made.inputs, made.targets)
+    assert not given.generic
+
+
+def test_numbers_cannot_be_changed() -> None:
+    instance = sl.draw(PROBLEM, RULE)
+    with pytest.raises(ValueError):
+        instance.targets[0, 0] = 1.0
+    with pytest.raises(TypeError):
+        instance.weights["W"] = np.zeros((5, 5))  # type: ignore[index]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_must_be_finite(bad: float) -> None:
+    made = sl.draw(PROBLEM, RULE)
+    targets = np.array(made.targets)
+    targets[0, 0] = bad
+    with pytest.raises(sl.BadInputError, match="targets must be finite"):
+        sl.Instance(made.network, made.allocation, made.weights, made.inputs, targets)
+
+
+def test_shapes_are_checked() -> None:
+    made = sl.draw(PROBLEM, RULE)
+    held, weights, inputs = made.allocation, made.weights, made.inputs
+    with pytest.raises(sl.BadInputError, match="targets must have shape"):
+        sl.Instance(made.network, held, weights, inputs, made.targets[:, :2])
+    with pytest.raises(sl.BadInputError, match="inputs"):
+        sl.Instance(made.network, held, weights, inputs[:2], made.targets)
+    with pytest.raises(sl.BadInputError, match="does not belong"):
+        sl.Instance(sl.FeedForward((2, 2)), held, weights, inputs, made.targets)
+    nothing = sl.Allocation(made.network.shapes, {})
+    with pytest.raises(sl.BadInputError, match="r = 0"):
+        sl.Instance(made.network, nothing, weights, inputs, made.targets)
+    with pytest.raises(sl.BadInputError, match="seed"):
+        sl.draw(PROBLEM, RULE, seed=-1)

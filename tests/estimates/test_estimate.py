@@ -1,0 +1,122 @@
+"""Estimates: reproducible on any number of workers, honest about what is not known."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+from sublearn.estimates import _estimate as room
+
+SMALL = sl.Problem(sl.LinearRNN(n=6, b=1, d=4, T=3), samples=3)
+RULE = {"W": sl.FirstRows(5)}
+
+
+def test_counts_add_up_and_bracket_holds_the_share() -> None:
+    e = sl.estimate(SMALL, RULE, trials=30, seed=2)
+    assert e.matched + e.refuted + e.undecided == e.trials == 30
+    assert e.bracket == (e.matched / 30, (e.matched + e.undecided) / 30)
+    assert e.confidence[0] <= e.bracket[0] <= e.bracket[1] <= e.confidence[1]
+    assert sum(e.rungs.values()) == 30 - e.undecided
+    assert e.proved == e.matched, "every match of a linear network is proved"
+    assert e.curve[-1][1] == e.matched
+    assert json.loads(json.dumps(e.to_dict(), allow_nan=False))["matched"] == e.matched
+
+
+def test_trials_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sl.estimate(SMALL, RULE, trials=20, seed=2).records
+    monkeypatch.setattr(room, "_CHUNK", 3)
+    assert sl.estimate(SMALL, RULE, trials=20, seed=2).records == whole
+    assert sl.estimate(SMALL, RULE, trials=7, seed=2).records == whole[:7]
+    job = room._Job(SMALL, RULE, 2, sl.Budget(), "ladder")
+    backwards = [job.decide(range(i, i + 1))[0] for i in (19, 4, 11)]
+    assert backwards == [whole[19], whole[4], whole[11]]
+
+
+@pytest.mark.slow
+def test_two_processes_give_what_one_gives() -> None:
+    one = sl.estimate(SMALL, RULE, trials=40, seed=4)
+    two = sl.estimate(SMALL, RULE, trials=40, seed=4, workers=2)
+    assert one.records == two.records
+    assert one == two
+
+
+def test_any_executor_will_do() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        shared = sl.estimate(SMALL, RULE, trials=16, seed=2, executor=pool)
+    assert shared == sl.estimate(SMALL, RULE, trials=16, seed=2)
+
+
+def test_certify_is_asked_first() -> None:
+    network = SMALL.network
+    rows = sl.Allocation.block(network, "W", rows=range(4), columns=range(3))
+    e = sl.estimate(SMALL, rows)
+    assert not e.sampled and e.bracket == (1.0, 1.0) and e.verdict is not None
+    assert "no sampling needed" in str(e)
+    crowded = sl.Allocation.from_rows(network, "W", [0, 1])
+    assert sl.estimate(SMALL, crowded).bracket == (0.0, 0.0)
+    checked = sl.estimate(SMALL, rows, trials=5, sample_always=True)
+    assert checked.matched == 5 and checked.rungs == {"construct": 5}
+    refuted = sl.estimate(SMALL, crowded, trials=5, sample_always=True)
+    assert refuted.refuted == 5 and refuted.rungs == {"rank": 5}
+
+
+def test_stops_early_and_only_by_the_order_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    e = sl.estimate(SMALL, RULE, trials=400, seed=2, precision=0.2)
+    assert e.trials < 400
+    assert (e.confidence[1] - e.confidence[0]) / 2 <= 0.2
+    monkeypatch.setattr(room, "_CHUNK", 5)
+    assert sl.estimate(SMALL, RULE, trials=400, seed=2, precision=0.2) == e
+
+
+def test_reference_never_refutes_and_never_beats_the_ladder() -> None:
+    ladder = sl.estimate(SMALL, RULE, trials=12, seed=2)
+    reference = sl.estimate(SMALL, RULE, trials=12, seed=2, method="reference")
+    assert reference.refuted == 0
+    for ours, theirs in zip(ladder.records, reference.records, strict=True):
+        if theirs.kind == "matched":
+            assert ours.kind == "matched"
+
+
+def test_progress_is_told() -> None:
+    seen: list[int] = []
+    sl.estimate(SMALL, RULE, trials=20, seed=2, progress=lambda e: seen.append(e.trials))
+    assert seen == sorted(seen) and seen[-1] == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("trials", {"trials": 0}),
+        ("precision", {"precision": 0.7}),
+        ("method", {"method": "guess"}),
+        ("workers", {"workers": 0}),
+    ],
+)
+def test_nonsense_is_refused(words: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(sl.BadInputError, match=words):
+        sl.estimate(SMALL, RULE, **arguments)  # type: ignore[arg-type]
+
+
+def test_draws_are_golden() -> None:
+    """The first numbers of trial 17, drawn here again from the documented recipe."""
+    instance = sl.draw(SMALL, RULE, seed=7, trial=17)
+    digest = np.frombuffer(bytes.fromhex(SMALL.digest), dtype="<u4").tolist()
+    rng = np.random.default_rng([7, *digest, 17, 0])
+    W = rng.standard_normal((6, 6)) / np.sqrt(6)
+    B, D = rng.standard_normal((6, 1)), rng.standard_normal((4, 6)) / np.sqrt(6)
+    X = rng.standard_normal((3, 1, 3))
+    Wt = rng.standard_normal((6, 6)) / np.sqrt(6)
+    Bt, Dt = rng.standard_normal((6, 1)), rng.standard_normal((4, 6)) / np.sqrt(6)
+    frozen = ~instance.allocation.mask("W")
+    assert (instance.weights["W"][frozen] == W[frozen]).all()
+    assert (instance.weights["W"][~frozen] == 0).all()
+    assert (instance.weights["B"] == B).all() and (instance.weights["D"] == D).all()
+    assert (instance.inputs == X).all()
+    power, targets = Wt, np.zeros((4, 3))
+    for t in (2, 1, 0):
+        targets, power = targets + Dt @ power @ Bt @ X[t], power @ Wt
+    assert np.allclose(instance.targets, targets, rtol=1e-12)

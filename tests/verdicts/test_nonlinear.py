@@ -1,0 +1,210 @@
+"""tanh, sigmoid and ReLU: numerical verdicts that show their gap, and ranks with fixed gates."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import oracle
+import sublearn as sl
+from sublearn.verdicts._gates import rank_over_gates
+
+SMOOTH = ["ffn:3-4-2,activation=tanh", "ffn:3-4-2,activation=sigmoid", "rnn:n=4,b=1,d=2,T=3"]
+
+
+@pytest.mark.parametrize("text", SMOOTH)
+def test_smooth_networks_are_graded_numerical(text: str) -> None:
+    problem = sl.Problem(sl.network_from_text(text), 3)
+    name = "D" if text.startswith("rnn") else "W2"
+    last = sl.Allocation.whole(problem.network, [name])
+    verdict = sl.certify(problem, last)
+    assert (verdict.rank, verdict.needed, verdict.kind) == (6, 6, "maximal")
+    assert {verdict.grade.kind, verdict.rank_grade.kind} == {"numerical"}
+    assert verdict.gap == np.inf and verdict.to_dict()["gap"] is None
+    assert any("none left out" in reason for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize("text", SMOOTH)
+def test_a_row_of_the_readout_that_lacks_weights_is_minimal(text: str) -> None:
+    problem = sl.Problem(sl.network_from_text(text), 3)
+    name = "D" if text.startswith("rnn") else "W2"
+    uneven = {name: [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]}
+    verdict = sl.certify(problem, sl.Allocation.from_entries(problem.network, uneven))
+    assert (verdict.kind, verdict.rank, verdict.wasted) == ("minimal", 5, 1)
+    assert verdict.grade.kind == "numerical"
+    assert verdict.circuit is not None and verdict.circuit.entries[name] == tuple(
+        (0, j) for j in range(4)
+    )
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_the_gap_is_wide_where_a_row_is_too_full(activation: str) -> None:
+    # Unit 0 alone: its 4 weights move m = 3 numbers, so rank 3 of 6.
+    problem = sl.Problem(sl.FeedForward((4, 3, 2), activation=activation), 3)
+    verdict = sl.certify(problem, sl.Allocation.from_rows(problem.network, "W1", [0, 1]))
+    assert (verdict.rank, verdict.needed) == (6, 6)
+    row = sl.certify(problem, sl.Allocation.from_rows(problem.network, "W1", [0]))
+    assert (row.rank, row.kind) == (3, "minimal")
+    assert row.gap is not None and row.gap > 1e8
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "relu"])
+def test_numerical_ranks_agree_with_finite_differences(activation: str) -> None:
+    network = sl.FeedForward((3, 3, 2), activation=activation)
+    problem = sl.Problem(network, 2)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        held = sl.Allocation.whole(network).select(rng.permutation(network.size)[:4])
+        best = 0
+        for _ in range(60 if activation == "relu" else 3):
+            weights = {k: rng.standard_normal(s) for k, s in network.shapes.items()}
+            inputs = rng.standard_normal((3, 2))
+            columns = []
+            for name, i, j in held.labels():
+                moved = []
+                for step in (1e-6, -1e-6):
+                    other = {k: v.copy() for k, v in weights.items()}
+                    other[name][i, j] += step
+                    moved.append(network.forward(other, inputs).ravel())
+                columns.append((moved[0] - moved[1]) / 2e-6)
+            values = np.linalg.svd(np.array(columns), compute_uv=False)
+            best = max(best, int((values > 1e-6 * values[0]).sum()) if values[0] else 0)
+        assert sl.certify(problem, held).rank == best
+
+
+# ReLU.
+
+
+def gated_columns(
+    network: sl.FeedForward, gates: np.ndarray, labels: list[oracle.Label], seed: int
+) -> list[list[int]]:
+    """Columns of W2 P_s W1 x_s, eq. (5.1), one sample at a time."""
+    samples = gates.shape[1]
+    point = oracle.draw(network, samples, seed)
+    columns = []
+    for name, i, j in labels:
+        assert name == "W1"
+        E = oracle.unit(*network.shapes[name], i, j)
+        column = []
+        for s in range(samples):
+            x = oracle.matrix([[int(point.inputs[0][k, s])] for k in range(network.sizes[0])])
+            P = oracle.matrix(
+                [
+                    [int(gates[r, s]) if r == c else 0 for c in range(len(gates))]
+                    for r in range(len(gates))
+                ]
+            )
+            column += [int(v) for v in oracle.product(point.weights["W2"], P, E, x).entries()]
+        columns.append(column)
+    return columns
+
+
+def test_gated_rank_against_the_oracle() -> None:
+    network = sl.FeedForward((3, 4, 2), activation="relu")
+    problem = sl.Problem(network, 3)
+    rng = np.random.default_rng(0)
+    for k in range(40):
+        held = sl.Allocation.whole(network, ["W1"]).select(rng.permutation(12)[:6])
+        gates = rng.integers(0, 2, (4, 3))
+        found = sl.gated_rank(problem, held, {0: gates})
+        assert found.rank == oracle.rank_of(gated_columns(network, gates, held.labels(), k))
+        assert found.grade.kind == "proof" or found.grade.error <= 1e-12
+
+
+def test_open_gates_are_the_linear_network() -> None:
+    linear = sl.Problem(sl.FeedForward((3, 3, 3, 2)), 2)
+    gated = sl.Problem(sl.FeedForward((3, 3, 3, 2), activation="relu"), 2)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        held = sl.Allocation.whole(linear.network).select(rng.permutation(24)[:5])
+        gates = {0: np.ones((3, 2)), 1: np.ones((3, 2))}
+        assert sl.gated_rank(gated, held, gates).rank == sl.certify(linear, held).rank
+
+
+def test_no_pattern_of_gates_exceeds_the_bound_over_all() -> None:
+    network = sl.FeedForward((3, 3, 2), activation="relu")
+    problem = sl.Problem(network, 2)
+    rng = np.random.default_rng(2)
+    reached = 0
+    for k in range(12):
+        held = sl.Allocation.whole(network, ["W1"]).select(rng.permutation(9)[:4])
+        bound = rank_over_gates(problem, held, error=1e-12, seed=0)
+        ranks = [
+            oracle.rank_of(gated_columns(network, np.reshape(bits, (3, 2)), held.labels(), k))
+            for bits in product((0, 1), repeat=6)
+        ]
+        assert max(ranks) <= bound
+        reached += max(ranks) == bound
+    assert reached >= 10, "the bound over all gates is nearly always reached by some pattern"
+
+
+def test_relu_verdicts_do_not_change_with_the_seed() -> None:
+    # The counterexample to section 5, and a row that is too full.
+    problem = sl.Problem(sl.FeedForward((5, 4, 2), activation="relu"), 3)
+    column = {"W1": [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1)]}
+    row = {"W1": [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (2, 0)]}
+    for entries, kind in ((column, "between"), (row, "minimal")):
+        held = sl.Allocation.from_entries(problem.network, entries)
+        assert {sl.certify(problem, held, seed=seed).kind for seed in range(8)} == {kind}
+
+
+def test_relu_minimal_sets_silent_teachers_aside() -> None:
+    """A target of 0 can be met by chance: here by both networks being switched off.
+
+    d = 1, m = 2, one hidden unit: a single weight cannot follow two numbers, yet the outputs are
+    equal whenever both units are off on both samples.
+    """
+    problem = sl.Problem(sl.FeedForward((2, 1, 1), activation="relu"), 2)
+    held = sl.Allocation.from_entries(problem.network, {"W1": [(0, 0)]})
+    verdict = sl.certify(problem, held)
+    assert (verdict.kind, verdict.rank, verdict.needed) == ("minimal", 1, 2)
+    assert any("set aside" in reason for reason in verdict.reasons)
+    rng = np.random.default_rng(0)
+    W, W_, X = (rng.standard_normal((2000, *shape)) for shape in ((1, 2), (1, 2), (2, 2)))
+    silent = ((W_ @ X) < 0).all(axis=(1, 2)) & ((W @ X) < 0).all(axis=(1, 2))
+    assert silent.mean() > 0.05
+
+
+def test_a_relu_readout_is_not_maximal() -> None:
+    """W2 alone solves a linear system, but units that are off can make it singular.
+
+    With tanh the same system is regular with probability 1.
+    """
+    shares = {}
+    for activation in ("relu", "tanh"):
+        network = sl.FeedForward((3, 3, 2), activation=activation)
+        problem = sl.Problem(network, 3)
+        verdict = sl.certify(problem, sl.Allocation.whole(network, ["W2"]))
+        assert verdict.affine and (verdict.rank, verdict.needed) == (6, 6)
+        assert verdict.kind == ("maximal" if activation == "tanh" else "between")
+        rng = np.random.default_rng(0)
+        phi = np.tanh if activation == "tanh" else lambda a: np.maximum(a, 0)
+        hidden = phi(rng.standard_normal((500, 3, 3)) @ rng.standard_normal((500, 3, 3)))
+        shares[activation] = float(np.mean(np.linalg.matrix_rank(hidden) < 3))
+    assert shares["tanh"] == 0.0 < 0.1 < shares["relu"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "message"),
+    [
+        ({}, "steps [0]"),
+        ({0: np.ones((3, 2)), 1: np.ones((2, 2))}, "steps [0]"),
+        ({0: np.ones((2, 2))}, "shape (3, 2)"),
+        ({0: np.full((3, 2), 2)}, "0 or 1"),
+    ],
+)
+def test_bad_gates(gates: dict[int, np.ndarray], message: str) -> None:
+    problem = sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), 2)
+    held = sl.Allocation.whole(problem.network, ["W1"])
+    with pytest.raises(sl.BadInputError) as caught:
+        sl.gated_rank(problem, held, gates)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["ffn:3-3-2", "ffn:3-3-2,activation=tanh"])
+def test_gates_are_for_relu(text: str) -> None:
+    problem = sl.Problem(sl.network_from_text(text), 2)
+    with pytest.raises(sl.BadInputError, match="ReLU"):
+        sl.gated_rank(problem, sl.Allocation.whole(problem.network), {0: np.ones((3, 2))})
