@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
     from sublearn.allocations import Allocation, FirstColumns, FirstRows
     from sublearn.designs import design, repair
     from sublearn.ensembles import (
+        Correlated,
         Ensemble,
         Gaussian,
         Instance,
@@ -55,6 +56,7 @@ __all__ = [
     "Census",
     "Certificate",
     "Circuit",
+    "Correlated",
     "Decision",
     "Effort",
     "Ensemble",
@@ -100,6 +102,7 @@ _ROOMS = {
     "sublearn.allocations": ("Allocation", "FirstColumns", "FirstRows"),
     "sublearn.designs": ("design", "repair"),
     "sublearn.ensembles": (
+        "Correlated",
         "Ensemble",
         "Gaussian",
         "Instance",

@@ -32,7 +32,8 @@ def test_no_law_is_forgotten() -> None:
         and issubclass(thing, Distribution)
         and not inspect.isabstract(thing)
     }
-    assert {type(law) for law in LAWS} == concrete
+    # Correlated fixes the number of features, so it has tests of its own below.
+    assert {type(law) for law in LAWS} | {sl.Correlated} == concrete
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -112,3 +113,40 @@ def test_bad_parameters(make: Callable[[], object], match: str) -> None:
     with pytest.raises(BadInputError, match=match) as caught:
         make()
     assert one_sentence(caught.value)
+
+
+def test_correlated_inputs_have_their_covariance() -> None:
+    wanted = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
+    law = sl.Correlated(g=2.0, covariance=wanted.tolist())
+    drawn = law.draw(np.random.default_rng(3), (3, 1, 200_000)).reshape(3, -1)
+    assert np.allclose(np.cov(drawn), 4.0 * wanted, atol=0.05)
+    net = sl.LinearRNN(n=4, b=1, d=1, T=3)
+    problem = sl.Problem(net, 2, sl.Ensemble(inputs=law))
+    plain = sl.Problem(net, 2)
+    assert problem.digest != plain.digest
+    rows = sl.Allocation.from_entries(net, {"D": [(0, 0), (0, 2)]})
+    assert sl.certify(problem, rows).kind == "maximal"
+    assert sl.decide(sl.draw(problem, rows)).kind == "matched"
+
+
+@pytest.mark.parametrize(
+    ("covariance", "words"),
+    [
+        ([[1.0, 2.0]], "square"),
+        ("no", "square"),
+        ([[1.0, 0.5], [0.4, 1.0]], "symmetric"),
+        ([[1.0, np.nan], [np.nan, 1.0]], "finite"),
+        ([[1.0, 1.0], [1.0, 1.0]], "LowRank"),
+    ],
+)
+def test_covariances_are_checked(covariance: object, words: str) -> None:
+    with pytest.raises(sl.BadInputError, match=words):
+        sl.Correlated(covariance=covariance)  # type: ignore[arg-type]
+
+
+def test_a_covariance_fits_its_network() -> None:
+    law = sl.Correlated(covariance=((1.0, 0.2), (0.2, 1.0)))
+    with pytest.raises(sl.BadInputError, match="covariance must be 3 x 3"):
+        sl.Problem(sl.FeedForward((3, 2)), 2, sl.Ensemble(inputs=law))
+    with pytest.raises(sl.BadInputError, match="Correlated is for inputs"):
+        sl.Ensemble(weights=law)

@@ -1,6 +1,7 @@
 """Ensembles and problems: how weights, teachers and inputs are drawn."""
 
 from sublearn.ensembles._distributions import (
+    Correlated,
     Distribution,
     LowRank,
     Normal,
@@ -14,6 +15,7 @@ from sublearn.ensembles._problem import Ensemble, Gaussian, Problem, Targets
 from sublearn.ensembles._text import Learn, learn_from_text
 
 __all__ = [
+    "Correlated",
     "Distribution",
     "Ensemble",
     "Gaussian",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +29,19 @@ def _positive(name: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class Distribution(ABC):
-    """Independent entries of one law, of scale ``g``."""
+    """Independent entries of one law, of scale ``g``.
+
+    ``has_density``: the law has a density, positive around 0; only then do generic facts hold.
+    ``has_full_support``: every open set has positive probability.
+    """
+
+    has_density: ClassVar[bool]
+    has_full_support: ClassVar[bool]
 
     g: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "g", _positive("the scale g", self.g))
-
-    @property
-    @abstractmethod
-    def has_density(self) -> bool:
-        """Whether the law has a density, positive around 0: only then do generic facts hold."""
-
-    @property
-    @abstractmethod
-    def has_full_support(self) -> bool:
-        """Whether every open set has positive probability."""
 
     @abstractmethod
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -63,13 +60,8 @@ class Distribution(ABC):
 class Normal(Distribution):
     """Gaussian: the paper's choice."""
 
-    @property
-    def has_density(self) -> bool:
-        return True
-
-    @property
-    def has_full_support(self) -> bool:
-        return True
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = True
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.standard_normal(shape)
@@ -79,13 +71,8 @@ class Normal(Distribution):
 class Uniform(Distribution):
     """Uniform on [-sqrt 3, sqrt 3] before scaling."""
 
-    @property
-    def has_density(self) -> bool:
-        return True
-
-    @property
-    def has_full_support(self) -> bool:
-        return False
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = False
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape)
@@ -95,19 +82,14 @@ class Uniform(Distribution):
 class StudentT(Distribution):
     """Student's t with ``df`` degrees of freedom, scaled to variance 1 where it has one (df > 2)."""
 
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = True
+
     df: float = 3.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "df", _positive("df", self.df))
-
-    @property
-    def has_density(self) -> bool:
-        return True
-
-    @property
-    def has_full_support(self) -> bool:
-        return True
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         spread = np.sqrt(self.df / (self.df - 2.0)) if self.df > 2 else 1.0
@@ -118,13 +100,8 @@ class StudentT(Distribution):
 class Rademacher(Distribution):
     """+1 or -1 with equal probability: no density."""
 
-    @property
-    def has_density(self) -> bool:
-        return False
-
-    @property
-    def has_full_support(self) -> bool:
-        return False
+    has_density: ClassVar[bool] = False
+    has_full_support: ClassVar[bool] = False
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return np.asarray(2.0 * rng.integers(0, 2, shape) - 1.0)
@@ -134,6 +111,9 @@ class Rademacher(Distribution):
 class Sparse(Distribution):
     """Gaussian with probability ``density``, else exactly 0: no density as a law."""
 
+    has_density: ClassVar[bool] = False
+    has_full_support: ClassVar[bool] = False
+
     density: float = 0.5
 
     def __post_init__(self) -> None:
@@ -141,14 +121,6 @@ class Sparse(Distribution):
         object.__setattr__(self, "density", _positive("density", self.density))
         if self.density >= 1:
             raise BadInputError(f"density must lie strictly between 0 and 1, not {self.density!r}.")
-
-    @property
-    def has_density(self) -> bool:
-        return False
-
-    @property
-    def has_full_support(self) -> bool:
-        return False
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         kept = rng.random(shape) < self.density
@@ -163,22 +135,57 @@ class LowRank(Distribution):
     factors have densities, so generic facts hold for them.
     """
 
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = False
+
     rank: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rank", whole_number("rank", self.rank, least=1))
 
-    @property
-    def has_density(self) -> bool:
-        return True
-
-    @property
-    def has_full_support(self) -> bool:
-        return False
-
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         features, samples = int(np.prod(shape[:-1])), shape[-1]
         left = rng.standard_normal((features, self.rank))
         right = rng.standard_normal((self.rank, samples))
         return np.asarray(left @ right / np.sqrt(self.rank)).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Correlated(Distribution):
+    """Gaussian inputs whose samples have a given covariance between their features.
+
+    ``covariance`` is a symmetric positive definite matrix, one row per number of a sample: q for
+    feed-forward networks, T b for recurrent ones (time step by time step). A singular one has no
+    density; inputs of low rank are :class:`LowRank`.
+    """
+
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = True
+
+    covariance: tuple[tuple[float, ...], ...] = ((1.0,),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            matrix = np.array(self.covariance, dtype=np.float64)
+        except (TypeError, ValueError):
+            matrix = np.empty(0)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+            raise BadInputError("covariance must be a square matrix of numbers.")
+        if not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T):
+            raise BadInputError("covariance must be finite and symmetric.")
+        if np.linalg.eigvalsh(matrix)[0] <= 1e-12 * np.abs(matrix).max():
+            raise BadInputError("covariance must be positive definite; for low rank use LowRank().")
+        rows = tuple(tuple(float(v) for v in row) for row in matrix)
+        object.__setattr__(self, "covariance", rows)
+
+    @property
+    def features(self) -> int:
+        """How many numbers a sample has."""
+        return len(self.covariance)
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        root = np.linalg.cholesky(np.array(self.covariance))
+        drawn = root @ rng.standard_normal((self.features, shape[-1]))
+        return np.asarray(drawn, dtype=np.float64).reshape(shape)

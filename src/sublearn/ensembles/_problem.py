@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule, draw_flat
-from sublearn.ensembles._distributions import Distribution, LowRank, Normal
+from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.networks import Network
 
 
@@ -32,8 +32,8 @@ class Ensemble:
                 raise BadInputError(
                     f"{part} must be a distribution such as Normal(), not {value!r}."
                 )
-            if part != "inputs" and isinstance(value, LowRank):
-                raise BadInputError(f"LowRank is for inputs, not for {part}.")
+            if part != "inputs" and isinstance(value, (LowRank, Correlated)):
+                raise BadInputError(f"{type(value).__name__} is for inputs, not for {part}.")
 
     @property
     def without_density(self) -> tuple[str, ...]:
@@ -64,8 +64,8 @@ class Targets:
     def __post_init__(self) -> None:
         if not isinstance(self.law, Distribution):
             raise BadInputError(f"law must be a distribution such as Normal(), not {self.law!r}.")
-        if isinstance(self.law, LowRank):
-            raise BadInputError("LowRank is for inputs, not for targets.")
+        if isinstance(self.law, (LowRank, Correlated)):
+            raise BadInputError(f"{type(self.law).__name__} is for inputs, not for targets.")
 
     @property
     def spec(self) -> str:
@@ -97,6 +97,12 @@ class Problem:
         object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
+        law, features = self.ensemble.inputs, sum(self.network.input_blocks)
+        if isinstance(law, Correlated) and law.features != features:
+            raise BadInputError(
+                f"covariance must be {features} x {features}, one row per number of a sample, not "
+                f"{law.features} x {law.features}."
+            )
         if isinstance(self.teacher, Network):
             m = self.samples
             for what, ours, theirs in (
