@@ -78,5 +78,5 @@ def test_matchers_agree() -> None:
 @pytest.mark.slow
 def test_matchers_agree_on_two_thousand() -> None:
     seen = _check(2000, seed=12, reference_every=10)
-    assert seen["matched"] > 500 and seen["refuted"] > 500 and seen["twice"] > 200
+    assert seen["matched"] > 500 and seen["refuted"] > 300 and seen["twice"] > 200
     assert seen["reference"] > 20

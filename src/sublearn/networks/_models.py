@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -67,6 +68,7 @@ def _recurrent_shapes(n: int, b: int, d: int) -> dict[str, Shape]:
     return {"W": (n, n), "B": (n, b), "D": (d, n)}
 
 
+@cache
 def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
     steps = [Step("W", activation, block=t, encoder="B") for t in range(T)]
     return (*steps, Step("D"))
@@ -244,16 +246,7 @@ class FeedForward(Network):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        last = self.layers
-        return tuple(
-            Step(
-                f"W{layer}",
-                self.output if layer == last else self.activation,
-                block=0 if layer == 1 else None,
-                bias=f"b{layer}" if self.bias else None,
-            )
-            for layer in range(1, last + 1)
-        )
+        return _layer_steps(self.layers, self.activation, self.output, self.bias)
 
     @property
     def input_blocks(self) -> tuple[int, ...]:
@@ -302,6 +295,19 @@ class FeedForward(Network):
             return _narrow(narrowest, q, d, left) or _dependent(samples, q, self.bias)
         units = self.sizes[-2] if self.layers > 1 else d
         return _few_units(units, d, left) or super().degeneracy(samples)
+
+
+@cache
+def _layer_steps(layers: int, activation: str, output: str, bias: bool) -> tuple[Step, ...]:
+    return tuple(
+        Step(
+            f"W{layer}",
+            output if layer == layers else activation,
+            block=0 if layer == 1 else None,
+            bias=f"b{layer}" if bias else None,
+        )
+        for layer in range(1, layers + 1)
+    )
 
 
 def _of_rank(width: int, rows: int, columns: int) -> int:

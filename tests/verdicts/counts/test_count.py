@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 import sublearn as sl
 from sublearn.ensembles import draw
+from sublearn.exact import is_prime
 from sublearn.matchers.complete._monodromy import Monodromy
 from sublearn.verdicts.counts import _count
 from sublearn.verdicts.counts._bezout import PRIMES, count_bounds
-from sublearn.verdicts.counts._count import SolutionCount, count_solutions, is_prime, random_prime
+from sublearn.verdicts.counts._count import SolutionCount, count_solutions, random_prime
 from sublearn.verdicts.counts._msolve import (
     MsolveError,
     count_standard_monomials,

@@ -17,11 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.matchers.complete._product_kernel import Complex, chain_of, evaluate
-from sublearn.matchers.complete._tracker import ARRIVED, track
+from sublearn.matchers.complete._state_tracker import states_of, track_states
+from sublearn.matchers.complete._tracker import ARRIVED, SINGULAR, polish, track
 from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
 
 MOST_STEPS = 2000
 """Steps after which a path is given up."""
+FEW_STEPS = 600
+"""Steps in the states after which a path is begun anew in the weights.
+
+Where a row's weights are nearly undetermined by the states, the steps in the states become tiny.
+"""
 
 # Two points are one solution if they are closer than this, relative to their size, or than their
 # own errors allow; and a point is a candidate for a real solution if its imaginary part is.
@@ -37,6 +43,7 @@ class Monodromy:
         self, form: ProductForm, numbers: ProductNumbers, rng: np.random.Generator
     ) -> None:
         self.chain, self.targets = chain_of(form, numbers)
+        self.states = states_of(form, numbers, self.chain, self.targets)
         self.rng = rng
         size = self.targets.size
         widths = np.array([form.shapes[k][1] for k in form.where[:, 0]], dtype=np.float64)
@@ -92,9 +99,19 @@ class Monodromy:
     ) -> tuple[Complex, NDArray[np.float64]]:
         if not len(points):
             return points, np.empty(0)
-        moved, status, steps, errors = track(*self.chain.parts, points, begin, end, MOST_STEPS)
+        moved, errors = points.copy(), np.empty(len(points))
+        status, left = np.full(len(points), SINGULAR), np.arange(len(points))
+        if self.states is not None:
+            moved, status, steps = track_states(self.states, points, begin, end, FEW_STEPS)
+            moved, errors = polish(*self.chain.parts, moved, end)
+            self.steps += int(steps.sum())
+            left = np.flatnonzero(status != ARRIVED)
+        if left.size:
+            moved[left], status[left], steps, errors[left] = track(
+                *self.chain.parts, points[left], begin, end, MOST_STEPS
+            )
+            self.steps += int(steps.sum())
         self.paths += len(points)
-        self.steps += int(steps.sum())
         good = (status == ARRIVED) & np.isfinite(errors) & np.isfinite(moved).all(axis=1)
         return moved[good], errors[good]
 

@@ -27,10 +27,86 @@ STEP_TOO_SMALL = 2
 SINGULAR = 3
 
 # Largest first correction, relative to the point, at which a prediction is accepted.
-_TRUST = 1e-3
+TRUST = 1e-3
 # A corrected point is accepted when the last correction is below this, relative to the point.
-_CLOSE = 1e-6
-_SMALLEST_STEP = 1e-14
+CLOSE = 1e-6
+SMALLEST_STEP = 1e-14
+
+
+@compiled
+def predict(
+    here: Complex,
+    tangent: Complex,
+    before: Complex,
+    slope: Complex,
+    step: float,
+    last: float,
+    out: Complex,
+) -> None:
+    """out <- the cubic through (before, slope) at time -last and (here, tangent) at 0, at time step.
+
+    With last = 0 there is no point before, and the tangent is followed.
+    """
+    if last > 0.0:
+        s = step / last
+        for i in range(here.size):
+            gap = before[i] - here[i]
+            square = 3.0 * gap + last * (slope[i] + 2.0 * tangent[i])
+            cube = 2.0 * gap + last * (slope[i] + tangent[i])
+            out[i] = here[i] + s * (last * tangent[i] + s * (square + s * cube))
+    else:
+        for i in range(here.size):
+            out[i] = here[i] + step * tangent[i]
+
+
+@compiled
+def next_step(last: float, error: float) -> float:
+    """The next step after one of size ``last`` with this first correction: its error is of order 4."""
+    grow = 3.0 if error < 1e-14 else 0.8 * (0.3 * TRUST / error) ** 0.25
+    return float(last * min(3.0, max(0.3, grow)))
+
+
+@compiled
+def polish(
+    buffer: Complex,
+    layout: Index,
+    chain: Index,
+    heads: Index,
+    where: Index,
+    mix: Complex,
+    points: Complex,
+    targets: Complex,
+) -> tuple[Complex, NDArray[np.float64]]:
+    """Newton's method at each row of ``points`` until rounding ends it.
+
+    Returns the points and their last corrections, relative to the point; infinite where it fails.
+    """
+    size = where.shape[0]
+    own = buffer.copy()
+    states, lefts, raw = space(layout, chain, heads)
+    values, matrix = np.empty(size, np.complex128), np.empty((size, size), np.complex128)
+    pivots = np.empty(size, np.int64)
+    out = points.copy()
+    error = np.full(points.shape[0], np.inf)
+    for path in range(points.shape[0]):
+        here = out[path]
+        scale = max(largest(here), 1e-300)
+        for _ in range(6):
+            evaluate_into(
+                own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
+            )
+            if not factor(matrix, pivots):
+                break
+            for i in range(size):
+                values[i] = targets[i] - values[i]
+            solve(matrix, pivots, values)
+            size_now = largest(values) / scale
+            if not size_now < 0.5 * error[path]:
+                break
+            for i in range(size):
+                here[i] += values[i]
+            error[path] = size_now
+    return out, error
 
 
 @compiled
@@ -49,7 +125,7 @@ def track(
     """Follow a path from each row of ``points``, a solution for the targets ``begin``, to ``end``.
 
     Returns the end points, what became of each path (0: it arrived), the steps it took, and the last
-    Newton correction at the end, relative to the point.
+    Newton correction at the end, relative to the point; of a path that did not arrive, nonsense.
     """
     size = where.shape[0]
     own = buffer.copy()
@@ -63,7 +139,6 @@ def track(
     out = points.copy()
     status = np.zeros(points.shape[0], np.int64)
     steps = np.zeros(points.shape[0], np.int64)
-    error = np.full(points.shape[0], np.inf)
     for path in range(points.shape[0]):
         here[:] = points[path]
         time, step, last = 0.0, 0.05, 0.0
@@ -82,17 +157,7 @@ def track(
                 break
             step = min(step, 1.0 - time)
             later = time + step if time + step < 1.0 - 1e-12 else 1.0
-            if last > 0.0:
-                # The cubic through (before, slope) at time - last and (here, tangent) at time.
-                s = step / last
-                for i in range(size):
-                    gap = before[i] - here[i]
-                    square = 3.0 * gap + last * (slope[i] + 2.0 * tangent[i])
-                    cube = 2.0 * gap + last * (slope[i] + tangent[i])
-                    trial[i] = here[i] + s * (last * tangent[i] + s * (square + s * cube))
-            else:
-                for i in range(size):
-                    trial[i] = here[i] + step * tangent[i]
+            predict(here, tangent, before, slope, step, last, trial)
             scale = max(largest(here), 1e-300)
             arrived, first_error, previous = False, 0.0, 0.0
             for turn in range(4):
@@ -111,18 +176,18 @@ def track(
                     trial[i] += values[i]
                 if turn == 0:
                     first_error = size_now
-                    if size_now > _TRUST:
+                    if size_now > TRUST:
                         break
                 elif size_now > 0.5 * previous and size_now > 1e-6:
                     break
                 # The second clause: rounding does not let the corrections become smaller.
-                if size_now < _CLOSE or (turn > 1 and size_now < 1e-6):
+                if size_now < CLOSE or (turn > 1 and size_now < 1e-6):
                     arrived = True
                     break
                 previous = size_now
             if not arrived:
                 step *= 0.3
-                if step < _SMALLEST_STEP:
+                if step < SMALLEST_STEP:
                     status[path] = STEP_TOO_SMALL
                     break
                 continue
@@ -132,26 +197,8 @@ def track(
             tangent[:] = move
             # The factors belong to the point before the last correction, which was tiny.
             solve(matrix, pivots, tangent)
-            grow = 3.0 if first_error < 1e-14 else 0.8 * (0.3 * _TRUST / first_error) ** 0.25
-            step = last * min(3.0, max(0.3, grow))
+            step = next_step(last, first_error)
         if status[path] == ARRIVED:
-            previous = np.inf
-            scale = max(largest(here), 1e-300)
-            for _ in range(6):
-                evaluate_into(
-                    own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
-                )
-                if not factor(matrix, pivots):
-                    break
-                for i in range(size):
-                    values[i] = end[i] - values[i]
-                solve(matrix, pivots, values)
-                size_now = largest(values) / scale
-                if not size_now < 0.5 * previous:
-                    break
-                for i in range(size):
-                    here[i] += values[i]
-                previous = size_now
-            error[path] = previous
             out[path] = here
+    out, error = polish(buffer, layout, chain, heads, where, mix, out, end)
     return out, status, steps, error

@@ -110,6 +110,10 @@ class Recurrent:
         left, sizes, right = np.linalg.svd(self.D[:, : self.k])
         return np.concatenate([(right[:d].T / sizes) @ left.T, right[d:].T], axis=1)
 
+    def impulse(self, g: float) -> Array:
+        """(n, (k - d) T): what one unit of each free direction does to the states, with W / g."""
+        return _impulse(self.W / g, self.D, self.T, self.k, self.basis)
+
     @np.errstate(all="ignore")
     def at_scale(self, g: float) -> Scaled | None:
         """The lift with W / g in the place of W, or None where it has no meaning in float64."""
@@ -132,7 +136,7 @@ class Recurrent:
         else:
             mix, targets, basis = nothing, self.targets / powers, self.basis
             if not self.condensed:
-                impulse = _impulse(W, self.D, T, k, basis)
+                impulse = self.impulse(g)
         lift = Lift(
             W,
             np.ascontiguousarray(W[:k].T),
@@ -185,12 +189,12 @@ def recurrent(instance: Instance) -> Recurrent | None:
         nothing = np.zeros((0, 0))
         if by_row < 0 or 0 <= by_column < by_row:
             turned = targets.reshape(T, b, d).transpose(0, 2, 1).reshape(T * d, b)
-            return _ordered(W.T, D.T, B.T, T, columns, rows, turned, nothing)
-        return _ordered(W, B, D, T, rows, columns, targets, nothing)
-    return _ordered(W, B, D, T, rows, columns, instance.targets.T, mix)
+            return ordered(W.T, D.T, B.T, T, columns, rows, turned, nothing)
+        return ordered(W, B, D, T, rows, columns, targets, nothing)
+    return ordered(W, B, D, T, rows, columns, instance.targets.T, mix)
 
 
-def _ordered(
+def ordered(
     W: Array, B: Array, D: Array, T: int, rows: Index, columns: Index, targets: Array, mix: Array
 ) -> Recurrent | None:
     """Active rows first, entries row by row; None where some entries are too many for a match.

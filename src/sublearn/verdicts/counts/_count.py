@@ -24,6 +24,7 @@ import numpy as np
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
+from sublearn.exact import is_prime
 from sublearn.networks import Network
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
@@ -195,25 +196,3 @@ def random_prime(rng: np.random.Generator) -> int:
         number = int(rng.integers(SMALLEST + 1, LARGEST))
         if is_prime(number):
             return number
-
-
-def is_prime(number: int) -> bool:
-    """Primality below 3,215,031,751, by strong pseudoprime tests to the bases 2, 3, 5 and 7.
-
-    No composite number below that limit passes all four (Pomerance, Selfridge and Wagstaff 1980).
-    """
-    if number < 2 or any(number % q == 0 for q in (2, 3, 5, 7)):
-        return number in (2, 3, 5, 7)
-    twos = ((number - 1) & (1 - number)).bit_length() - 1
-    odd = (number - 1) >> twos
-    for base in (2, 3, 5, 7):
-        power = pow(base, odd, number)
-        if power in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            power = power * power % number
-            if power == number - 1:
-                break
-        else:
-            return False
-    return True
