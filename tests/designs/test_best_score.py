@@ -181,3 +181,13 @@ def test_a_large_layer() -> None:
     found = sl.design(problem, ["W1", "W2"], scores)
     verdict = sl.certify(problem, found)
     assert (len(found), verdict.rank, verdict.wasted) == (256, 256, 0)
+
+
+def test_scores_must_belong_to_what_is_learned() -> None:
+    problem = sl.Problem(sl.LinearRNN(n=3, b=1, d=1, T=2), 2)
+    with pytest.raises(sl.BadInputError, match="scores are given for B"):
+        sl.design(problem, ["W"], scores={"B": np.ones((3, 1))})
+    with pytest.raises(sl.BadInputError, match="scores must map"):
+        sl.design(problem, ["W"], scores=np.ones((3, 3)))  # type: ignore[arg-type]
+    with pytest.raises(sl.BadInputError, match="forbidden must be"):
+        sl.design(problem, ["W"], forbidden=[(0, 0)])  # type: ignore[arg-type]

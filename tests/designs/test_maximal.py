@@ -157,7 +157,9 @@ def test_too_little_to_choose_from() -> None:
 def test_nothing_known_to_be_maximal() -> None:
     # 3 equations: rows carry 2, columns carry 2, so W cannot be saturated.
     problem = sl.Problem(sl.LinearRNN(n=3, b=2, d=1, T=2), 3)
-    with pytest.raises(sl.BadInputError, match=r'want="best score" finds one of full rank 3'):
+    with pytest.raises(
+        sl.BadInputError, match=r'"best score" finds one of full rank 3, and in B or D'
+    ):
         sl.design(problem, ["W"], forbidden={"W": ~np.eye(3, dtype=bool)})
 
 

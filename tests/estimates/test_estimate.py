@@ -120,3 +120,23 @@ def test_draws_are_golden() -> None:
     for t in (2, 1, 0):
         targets, power = targets + Dt @ power @ Bt @ X[t], power @ Wt
     assert np.allclose(instance.targets, targets, rtol=1e-12)
+
+
+def test_what_cannot_be_decided_is_refused_at_once() -> None:
+    relu = sl.Problem(sl.FeedForward((3, 4, 2), activation="relu"), 2)
+    with pytest.raises(sl.BadInputError, match="no matcher decides"):
+        sl.estimate(relu, sl.Allocation.spread(relu.network, {"W1": 4}))
+    with pytest.raises(sl.BadInputError, match="rules by name"):
+        sl.estimate(SMALL, sl.FirstRows(5), trials=3)  # type: ignore[arg-type]
+    with pytest.raises(sl.BadInputError, match="instance must be an Instance"):
+        sl.decide(SMALL)  # type: ignore[arg-type]
+
+
+def test_results_are_one_line_in_a_shell() -> None:
+    instance = sl.draw(SMALL, RULE, seed=2)
+    decision = sl.decide(instance)
+    estimate = sl.estimate(SMALL, RULE, trials=3, seed=2)
+    verdict = sl.certify(SMALL, instance.allocation)
+    for thing in (instance, decision, estimate, verdict):
+        assert repr(thing).startswith("<") and "\n" not in repr(thing) and len(repr(thing)) < 300
+    assert str(decision).startswith("matched by search (proof)")

@@ -208,3 +208,18 @@ def test_gates_are_for_relu(text: str) -> None:
     problem = sl.Problem(sl.network_from_text(text), 2)
     with pytest.raises(sl.BadInputError, match="ReLU"):
         sl.gated_rank(problem, sl.Allocation.whole(problem.network), {0: np.ones((3, 2))})
+
+
+def test_relu_ranks_that_were_only_seen_name_no_wasted_weights() -> None:
+    problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), 4)
+    spread = sl.Allocation.spread(problem.network, {"W1": 16})
+    for seed in range(6):
+        verdict = sl.certify(problem, spread, seed=seed)
+        assert verdict.kind == "between" and verdict.circuit is None
+
+
+def test_relu_design_looks_at_several_points() -> None:
+    problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), 4)
+    for seed in range(4):
+        chosen = sl.design(problem, ["W1"], want="best-score", seed=seed)
+        assert len(chosen) == 16

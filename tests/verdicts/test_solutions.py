@@ -125,3 +125,16 @@ def test_minimal_recurrent_allocations_stay_away_from_the_targets() -> None:
     near = [closest(problem.network, rows, np.random.default_rng(k), 4) for k in range(6)]
     assert min(far) > 1e-5 and np.median(far) > 1e-3
     assert np.median(near) < 1e-9
+
+
+def test_saturated_for_more_samples_is_maximal_for_fewer() -> None:
+    # Three rows of T b = 10 match 10 samples; so they match 8, with 6 weights to spare.
+    network = sl.LinearRNN(n=12, b=2, d=3, T=5)
+    rows = sl.Allocation.block(network, "W", rows=range(3), columns=range(10))
+    full, fewer = (sl.certify(sl.Problem(network, m), rows) for m in (10, 8))
+    assert full.kind == fewer.kind == "maximal"
+    assert fewer.surplus == 6 and "10 samples" in fewer.reasons[0]
+    # Each instance with 8 samples is part of one with 10, which is matched.
+    assert sl.estimate(sl.Problem(network, 10), rows, trials=5, sample_always=True).matched == 5
+    less = sl.Allocation.block(network, "W", rows=range(3), columns=range(9))
+    assert sl.certify(sl.Problem(network, 8), less).kind == "between"

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sublearn.cli._estimates import check, doctor, estimate
+from sublearn.cli._estimates import check, decide, doctor, estimate
 from sublearn.cli._verdicts import census, certify, design, repair
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",
 )
-for command in (certify, design, repair, census, estimate, check, doctor):
+for command in (certify, design, repair, census, estimate, decide, check, doctor):
     app.command()(command)
 
 

@@ -108,6 +108,42 @@ def _curve(curve: list[tuple[int, int]]) -> str:
     return ", ".join(shown)
 
 
+def decide(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
+    ] = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide one instance, the trial that estimate would draw, and save its certificate."""
+    from sublearn.ensembles import draw
+    from sublearn.matchers import decide as verb
+
+    problem = read_problem(network, samples, input_rank, teacher)
+    asked = read_learn(problem, learn, allocation, weight)
+    found = verb(draw(problem, asked, seed=seed, trial=trial), seed=seed)
+    saved = out if out is not None and found.certificate is not None else None
+    if saved is not None and found.certificate is not None:
+        found.certificate.save(saved)
+    if as_json:
+        values = None if found.values is None else found.values.tolist()
+        grade = None if found.grade is None else found.grade.to_dict()
+        plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
+        print_json({**plain, "values": values, "effort": vars(found.effort), "saved": saved})
+        return
+    typer.echo(str(found))
+    if saved is not None:
+        typer.echo(f"certificate written to {saved}; check it with: sublearn check {saved}")
+
+
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A saved certificate.")],
     as_json: JsonOption = False,

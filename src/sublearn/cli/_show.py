@@ -43,6 +43,7 @@ def label(label: tuple[str, int, int]) -> str:
 # Colours of Okabe and Ito (2008), which the colour-blind can tell apart; the marks differ as well.
 _COLOURS = {"label": "dim", "frozen": "dim", "learnable": "#0072B2 bold", "wasted": "#D55E00 bold"}
 _LARGEST_PICTURE = 64
+_MOST_LISTED = 200
 
 
 def make_console() -> Console:
@@ -65,6 +66,9 @@ def show_picture(console: Console, allocation: Allocation, wasted: Allocation | 
             lost = 0 if wasted is None else wasted.flat(name).size
             note = f", {lost} of them wasted" if lost else ""
             console.print(f"{name} ({rows} x {columns}): {count} learnable{note}", highlight=False)
+            if count <= _MOST_LISTED:
+                listed = " ".join(f"({i},{j})" for i, j in allocation.entries[name])
+                console.print(f"  {listed}", highlight=False)
         return
     for line in lines:
         console.print(Text.assemble(*((text, _COLOURS[meaning]) for text, meaning in line)))
@@ -95,7 +99,7 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     console.print(Text(second))
     for line in rest:
         console.print(Padding(Text(line.removeprefix("- ")), (0, 0, 0, 2)))
-    if verdict.counts is not None:
+    if verdict.counts is not None and verdict.kind == "between":
         rows, columns = verdict.counts.by_rows.left, verdict.counts.by_columns.left
         heuristic = f"quadratic equations left: {rows} by rows, {columns} by columns"
         console.print(Text(heuristic, style="dim"))

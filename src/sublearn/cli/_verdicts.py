@@ -62,7 +62,7 @@ def certify(
         print_json({**asked(problem, held), **verdict.to_dict()})
         return
     console = make_console()
-    show_picture(console, held, verdict.idle if verdict.wasted else None)
+    show_picture(console, held, verdict.idle if verdict.circuit is not None else None)
     show_verdict(console, verdict)
 
 

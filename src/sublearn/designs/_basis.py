@@ -7,7 +7,7 @@ import numpy as np
 from sublearn.designs._choice import Choice, Ids
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
-from sublearn.verdicts._numerical import draw_point
+from sublearn.verdicts._numerical import GATED_POINTS, draw_point
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
@@ -58,9 +58,31 @@ def _earlier(a: Ids, b: Ids) -> bool:
 def _numerical_basis(
     problem: Problem, choice: Choice, order: Ids, start: Ids, wanted: int, *, seed: int
 ) -> Ids:
-    """The same greedy in float64 at one random point: columns are taken while they stand out."""
-    network = problem.network
+    """The same greedy in float64: columns are taken while they stand out.
+
+    At one random point, or, for ReLU networks, at the best of several: their rank depends on which
+    units are on.
+    """
     rng = generator(seed, "design", problem.digest)
+    best = np.empty(0, dtype=np.int64)
+    for _ in range(GATED_POINTS if problem.network.is_piecewise_linear else 1):
+        found = _basis_at_point(problem, choice, order, start, wanted, rng)
+        if found.size > best.size:
+            best = found
+        if best.size == wanted:
+            break
+    return best
+
+
+def _basis_at_point(
+    problem: Problem,
+    choice: Choice,
+    order: Ids,
+    start: Ids,
+    wanted: int,
+    rng: np.random.Generator,
+) -> Ids:
+    network = problem.network
     weights, inputs = draw_point(problem, network, rng)
     candidates = np.concatenate([start, order[~np.isin(order, start)]])
     everything = choice.allocation(np.arange(choice.allowed.size))

@@ -35,9 +35,16 @@ class Choice:
         sizes = [rows * columns for rows, columns in self.shapes]
         self.starts = dict(zip(self.names, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
         self.score = np.zeros(sum(sizes))
+        if scores is not None and not isinstance(scores, Mapping):
+            raise BadInputError("scores must map weight names to matrices, such as {'W': scores}.")
         for name, values in (scores or {}).items():
             network.shape(name)
-            if name in self.starts:
+            if name not in self.starts:
+                raise BadInputError(
+                    f"scores are given for {name}, which is not among the weights to learn, "
+                    f"{', '.join(self.names)}."
+                )
+            else:
                 self.part(self.score, name)[:] = _finite(network, name, values).ravel()
         self.allowed = np.ones(sum(sizes), dtype=bool)
         for name, mask in _masks(network, forbidden).items():
@@ -95,6 +102,8 @@ def as_allocation(
 def _masks(network: Network, forbidden: Forbidden) -> dict[str, NDArray[np.bool_]]:
     if isinstance(forbidden, Allocation):
         return {name: forbidden.mask(name) for name in forbidden.names}
+    if forbidden is not None and not isinstance(forbidden, Mapping):
+        raise BadInputError("forbidden must be an Allocation or masks by weight name.")
     given = (forbidden or {}).items()
     return {name: mask_of(network, name, mask, "forbidden mask") for name, mask in given}
 

@@ -53,7 +53,8 @@ def design(
     """
     _check(problem, error, seed)
     network = problem.network
-    wanted = one_of("want", want or ("maximal" if scores is None else "best score"), WANTS)
+    chosen = want or ("maximal" if scores is None else "best score")
+    wanted = one_of("want", chosen.replace("-", " ") if isinstance(chosen, str) else chosen, WANTS)
     choice = Choice(network, learn, scores, forbidden)
     must = as_allocation(network, required)
     start = choice.ids(must)
@@ -73,8 +74,21 @@ def design(
             return candidate
     raise BadInputError(
         f"no allocation of {' and '.join(choice.names)} under these conditions is known to be maximal; "
-        f'want="best score" finds one of full rank {needed}.'
+        f'"best score" finds one of full rank {needed}{_alternatives(problem, choice)}.'
     )
+
+
+def _alternatives(problem: Problem, choice: Choice) -> str:
+    """Name the weights in which every choice of full rank is maximal, if they were not asked for."""
+    network = problem.network
+    others = [
+        name
+        for name in network.shapes
+        if network.is_linear
+        and name not in choice.names
+        and is_affine(network, Allocation.whole(network, [name]))
+    ]
+    return f", and in {' or '.join(others)} every choice of full rank is maximal" if others else ""
 
 
 def repair(

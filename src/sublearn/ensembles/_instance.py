@@ -18,7 +18,7 @@ from sublearn.networks import Network
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Instance:
     """A student with frozen weights, asked for given targets on given inputs.
 
@@ -59,6 +59,10 @@ class Instance:
         object.__setattr__(self, "weights", MappingProxyType(frozen))
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "targets", targets)
+
+    def __repr__(self) -> str:
+        made = "given" if self.problem is None else "drawn"
+        return f"<Instance of {self.network.spec}, {made}: {self.samples} samples, {self.allocation!r}>"
 
     @property
     def generic(self) -> bool:
@@ -136,6 +140,11 @@ def draw(
     >>> len(instance.allocation), instance.targets.shape
     (16, (4, 4))
     """
+    if not isinstance(allocation, (Allocation, Mapping)):
+        raise BadInputError(
+            'allocation must be an Allocation, or rules by name such as {"W": FirstRows(5)}, not '
+            f"{allocation!r}."
+        )
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
     digest = np.frombuffer(bytes.fromhex(problem.digest), dtype="<u4").tolist()

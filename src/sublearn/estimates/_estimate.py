@@ -35,7 +35,7 @@ class Trial:
     seconds: float = field(compare=False, default=0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """Counts of the three decisions, and what they say about the match probability.
 
@@ -118,6 +118,9 @@ class Estimate:
             "timing": {"seconds": self.seconds},
         }
 
+    def __repr__(self) -> str:
+        return f"<Estimate {self}>"
+
     def __str__(self) -> str:
         low, high = self.confidence
         if not self.sampled:
@@ -175,6 +178,11 @@ def estimate(
     one_of("method", method, METHODS)
     if precision is not None and not 0 < precision < 0.5:
         raise BadInputError(f"precision must lie strictly between 0 and 0.5, not {precision!r}.")
+    if not problem.network.is_linear:
+        raise BadInputError(
+            f"{problem.network.spec} is not linear, and no matcher decides such instances yet; "
+            "certify says what its rank allows."
+        )
     begun = time.perf_counter()
     verdict = None
     if isinstance(allocation, Allocation):

@@ -37,7 +37,7 @@ class Effort:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decision:
     """MATCHED (a real solution exists), REFUTED (none exists) or UNDECIDED (the budget is spent).
 
@@ -54,3 +54,11 @@ class Decision:
     weights: Mapping[str, NDArray[np.float64]] | None = None
     certificate: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
+
+    def __str__(self) -> str:
+        if self.kind == "undecided":
+            return f"undecided: {self.reason}"
+        return f"{self.kind} by {self.rung} ({self.grade}): {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Decision {self}>"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
@@ -43,6 +44,8 @@ def decide(
     >>> d.kind, d.rung, str(d.grade)
     ('matched', 'construct', 'proof')
     """
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
     rungs = standard_ladder() if ladder is None else ladder
     spent, reasons = Effort(), []
     with single_thread():

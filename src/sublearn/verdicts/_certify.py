@@ -13,7 +13,7 @@ from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
 from sublearn.verdicts._gates import rank_over_gates
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
-from sublearn.verdicts._maximal import candidates
+from sublearn.verdicts._maximal import Candidate, candidates
 from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations, shortfall
 from sublearn.verdicts._numerical import draw_point, numerical_rank
 from sublearn.verdicts._points import check_options, generator
@@ -152,7 +152,7 @@ def _decide(
         # the saturated constructions need all d m' dimensions.
         if known.onto and not onto:
             continue
-        if known.part == allocation or _rank_is(problem, known.part, needed.rank, error, seed):
+        if _holds(problem, allocation, known, needed.rank, error, seed):
             return "maximal", needed.grade, [f"Full rank, and {known.why}."]
     reason = (
         f"Full rank {rank}: some teachers are matched, so the match probability is positive; "
@@ -181,7 +181,7 @@ def _decide_other_teacher(
         # What is affine and onto matches any targets; the others need generic ones.
         if known.onto and needed.rank < equations:
             continue
-        if known.part == allocation or _rank_is(problem, known.part, equations, error, seed):
+        if _holds(problem, allocation, known, equations, error, seed):
             grade = needed.grade if known.onto else PROOF
             return "maximal", grade, [f"Full rank {equations}, and {known.why}."]
     if has_positive_chance(problem):
@@ -196,6 +196,14 @@ def has_positive_chance(problem: Problem) -> bool:
     if problem.teacher is None:
         return True
     return isinstance(problem.teacher, Targets) and problem.teacher.law.has_full_support
+
+
+def _holds(
+    problem: Problem, allocation: Allocation, known: Candidate, wanted: int, error: float, seed: int
+) -> bool:
+    if known.problem is not None:
+        return _rank_is(known.problem, known.part, len(known.part), error, seed)
+    return known.part == allocation or _rank_is(problem, known.part, wanted, error, seed)
 
 
 def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed: int) -> bool:
@@ -237,7 +245,10 @@ def _certify_numerically(problem: Problem, allocation: Allocation, seed: int) ->
     seen = numerical_rank(problem, network, allocation, seed=seed)
     found = GenericRank(seen.rank, seen.basis, seen.idle, seen.circuit, NUMERICAL)
     needed = needed_rank(problem, seen.rank, error=1e-12, seed=seed)
-    reasons = [f"At random points in float64: {seen.rank} singular values counted, {seen.rest}."]
+    reasons = [
+        f"The largest rank seen at random points in float64 is {seen.rank}: so many singular values "
+        f"counted, {seen.rest}."
+    ]
     highest = seen.rank
     if network.is_piecewise_linear:
         highest = rank_over_gates(problem, allocation, error=1e-12, seed=seed)
@@ -288,7 +299,8 @@ def _assemble(
 ) -> Verdict:
     broken = broken_bounds(problem, allocation)
     circuit = None
-    if found.rank < min(len(allocation), needed.rank):
+    # A rank that was only seen at points (ReLU) wastes nothing for sure: no witness then.
+    if found.rank < min(len(allocation), needed.rank) and kind != "between":
         circuit = circuit_of(problem, allocation.select(found.circuit))
     lines = list(reasons)
     lines += [f"{str(bound)[0].upper()}{str(bound)[1:]}." for bound in broken[:5]]

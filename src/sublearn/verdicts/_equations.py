@@ -63,15 +63,21 @@ def _recurrent(network: LinearRNN, samples: int, allocation: Allocation) -> Equa
     readouts = int(np.count_nonzero(allocation.row_counts("D"))) if held["W"] or held["B"] else 0
     quadratic = T * b * rows + samples * readouts
     total = T * b * n + d * samples
-    left = quadratic - held["W"] - (held["D"] if readouts else 0)
-    by_rows = Equations(total - quadratic, quadratic, left)
+    eliminated = held["W"] + (held["D"] if readouts else 0)
+    by_rows = _counted(total, quadratic, eliminated, d * samples)
     # g_D(F) W = F gives T d equations per column of W; F (I x B) X = Y is bilinear if B is learned.
     columns = int(np.count_nonzero(allocation.column_counts("W")))
     encoded = bool(held["B"] and (held["W"] or held["D"]))
     quadratic = T * d * columns + (d * samples if encoded else 0)
     total = T * d * n + d * samples
-    left = quadratic - held["W"] - (held["B"] if encoded else 0)
-    return EquationCounts(by_rows, Equations(total - quadratic, quadratic, left))
+    eliminated = held["W"] + (held["B"] if encoded else 0)
+    return EquationCounts(by_rows, _counted(total, quadratic, eliminated, d * samples))
+
+
+def _counted(total: int, quadratic: int, eliminated: int, equations: int) -> Equations:
+    """At most as many weights are eliminated as there are outputs; what is left is never negative."""
+    left = max(0, quadratic - min(eliminated, equations))
+    return Equations(total - quadratic, quadratic, left)
 
 
 def _layers(network: FeedForward, samples: int, allocation: Allocation) -> EquationCounts:
@@ -87,7 +93,7 @@ def _layers(network: FeedForward, samples: int, allocation: Allocation) -> Equat
             quadratic += samples * int(np.count_nonzero(allocation.row_counts(name)))
             eliminated += held[layer]
         by_rows += samples * network.sizes[layer + 1]
-    rows = Equations(by_rows - quadratic, quadratic, quadratic - eliminated)
+    rows = _counted(by_rows, quadratic, eliminated, d * samples)
     # Mirrored: the readouts of the layers are unknowns, and the first one times X is Y.
     by_columns, quadratic, eliminated = d * samples, 0, 0
     for layer, name in enumerate(names):
@@ -95,5 +101,5 @@ def _layers(network: FeedForward, samples: int, allocation: Allocation) -> Equat
             quadratic += d * int(np.count_nonzero(allocation.column_counts(name)))
             eliminated += held[layer]
         by_columns += d * network.sizes[layer]
-    columns = Equations(by_columns - quadratic, quadratic, quadratic - eliminated)
+    columns = _counted(by_columns, quadratic, eliminated, d * samples)
     return EquationCounts(rows, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +44,13 @@ class Candidate:
     """A part of an allocation that is maximal if its rank is *needed*, and why.
 
     ``onto``: the argument holds only where the rank is d m', the outputs being free of each other.
+    ``problem``: another problem to which the argument belongs, where full rank means all of the part.
     """
 
     part: Allocation
     why: str
     onto: bool
+    problem: Problem | None = None
 
 
 def candidates(problem: Problem, allocation: Allocation) -> Iterator[Candidate]:
@@ -70,6 +72,23 @@ def candidates(problem: Problem, allocation: Allocation) -> Iterator[Candidate]:
         yield Candidate(part, f"{affine} of {' and '.join(part.names)} alone", onto=False)
     if isinstance(problem.network, LinearRNN) and allocation.flat("W").size:
         yield from _saturated_parts(problem, problem.network, allocation)
+        yield from _saturated_for_more(problem, problem.network, allocation)
+
+
+def _saturated_for_more(
+    problem: Problem, network: LinearRNN, allocation: Allocation
+) -> Iterator[Candidate]:
+    """Saturated for more samples than are asked: a match on those is a match on fewer."""
+    part = Allocation(allocation.shapes, {"W": allocation.flat("W")})
+    samples, rest = divmod(len(part), network.d)
+    independent = problem.effective_samples == problem.samples
+    if rest or not independent or not problem.samples < samples <= network.T * network.b:
+        return
+    larger = replace(problem, samples=samples)
+    reason = saturated(larger, part)
+    if reason is not None:
+        why = f"it matches {samples} samples already: {reason}"
+        yield Candidate(part, why, onto=True, problem=larger)
 
 
 def _affine_parts(network: Network, allocation: Allocation) -> Iterator[Allocation]:

@@ -14,7 +14,7 @@ from sublearn.verdicts._grade import Grade
 KINDS = {
     "maximal": "a match exists with probability 1",
     "minimal": "a match exists with probability 0",
-    "between": "the rank does not rule a match out, and nothing proves it certain: estimate it",
+    "between": "a match is not ruled out, and not proved to exist always",
     "unknown": "no generic statement holds for this ensemble",
 }
 
@@ -60,7 +60,7 @@ class TheoremCheck:
         return f"{text}; {self.why}." if self.why else f"{text}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What can be said about an allocation without sampling.
 
@@ -134,6 +134,9 @@ class Verdict:
             "gap": self.gap if self.gap is not None and self.gap < float("inf") else None,
             "solutions": self.solutions,
         }
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.kind}, {self.grade}: rank {self.rank} of {self.needed} needed>"
 
     def __str__(self) -> str:
         lines = [
