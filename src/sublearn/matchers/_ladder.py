@@ -48,7 +48,8 @@ def decide(
         raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
     rungs = standard_ladder() if ladder is None else ladder
     spent, reasons = Effort(), []
-    with single_thread():
+    # Overflow on the way to a candidate does no harm: nothing counts before it is proved.
+    with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for position, matcher in enumerate(rungs):
             refusal = matcher.refusal(instance)
             if refusal is not None:
