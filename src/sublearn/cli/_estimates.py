@@ -31,7 +31,7 @@ def estimate(
     trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000,
     precision: Annotated[
         float | None,
-        typer.Option("--precision", help="Stop when the interval reaches no further than this."),
+        typer.Option("--precision", help="Stop when the 95% interval is this far from its middle."),
     ] = None,
     method: Annotated[
         str, typer.Option("--method", help="'ladder', or 'reference' for the paper's protocol.")

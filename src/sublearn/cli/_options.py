@@ -18,8 +18,8 @@ NetworkOption = Annotated[
     typer.Option(
         "--network",
         metavar="SPEC",
-        help="lrnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6[,activation=relu][,output=..][,bias=yes] | "
-        "rnn:n=..,b=..,d=..,T=..,activation=tanh | linear:inputs=..,outputs=..",
+        help="lrnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6 | rnn:n=8,b=1,d=4,T=4 | linear:inputs=6,outputs=3. "
+        "Behind ffn and rnn: ,activation=relu (tanh, sigmoid); behind ffn: ,output=tanh ,bias=yes",
     ),
 ]
 SamplesOption = Annotated[int, typer.Option("--samples", help="The number m of samples to match.")]
