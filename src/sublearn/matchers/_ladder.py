@@ -22,7 +22,16 @@ def standard_ladder() -> list[Matcher]:
     from sublearn.matchers.complete._complete import Complete
     from sublearn.matchers.search._search import Search
 
-    return [Rank(), Affine(), Construct(), Search(last=100), Complete(), Search(first=100)]
+    # A few starts of the search cost less than the rank, and settle most instances.
+    return [
+        Affine(),
+        Construct(),
+        Search(last=10),
+        Rank(),
+        Search(first=10, last=100),
+        Complete(),
+        Search(first=100),
+    ]
 
 
 def decide(
