@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.matchers import Reference, standard_ladder
+from sublearn.matchers import (
+    Affine,
+    Complete,
+    Construct,
+    Rank,
+    Reference,
+    Search,
+    standard_ladder,
+)
 
 NETWORKS: list[tuple[sl.Network, int]] = [
     (sl.LinearRNN(n=2, b=1, d=1, T=2), 2),
@@ -22,6 +30,11 @@ NETWORKS: list[tuple[sl.Network, int]] = [
     (sl.FeedForward((2, 3, 2)), 2),
     (sl.FeedForward((3, 4, 4, 2)), 2),
 ]
+MATCHERS: list[sl.Matcher] = [Rank(), Affine(), Construct(), Search(), Complete()]
+
+
+def test_no_matcher_of_the_ladder_is_forgotten() -> None:
+    assert {m.name for m in MATCHERS} == {m.name for m in standard_ladder()}
 
 
 def _instances(count: int, seed: int) -> Iterator[sl.Instance]:
@@ -42,10 +55,7 @@ def _instances(count: int, seed: int) -> Iterator[sl.Instance]:
 def _decide_by_all(instance: sl.Instance, trial: int) -> dict[str, str]:
     budget = sl.Budget(starts=60, paths=4000, roots=200)
     found: dict[str, str] = {}
-    once = {
-        matcher.name: matcher for matcher in standard_ladder()
-    }  # the search stands there thrice
-    for matcher in [*once.values()]:
+    for matcher in MATCHERS:
         if matcher.refusal(instance) is None:
             decision = matcher.attempt(instance, budget, np.random.default_rng([trial, 1]))
             if decision.kind != "undecided":
