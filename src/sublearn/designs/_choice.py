@@ -44,8 +44,7 @@ class Choice:
                     f"scores are given for {name}, which is not among the weights to learn, "
                     f"{', '.join(self.names)}."
                 )
-            else:
-                self.part(self.score, name)[:] = _finite(network, name, values).ravel()
+            self.part(self.score, name)[:] = _finite(network, name, values).ravel()
         self.allowed = np.ones(sum(sizes), dtype=bool)
         for name, mask in _masks(network, forbidden).items():
             if name in self.starts:
