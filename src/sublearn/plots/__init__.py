@@ -1,0 +1,26 @@
+"""The one style of every picture.
+
+from sublearn.plots import COLOURS, bracket, curve, figure, legend, name_axes, save
+
+fig, ax = figure()
+curve(ax, x, y, low, high, label="the paper's protocol")
+bracket(ax, x, matched, possible, low, high, label="decided", colour=1)
+name_axes(ax, "rows k", "match probability", unit_interval=True)
+legend(ax)
+save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
+"""
+
+from sublearn.plots._draw import bracket, curve
+from sublearn.plots._style import COLOURS, INK, MARKERS, figure, legend, name_axes, save
+
+__all__ = [
+    "COLOURS",
+    "INK",
+    "MARKERS",
+    "bracket",
+    "curve",
+    "figure",
+    "legend",
+    "name_axes",
+    "save",
+]

@@ -1,0 +1,92 @@
+"""Colours, figures, axes and files: what all pictures share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito (2008): told apart by the colour-blind too. Yellow, too faint on white, is left out.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
+# A second cue beside colour, for print and for those who see none.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+INK = "#333333"
+_DPI = 150
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.0,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10.0,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    # Text becomes outlines: a page looks the same on a machine without our font.
+    "svg.fonttype": "path",
+    "svg.hashsalt": "sublearn",
+}
+
+
+def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6) -> Any:
+    """A new figure and its axes: one Axes, or an array of them (rows, columns) squeezed.
+
+    ``width`` and ``height`` are those of one panel, in inches.
+
+    >>> fig, axes = figure(columns=2)
+    >>> len(axes)
+    2
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    # Figure itself, not pyplot: no global state, nothing to close, no window ever.
+    with rc_context(_STYLE):
+        fig = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        axes = fig.subplots(rows, columns)
+        for ax in [axes] if rows * columns == 1 else axes.flat:
+            ax.grid(True, color="#DDDDDD", linewidth=0.6)
+            ax.tick_params(length=3.0)
+    return fig, axes
+
+
+def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool = False) -> None:
+    """Name both axes; ``unit_interval`` shows probabilities from 0 to 1 with room for the line."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, color=INK)
+    if unit_interval:
+        ax.set_ylim(-0.03, 1.03)
+
+
+def legend(ax: Axes, *, outside: bool = False, title: str | None = None) -> None:
+    """Say what each line is; ``outside`` puts it to the right of the axes, over no data."""
+    place: dict[str, Any] = {"loc": "best"}
+    if outside:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, **place)
+
+
+def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:
+    """Write ``stem.png`` and ``stem.svg``, beside and renamed; the same picture, the same bytes."""
+    from matplotlib import rc_context
+
+    stem = Path(stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+        path = stem.with_name(stem.name + suffix)
+        beside = path.with_name(f".{path.name}.part")
+        with rc_context(_STYLE):
+            fig.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=metadata)
+        os.replace(beside, path)
+        written.append(path)
+    return written[0], written[1]
