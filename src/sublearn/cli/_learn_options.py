@@ -1,0 +1,139 @@
+"""Options that the learn commands share: the data, the noise levels, where pictures go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sublearn.cli._options import read_allocation, read_problem
+
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation
+    from sublearn.networks import Network
+
+GammaOption = Annotated[
+    str,
+    typer.Option(
+        "--gamma",
+        metavar="G1,G2,G3",
+        help="Levels of the gradient step, of task-irrelevant change and of synaptic noise.",
+    ),
+]
+TimeOption = Annotated[float, typer.Option("--T", help="The time T of one cycle.")]
+NoiseOption = Annotated[
+    str, typer.Option("--noise-on", help="Synaptic noise falls on 'plastic' weights or on 'all'.")
+]
+SamplesOption = Annotated[
+    int | None, typer.Option("--samples", help="Draw so many samples, and a teacher for them.")
+]
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Read inputs and targets, and weights by name if it holds them, from a .npz file.",
+    ),
+]
+PicturesOption = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="Draw the curves into this folder, PNG and SVG."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of weights, data and noise.")]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A network with weights, data and plastic set, as the learn commands read it."""
+
+    network: Network
+    weights: dict[str, Any]
+    inputs: Any
+    targets: Any
+    allocation: Allocation | None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"inputs": self.inputs, "targets": self.targets}
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity: None stands for it."""
+    from math import isfinite
+
+    return value if isfinite(value) else None
+
+
+def read_numbers(name: str, text: str) -> list[float]:
+    """Numbers separated by commas."""
+    from sublearn._errors import BadInputError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise BadInputError(f"{name} must be numbers separated by commas, not {text!r}.") from None
+
+
+def read_gamma(text: str) -> tuple[float, float, float]:
+    from sublearn.learning._loss import check_gamma
+
+    return check_gamma(read_numbers("--gamma", text))
+
+
+def read_lesson(
+    network: str,
+    samples: int | None,
+    data: str | None,
+    learn: list[str] | None,
+    allocation: str | None,
+    weight: str | None,
+    teacher: str | None,
+    seed: int,
+) -> Lesson:
+    """Weights and data: drawn from (seed, problem), or read from a file; the plastic set."""
+    import numpy as np
+
+    from sublearn._errors import BadInputError
+    from sublearn.ensembles import Targets, draw_weights
+    from sublearn.networks import Network
+
+    if (samples is None) == (data is None):
+        raise BadInputError("give either --samples M, to draw data, or --data FILE, to read them.")
+    held = {} if data is None else _read_data(data)
+    count = int(held["targets"].shape[-1]) if held else int(samples or 0)
+    problem = read_problem(network, count, None, teacher)
+    net, ensemble = problem.network, problem.ensemble
+    digest = np.frombuffer(bytes.fromhex(problem.digest), dtype="<u4").tolist()
+    rng = np.random.default_rng([seed, *digest, 2])
+    weights = draw_weights(net, ensemble.weights, rng)
+    if held:
+        inputs, targets = held.pop("inputs"), held.pop("targets")
+        weights = held or weights
+    else:
+        inputs = ensemble.inputs.draw(rng, net.input_shape(count))
+        if isinstance(problem.teacher, Targets):
+            targets = problem.teacher.law.draw(rng, (net.output_size, count))
+        else:
+            other = problem.teacher if isinstance(problem.teacher, Network) else net
+            targets = other.forward(draw_weights(other, ensemble.teacher, rng), inputs)
+    plastic = read_allocation(problem, learn, allocation, weight) if learn or allocation else None
+    return Lesson(net, dict(weights), inputs, targets, plastic)
+
+
+def _read_data(path: str) -> dict[str, Any]:
+    import numpy as np
+
+    from sublearn._errors import BadInputError
+
+    if not Path(path).is_file():
+        raise BadInputError(f"there is no file {path}.")
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            held = {name: np.asarray(found[name], dtype=np.float64) for name in found.files}
+    except Exception:  # a damaged file fails in a dozen ways inside the reader
+        raise BadInputError(f"{path} cannot be read as a .npz file of numbers.") from None
+    if not {"inputs", "targets"} <= set(held) or held["targets"].ndim != 2:
+        raise BadInputError(f"{path} must hold the arrays inputs and targets (d, m).")
+    return held

@@ -1,0 +1,297 @@
+"""One repeat of a simulation as machine code: the chain forward and back, and the cycle around it.
+
+All weights are one vector; a step of the chain is a row of a table of whole numbers that says where
+its matrices begin. So one kernel serves every network, in single or double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.learning._simulate_activations import LINEAR, activate
+from sublearn.learning._simulate_random import State, compiled, fill_normals
+
+Vector = NDArray[Any]  # float32 or float64, the same throughout a run
+Index = NDArray[np.int64]
+
+# Columns of the table. Places are positions in the vector of weights, -1 where there is none; the
+# input block is rows (BLOCK, BLOCK + COLUMNS or the encoder's columns) of the inputs.
+WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, ENCODER, ENCODER_COLUMNS, BIAS, ADDS = range(9)
+FIELDS = 9
+SMALL = 200  # entries of a matrix for which loops beat a call of BLAS
+
+
+@compiled
+def _multiply(weight: Vector, state: Vector, out: Vector, transposed: bool) -> None:
+    """out = weight state, or weight' state: BLAS, or loops where the call would cost more."""
+    if weight.size > SMALL:
+        if transposed:
+            np.dot(weight.T, state, out)
+        else:
+            np.dot(weight, state, out)
+        return
+    inner, m = state.shape
+    odd = inner % 4
+    for i in range(out.shape[0]):
+        target = out[i]
+        for s in range(m):
+            target[s] = out.dtype.type(0)
+        for k in range(odd):
+            one = weight[k, i] if transposed else weight[i, k]
+            for s in range(m):
+                target[s] += one * state[k, s]
+        for k in range(odd, inner, 4):
+            a = weight[k, i] if transposed else weight[i, k]
+            b = weight[k + 1, i] if transposed else weight[i, k + 1]
+            c = weight[k + 2, i] if transposed else weight[i, k + 2]
+            d = weight[k + 3, i] if transposed else weight[i, k + 3]
+            for s in range(m):
+                target[s] += (
+                    a * state[k, s]
+                    + b * state[k + 1, s]
+                    + c * state[k + 2, s]
+                    + d * state[k + 3, s]
+                )
+
+
+@compiled
+def _outer(left: Vector, right: Vector, out: Vector, add: bool) -> None:
+    """out = left right', or out += left right'."""
+    if add:
+        out += np.dot(left, right.T)
+    else:
+        np.dot(left, right.T, out)
+
+
+@compiled
+def _forward(
+    table: Index, w: Vector, x: Vector, states: Vector, slopes: Vector, scratch: Vector
+) -> int:
+    """Run the chain. ``states`` holds what enters each step, one after the other, then the outputs.
+
+    Returns where the outputs begin.
+    """
+    m = x.shape[1]
+    here, before = 0, 0
+    for t in range(table.shape[0]):
+        rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
+        entering = states[here : here + columns * m]
+        if block >= 0:
+            if table[t, ENCODER] >= 0:
+                inner = table[t, ENCODER_COLUMNS]
+                place = table[t, ENCODER]
+                encoder = w[place : place + columns * inner].reshape(columns, inner)
+                added = scratch[: columns * m]
+                _multiply(encoder, x[block : block + inner], added.reshape(columns, m), False)
+            else:
+                added = x[block : block + columns].reshape(columns * m)
+            if t == 0:
+                entering[:] = added
+            else:
+                for k in range(entering.size):
+                    entering[k] += added[k]
+        following = here + columns * m
+        leaving = states[following : following + rows * m].reshape(rows, m)
+        place = table[t, WEIGHT]
+        weight = w[place : place + rows * columns].reshape(rows, columns)
+        _multiply(weight, entering.reshape(columns, m), leaving, False)
+        if table[t, BIAS] >= 0:
+            place = table[t, BIAS]
+            for i in range(rows):
+                shift = w[place + i]
+                for s in range(m):
+                    leaving[i, s] += shift
+        code = table[t, ACTIVATION]
+        if code != LINEAR:
+            activate(
+                code,
+                states[following : following + rows * m],
+                slopes[before : before + rows * m],
+            )
+        before += rows * m
+        here = following
+    return here
+
+
+@compiled
+def _backward(
+    table: Index, w: Vector, x: Vector, states: Vector, slopes: Vector, scratch: Vector, g: Vector
+) -> None:
+    """Gradient into ``g``; the derivative by the outputs stands at the end of ``states``.
+
+    ADDS says whether a weight's gradient is written (0), added to (1) or not wanted (2).
+    """
+    m = x.shape[1]
+    widest = scratch.size // 3
+    last = table.shape[0] - 1
+    here, before = 0, 0
+    for t in range(last + 1):
+        here += table[t, COLUMNS] * m
+        before += table[t, ROWS] * m
+    adjoint = states[here : here + table[last, ROWS] * m]
+    flip = 0
+    for t in range(last, -1, -1):
+        rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
+        here -= columns * m
+        before -= rows * m
+        if table[t, ACTIVATION] != LINEAR:
+            slope = slopes[before : before + rows * m]
+            for k in range(rows * m):
+                adjoint[k] *= slope[k]
+        leaving = adjoint.reshape(rows, m)
+        entering = states[here : here + columns * m].reshape(columns, m)
+        place = table[t, WEIGHT]
+        target = g[place : place + rows * columns]
+        if table[t, ADDS] != 2:
+            _outer(leaving, entering, target.reshape(rows, columns), table[t, ADDS] == 1)
+        if table[t, BIAS] >= 0:
+            place_b = table[t, BIAS]
+            for i in range(rows):
+                total = g.dtype.type(0)
+                for s in range(m):
+                    total += leaving[i, s]
+                g[place_b + i] = total
+        if t == 0 and table[t, ENCODER] < 0:
+            break
+        weight = w[place : place + rows * columns].reshape(rows, columns)
+        following = scratch[flip * widest : flip * widest + columns * m]
+        _multiply(weight, leaving, following.reshape(columns, m), True)
+        adjoint = following
+        flip = 1 - flip
+        if table[t, ENCODER] >= 0:
+            inner = table[t, ENCODER_COLUMNS]
+            place = table[t, ENCODER]
+            target = g[place : place + columns * inner].reshape(columns, inner)
+            _outer(following.reshape(columns, m), x[block : block + inner], target, True)
+
+
+@compiled
+def _length(v: Vector, bounds: Index, summed: bool) -> float:
+    """|v|: the L2 norm, or the sum of the L2 norms of the parts between ``bounds``."""
+    squares, lengths = 0.0, 0.0
+    for group in range(bounds.size - 1):
+        part = v[bounds[group] : bounds[group + 1]]
+        total = v.dtype.type(0)
+        for k in range(part.size):
+            total += part[k] * part[k]
+        squares += total
+        lengths += math.sqrt(total)
+    return lengths if summed else math.sqrt(squares)
+
+
+@compiled
+def _add(w: Vector, index: Index, factor: float, v: Vector) -> None:
+    """w[index] += factor v; an empty index stands for all weights."""
+    if index.size == 0:
+        for k in range(w.size):
+            w[k] += factor * v[k]
+    else:
+        for k in range(index.size):
+            w[index[k]] += factor * v[k]
+
+
+@compiled
+def run_repeat(
+    table: Index,
+    w: Vector,
+    plastic: Index,
+    plastic_bounds: Index,
+    noisy: Index,
+    noisy_bounds: Index,
+    x: Vector,
+    y: Vector,
+    teacher_table: Index,
+    teacher_w: Vector,
+    streams: State,
+    gamma: NDArray[np.float64],
+    T: float,
+    mixing: float,
+    summed: bool,
+    scale: float,
+    errors: NDArray[np.float64],
+) -> None:
+    """Run ``errors.size`` cycles; ``w`` is left at its last value.
+
+    errors[t] = scale * sum of squared differences before the change of cycle t. ``plastic`` and
+    ``noisy`` are empty where they hold all weights. With a teacher, ``x`` and ``y`` are drawn and
+    computed anew in every cycle.
+    """
+    dtype = w.dtype
+    fresh = teacher_table.shape[0] > 0
+    whole = plastic.size == 0
+    r = w.size if whole else plastic.size
+    m = x.shape[1]
+    room, widest = 0, 0
+    recurs = False
+    for t in range(table.shape[0]):
+        recurs = recurs or table[t, ADDS] == 1 or table[t, ENCODER] >= 0
+        room += (table[t, ROWS] + table[t, COLUMNS]) * m
+        widest = max(widest, max(table[t, ROWS], table[t, COLUMNS]) * m)
+    teacher_room = 0
+    for t in range(teacher_table.shape[0]):
+        teacher_room += (teacher_table[t, ROWS] + teacher_table[t, COLUMNS]) * m
+        widest = max(widest, max(teacher_table[t, ROWS], teacher_table[t, COLUMNS]) * m)
+    states, slopes = np.empty(room, dtype), np.empty(room, dtype)
+    teacher_states = np.empty(teacher_room, dtype)
+    teacher_slopes = np.empty(teacher_room, dtype)
+    scratch = np.empty(3 * widest, dtype)
+    g = np.zeros(w.size, dtype)
+    gathered = np.empty(r, dtype)
+    drawn = np.empty(x.size if fresh else 0, np.float32)
+    irrelevant = np.empty(r, dtype)  # n2, up to its length
+    normals = np.empty(r, np.float32)
+    noise = np.empty(w.size if noisy.size == 0 else noisy.size, np.float32)
+    flat_x = x.reshape(x.size)
+    outputs = y.size
+    old_length = 1.0
+    if gamma[1] > 0.0 and mixing > 0.0:
+        fill_normals(streams[1], normals)
+        irrelevant[:] = normals
+        old_length = _length(irrelevant, plastic_bounds, summed)
+    for cycle in range(errors.size):
+        if fresh:
+            fill_normals(streams[0], drawn)
+            flat_x[:] = drawn
+            at = _forward(teacher_table, teacher_w, x, teacher_states, teacher_slopes, scratch)
+            y.reshape(outputs)[:] = teacher_states[at : at + outputs]
+        at = _forward(table, w, x, states, slopes, scratch)
+        ends = states[at : at + outputs]
+        flat_y = y.reshape(outputs)
+        total = 0.0
+        for k in range(outputs):
+            ends[k] -= flat_y[k]
+            total += ends[k] * ends[k]
+        errors[cycle] = total * scale
+
+        if gamma[0] > 0.0:
+            if recurs:
+                g[:] = dtype.type(0)
+            _backward(table, w, x, states, slopes, scratch, g)
+            useful = g
+            if not whole:
+                for k in range(r):
+                    gathered[k] = g[plastic[k]]
+                useful = gathered
+            length = _length(useful, plastic_bounds, summed)
+            if length > 0.0:
+                _add(w, plastic, dtype.type(-gamma[0] * T / length), useful)
+        if gamma[1] > 0.0:
+            fill_normals(streams[1], normals)
+            length = _length(normals, plastic_bounds, summed)
+            if mixing > 0.0:
+                keep = dtype.type(mixing / old_length)
+                add = dtype.type((1.0 - mixing) / length)
+                for k in range(r):
+                    irrelevant[k] = keep * irrelevant[k] + add * normals[k]
+                old_length = _length(irrelevant, plastic_bounds, summed)
+                _add(w, plastic, dtype.type(gamma[1] * T / old_length), irrelevant)
+            else:
+                _add(w, plastic, dtype.type(gamma[1] * T / length), normals)
+        if gamma[2] > 0.0:
+            fill_normals(streams[2], noise)
+            length = _length(noise, noisy_bounds, summed)
+            _add(w, noisy, dtype.type(gamma[2] * math.sqrt(noise.size * T) / length), noise)
