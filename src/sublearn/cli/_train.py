@@ -1,0 +1,189 @@
+"""train: one instance, as a user would train it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sublearn.cli._live import live_curve
+from sublearn.cli._options import (
+    DataOption,
+    FileOption,
+    InputRankOption,
+    JsonOption,
+    LearnOption,
+    NetworkOption,
+    SamplesOption,
+    TeacherOption,
+    WeightOption,
+    read_learn,
+    read_problem,
+)
+from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sublearn.allocations import Allocation, Rule
+    from sublearn.ensembles import Problem
+    from sublearn.learners import Learner, Training
+
+LEARNER_HELP = "adam, adahessian, sgd, gradient-descent or levenberg-marquardt."
+
+
+def train(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    data: DataOption = None,
+    learner: Annotated[str, typer.Option("--learner", help=LEARNER_HELP)] = "adam",
+    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None,
+    steps: Annotated[int, typer.Option("--steps", help="Of each start at most.")] = 2000,
+    starts: Annotated[int, typer.Option("--starts", help="Random starts.")] = 1,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="EPS",
+            help="The goal: a mean squared error below EPS (default 0.01). On labelled data the goal "
+            "is every label right unless this is given.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="'squared error' or 'cross-entropy'.")
+    ] = None,
+    single: Annotated[bool, typer.Option("--single", help="Compute in single precision.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Save curve.csv, curve.png and weights.npz."),
+    ] = None,
+    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws and starts.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Train one instance: only its learnable weights move, from random starts.
+
+    In a terminal the loss of the first start is drawn while it falls. Not solved means that this learner
+    did not do it within its steps and starts, and nothing more.
+    """
+    import numpy as np
+
+    from sublearn._errors import BadInputError
+    from sublearn.ensembles import draw
+    from sublearn.learners import train as verb
+
+    problem = read_problem(network, samples, input_rank, teacher, data)
+    asked = read_learn(problem, learn, allocation, weight)
+    chosen = read_learner(learner, rate)
+    if out is not None and Path(out).exists() and not Path(out).is_dir():
+        raise BadInputError(f"--out must name a folder, and {out} is a file.")
+    instance = draw(problem, asked, seed=seed, trial=trial)
+    with live_curve(steps, "loss") as show:
+
+        def watch(step: int, losses: Any) -> None:
+            if np.isfinite(losses).any():
+                show(step, float(np.nanmin(losses)))
+
+        found = verb(
+            instance,
+            chosen,
+            steps=steps,
+            starts=starts,
+            seed=seed,
+            loss=loss,
+            eps=within,
+            precision="single" if single else "double",
+            watch=watch,
+        )
+    saved = None if out is None else _save(found, Path(out))
+    if as_json:
+        print_json({**found.to_dict(), "trial": trial, "saved": saved})
+        return
+    typer.echo(str(found))
+    if saved is not None:
+        typer.echo(f"written to {out}: {', '.join(saved)}")
+
+
+def read_learner(name: str, rate: float | None) -> Learner:
+    """The learner of that name, at another rate if one was given."""
+    from sublearn.learners import learner_named
+
+    return learner_named(name, **({} if rate is None else {"rate": rate}))
+
+
+def _save(found: Training, folder: Path) -> list[str]:
+    import numpy as np
+
+    from sublearn.plots import COLOURS, figure, legend, name_axes
+    from sublearn.plots import save as save_picture
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["step,start,loss"]
+    for step, losses in zip(found.starts.looks, found.starts.curve, strict=True):
+        lines += [
+            f"{step},{start},{float(value)!r}"
+            for start, value in enumerate(losses)
+            if np.isfinite(value)
+        ]
+    (folder / "curve.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    fig, ax = figure()
+    for start, losses in enumerate(found.starts.curve.T):
+        if start != found.best:
+            ax.plot(found.starts.looks, losses, color=COLOURS[4], alpha=0.4, linewidth=0.8)
+    ax.plot(
+        *found.curve, color=COLOURS[0], linewidth=1.6, label=f"best start, {found.learner.name}"
+    )
+    ax.set_yscale("log")
+    name_axes(ax, "steps", found.loss_name, title=found.instance.network.spec)
+    legend(ax)
+    png, svg = save_picture(fig, folder / "curve")
+    weights: dict[str, Any] = found.weights
+    np.savez(folder / "weights.npz", **weights)
+    return ["curve.csv", png.name, svg.name, "weights.npz"]
+
+
+def estimate_solved(
+    problem: Problem,
+    asked: Allocation | Mapping[str, Rule],
+    trials: int,
+    learner: str | None,
+    steps: int | None,
+    starts: int | None,
+    rate: float | None,
+    seed: int,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """estimate --labels: how many instances have every label right after training."""
+    from sublearn.estimates import SolvedEstimate
+    from sublearn.estimates import estimate_solved as verb
+
+    chosen = read_learner("adam" if learner is None else learner, rate)
+    with progress_bar(trials, "estimate") as advance:
+
+        def show(now: SolvedEstimate) -> None:
+            advance(now.trials, f"{now.solved} solved  [{now.share:.3f}]")
+
+        found = verb(
+            problem,
+            asked,
+            trials,
+            learner=chosen,
+            steps=4000 if steps is None else steps,
+            starts=1 if starts is None else starts,
+            seed=seed,
+            workers=workers,
+            progress=show,
+        )
+    if as_json:
+        print_json(found.to_dict())
+        return
+    typer.echo(str(found))
+    typer.echo(f"{found.seconds:.1f} s")
