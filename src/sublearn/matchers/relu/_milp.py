@@ -1,0 +1,137 @@
+"""A second opinion: the same complementarity problem as a mixed-integer program, by HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers.relu._matched import matched
+from sublearn.patterns._exact import Feasible
+from sublearn.patterns._feasible import decide_pattern
+from sublearn.patterns._system import System, build, refusal
+from sublearn.verdicts._grade import NUMERICAL
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MixedInteger(Matcher):
+    """Decide a shallow ReLU instance by a mixed-integer program with big-M bounds.
+
+    Binary P_is allows a_is <= M P_is and u_is <= M (1 - P_is). Outputs a_is that the equations of sample
+    s bound are held to that bound; everything else needs M, so "infeasible" is asked for at every M of
+    ``bounds`` and is graded numerical all the same. A pattern that is found is proved in rationals.
+
+    >>> import numpy as np, sublearn as sl
+    >>> from sublearn.matchers import MixedInteger
+    >>> problem = sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), samples=2)
+    >>> instance = sl.draw(problem, {"W1": sl.FirstRows(2)}, seed=0, trial=1)
+    >>> decision = MixedInteger().attempt(instance, sl.Budget(), np.random.default_rng(0))
+    >>> decision.kind, str(decision.grade)
+    ('refuted', 'numerical')
+    """
+
+    bounds: tuple[float, ...] = (50.0, 500.0)
+
+    def __post_init__(self) -> None:
+        if not self.bounds or not all(np.isfinite(b) and b > 0 for b in self.bounds):
+            raise BadInputError(f"bounds must be positive numbers, not {self.bounds!r}.")
+
+    @property
+    def name(self) -> str:
+        return "mixed-integer"
+
+    def refusal(self, instance: Instance) -> str | None:
+        return refusal(instance)
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        system = build(instance)
+        if not system.usable:
+            return Decision("undecided", self.name, "the numbers are out of float64's reach")
+        derived = output_bounds(system)
+        nodes = 0
+        for big in self.bounds:
+            found, spent = solve(system, derived, big, max(budget.nodes - nodes, 1))
+            nodes += spent
+            if found is None:
+                reason = f"HiGHS gave no answer within {nodes} nodes at M = {big:g}"
+                return Decision("undecided", self.name, reason, effort=Effort(nodes=nodes))
+            if found.size:
+                exact = decide_pattern(system, found)
+                if isinstance(exact, Feasible):
+                    way = f"a pattern that HiGHS found at M = {big:g}"
+                    return matched(instance, system, exact.values, self.name, way, budget, nodes)
+                reason = f"the pattern that HiGHS found at M = {big:g} has no exact solution"
+                return Decision("undecided", self.name, reason, effort=Effort(nodes=nodes))
+        bounds = " and ".join(f"{big:g}" for big in self.bounds)
+        reason = f"HiGHS finds no pattern with numbers up to M = {bounds}"
+        return Decision("refuted", self.name, reason, NUMERICAL, effort=Effort(nodes=nodes))
+
+
+def output_bounds(system: System) -> Array:
+    """The largest a_is with sum_i w_i a_is = R_s and a_s >= 0, in units of the scaled system.
+
+    Infinite where the equations of the sample do not bound it.
+    """
+    from scipy.optimize import linprog
+
+    d, k, m = system.d, system.k, system.m
+    out = np.full(system.pairs, np.inf)
+    for s in range(m):
+        part = slice(s * d, (s + 1) * d)
+        columns = np.arange(k) * m + s
+        for i in range(k):
+            goal = np.zeros(k)
+            goal[i] = -1.0
+            found: Any = linprog(
+                goal, A_eq=system.matrix[part][:, columns], b_eq=system.right[part], method="highs"
+            )
+            if found.status == 0:
+                out[i * m + s] = -found.fun * (1 + 1e-6) + 1e-6
+    return out
+
+
+def solve(
+    system: System, derived: Array, big: float, node_limit: int
+) -> tuple[NDArray[np.bool_] | None, int]:
+    """(pattern, nodes): an empty pattern for "infeasible", None for no answer."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_matrix, hstack, identity
+
+    rows, size = system.matrix.shape
+    pairs = system.pairs
+    most = np.minimum(derived, big)
+    unit, none = identity(pairs, format="csr"), csr_matrix((pairs, pairs))
+    diagonal = identity(pairs, format="csr").multiply(most[:, None]).tocsr()
+    constraints = [
+        LinearConstraint(
+            hstack([csr_matrix(system.matrix), csr_matrix((rows, pairs))]),
+            system.right,
+            system.right,
+        ),
+        LinearConstraint(hstack([unit, none, -diagonal]), -np.inf, 0.0),
+        LinearConstraint(hstack([none, unit, big * unit]), -np.inf, big),
+    ]
+    upper = np.concatenate([most, np.full(pairs, big), np.ones(pairs)])
+    found: Any = milp(
+        np.zeros(size + pairs),
+        constraints=constraints,
+        integrality=np.repeat([0, 0, 1], pairs),
+        bounds=Bounds(0.0, upper),
+        options={"node_limit": node_limit},
+    )
+    nodes = int(found.get("mip_node_count") or 0)
+    if found.status == 2:
+        return np.zeros(0, dtype=np.bool_), nodes
+    if found.x is None:
+        return None, nodes
+    return (found.x[size:] > 0.5).reshape(system.k, system.m), nodes

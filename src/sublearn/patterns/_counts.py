@@ -1,0 +1,104 @@
+"""How many patterns Lemmas D.3 and D.4 leave, counted exactly and without listing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import comb
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.patterns._pattern import check_counts
+from sublearn.patterns._shallow import learnable_rows, require_shallow
+
+MOST_STATES = 500_000
+
+
+@dataclass(frozen=True)
+class PatternCounts:
+    """Numbers of k x m patterns: all, and those that pass D.3, D.4 and both."""
+
+    all: int
+    enough_rows: int
+    enough_samples: int
+    both: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> PatternCounts:
+    """How many of the 2^(k m) patterns of k rows pass Lemma D.3, Lemma D.4, and both.
+
+    D.3 alone: (sum_{j >= d} C(k, j))^m. D.4 alone: prod_i sum_{j >= r_i} C(m, j). Both: the 0/1 matrices
+    with every column sum >= d and the i-th row sum >= r_i, row by row over the state "how many columns
+    have had 0, 1, .., d or more ones". All are upper bounds on the patterns that a generic instance
+    can have. For r = d m, the paper's case.
+
+    >>> import sublearn as sl
+    >>> sl.pattern_counts(2, 3, [2, 2, 1, 1])
+    PatternCounts(all=4096, enough_rows=1331, enough_samples=784, both=529)
+    """
+    d = whole_number("outputs", outputs, least=1)
+    m = whole_number("samples", samples, least=1)
+    counts = check_counts(row_counts)
+    k = len(counts)
+    alone = 1
+    for r in counts:
+        alone *= sum(comb(m, j) for j in range(r, m + 1))
+    return PatternCounts(
+        2 ** (k * m),
+        sum(comb(k, j) for j in range(d, k + 1)) ** m,
+        alone,
+        _both(d, m, counts),
+    )
+
+
+def allocation_patterns(problem: Problem, allocation: Allocation) -> PatternCounts:
+    """:func:`pattern_counts` of an allocation with r = d m learnable weights in the first layer."""
+    network = require_shallow(problem.network, allocation)
+    r = len(allocation)
+    if r != problem.equations:
+        raise BadInputError(
+            f"Lemma D.4 is about r = d m = {problem.equations} learnable weights, not {r}."
+        )
+    rows = learnable_rows(allocation)
+    return pattern_counts(network.output_size, problem.samples, list(rows.values()))
+
+
+def _both(d: int, m: int, counts: list[int]) -> int:
+    if comb(m + d, d) > MOST_STATES:
+        raise BadInputError(
+            f"samples={m} and outputs={d} give {comb(m + d, d)} states to count over, more than "
+            f"{MOST_STATES}."
+        )
+    # state[v] columns have had v ones so far; the last entry means d or more.
+    now: dict[tuple[int, ...], int] = {(m, *[0] * d): 1}
+    for r in counts:
+        after: dict[tuple[int, ...], int] = {}
+        for state, ways in now.items():
+            for least, following, choices in _moves(state):
+                if least >= r:
+                    after[following] = after.get(following, 0) + ways * choices
+        now = after
+    return now.get((*[0] * d, m), 0)
+
+
+def _moves(state: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], int]]:
+    """(ones in the row, state behind it, number of ways), one entry per choice of counts."""
+    partial: list[tuple[int, tuple[int, ...], int, int]] = [(0, (), 1, 0)]
+    last = len(state) - 1
+    for value, columns in enumerate(state):
+        grown = []
+        for ones, built, ways, carried in partial:
+            for hit in range(columns + 1):
+                stay = columns - hit + carried
+                if value == last:
+                    entry = (ones + hit, (*built, stay + hit), ways * comb(columns, hit), 0)
+                else:
+                    entry = (ones + hit, (*built, stay), ways * comb(columns, hit), hit)
+                grown.append(entry)
+        partial = grown
+    return [(ones, built, ways) for ones, built, ways, _ in partial]

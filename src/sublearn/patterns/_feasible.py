@@ -1,0 +1,115 @@
+"""Lemma D.2: whether some learnable weights match the targets with a given pattern, without rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
+from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
+from sublearn.patterns._pattern import as_pattern
+from sublearn.patterns._shallow import learnable_rows
+from sublearn.patterns._system import Rational, System, build, refusal, to_float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PatternFeasibility:
+    """Whether a pattern is feasible, by proof; with learnable ``values`` (rounded) where it is."""
+
+    feasible: bool
+    values: NDArray[np.float64] | None = None
+
+    def __bool__(self) -> bool:
+        return self.feasible
+
+    def __repr__(self) -> str:
+        return f"<PatternFeasibility {'feasible' if self.feasible else 'infeasible'} (proof)>"
+
+
+def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibility:
+    """Lemma D.2 for one pattern P (rows: the k units with learnable weights, in order).
+
+    Feasible if some learnable weights solve W2^1 P_s W1^1 x_s = y_s - W2^2 relu(W1^2 x_s) with
+    (2 P_s - I) W1^1 x_s >= 0 for every sample s. A linear program, decided in rational arithmetic: the
+    answer is a proof about the instance's float64 numbers.
+
+    >>> import sublearn as sl
+    >>> net = sl.FeedForward((1, 2, 1), activation="relu")
+    >>> held = sl.Allocation.from_entries(net, {"W1": [(0, 0)]})
+    >>> given = sl.Instance(net, held, {"W1": [[0], [1]], "W2": [[2, 1]]}, [[1.0]], [[5.0]])
+    >>> found = sl.pattern_feasible(given, [[1]])
+    >>> found, found.values.tolist(), sl.pattern_feasible(given, [[0]]).feasible
+    (<PatternFeasibility feasible (proof)>, [2.0], False)
+    """
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
+    why = refusal(instance)
+    if why is not None:
+        raise BadInputError(f"{why}.")
+    rows = learnable_rows(instance.allocation)
+    held = as_pattern(pattern, (len(rows), instance.samples))
+    system = build(instance)
+    found = decide_pattern(system, held)
+    if found is None:
+        raise BadInputError("the numbers of the instance are too far apart for the exact program.")
+    if isinstance(found, Infeasible):
+        return PatternFeasibility(False)
+    return PatternFeasibility(True, rounded_weights(system, found.values))
+
+
+def decide_pattern(system: System, pattern: NDArray[np.bool_]) -> Feasible | Infeasible | None:
+    """The program of one pattern: a float64 simplex finds the basis, rationals decide."""
+    on = pattern.ravel()
+    return decide_open(system, np.concatenate([on, ~on]))
+
+
+def decide_open(system: System, is_open: NDArray[np.bool_]) -> Feasible | Infeasible | None:
+    """The program G v = h, v >= 0, with v = 0 on the columns that are not open."""
+    from sublearn.patterns._simplex import INFEASIBLE, solve, start
+
+    rows, size = system.matrix.shape
+    basis = np.array([-1 - r for r in range(rows)])
+    if system.usable:
+        table, out = np.empty((rows, size + rows + 1)), np.zeros(4)
+        start(system.matrix, system.right, table, basis)
+        solve(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
+        if out[0] == INFEASIBLE:
+            found = farkas(system.exact, system.matrix, basis.tolist(), int(out[1]), int(out[2]))
+            if found is not None and not is_open[list(found.used)].any():
+                return found
+    return decide_node(system.exact, basis.tolist(), is_open.tolist())
+
+
+def exact_weights(system: System, values: dict[int, Rational]) -> list[Rational]:
+    """The learnable weights, in the order of the labels, of a solution (a, u): exact rationals.
+
+    X_J' w_i = a_i - u_i - c_i has a solution because the right side is orthogonal to N_i; where it has
+    several, the weights that are not needed are 0.
+    """
+    from flint import fmpq, fmpq_mat
+
+    out = [fmpq(0)] * system.size
+    zero, m = fmpq(0), system.m
+    for i in range(system.k):
+        columns = system.columns[i]
+        lines = []
+        for s in range(m):
+            p = i * m + s
+            want = values.get(p, zero) - values.get(system.pairs + p, zero)
+            lines.append(
+                [system.inputs[j][s] for j in columns] + [want * system.unit - system.frozen[i][s]]
+            )
+        reduced, rank = fmpq_mat(lines).rref()
+        for line in reduced.tolist()[:rank]:
+            pivot = next(c for c in range(len(line)) if line[c] != 0)
+            assert pivot < len(columns), "a_i - u_i lies in c_i + V_i"
+            out[system.places[i][pivot]] = line[-1]
+    return out
+
+
+def rounded_weights(system: System, values: dict[int, Rational]) -> NDArray[np.float64]:
+    """The same in float64."""
+    return np.array([to_float(x) for x in exact_weights(system, values)])

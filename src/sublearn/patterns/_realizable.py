@@ -1,0 +1,75 @@
+"""Patterns that one row can have on the samples, whatever the other rows do."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.ensembles import Instance
+from sublearn.patterns._exact import Feasible, decide_node
+from sublearn.patterns._shallow import learnable_rows
+from sublearn.patterns._system import System, Table, build, refusal
+
+MOST_PATTERNS = 20_000
+
+
+def realizable_patterns(instance: Instance, row: int) -> NDArray[np.bool_]:
+    """The sign patterns of row ``row`` of W1 x over its learnable weights: one line per pattern.
+
+    The pre-activations of unit i are z = c_i + sum_{j in J_i} w_j X_j: an affine subspace of R^m, cut by
+    the m hyperplanes z_s = 0 into cells. A pattern is realizable if it is on where z > 0 and off where
+    z < 0 for some z with no zero. For generic inputs there are sum_{j <= r_i} C(m, j) of them, and
+    2 sum_{j < r_i} C(m - 1, j) where nothing of the row is frozen (Zaslavsky 1975). Sample by sample:
+    each pattern of s samples is carried on with both signs, and kept where a linear program in
+    rationals says so.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((4, 3, 2), activation="relu"), samples=4)
+    >>> held = sl.Allocation.from_entries(problem.network, {"W1": [(0, 0), (0, 1)]})
+    >>> len(sl.realizable_patterns(sl.draw(problem, held), 0))
+    11
+    """
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
+    why = refusal(instance)
+    if why is not None:
+        raise BadInputError(f"{why}.")
+    rows = learnable_rows(instance.allocation)
+    if whole_number("row", row, least=0) not in rows:
+        raise BadInputError(f"row must be one with learnable weights ({list(rows)}), not {row}.")
+    most = sum(comb(instance.samples, j) for j in range(rows[row] + 1))
+    if most > MOST_PATTERNS:
+        raise BadInputError(f"row {row} can have {most} patterns, more than {MOST_PATTERNS}.")
+    system = build(instance)
+    found: list[list[bool]] = [[]]
+    for _ in range(instance.samples):
+        longer = [[*signs, on] for signs in found for on in (False, True)]
+        found = [signs for signs in longer if _has_cell(system, list(rows).index(row), signs)]
+    return np.array(sorted(found), dtype=np.bool_)
+
+
+def _has_cell(system: System, unit: int, signs: list[bool]) -> bool:
+    """Whether sigma_s (x_s' w + c_s t) >= 1 has a solution with t >= 1: scaling makes it strict."""
+    from flint import fmpq
+
+    columns = system.columns[unit]
+    count, width = len(signs), 2 * len(columns) + 1 + len(signs)
+    program: Table = []
+    for s, on in enumerate(signs):
+        sign = -1 if on else 1  # the equation is -sigma (..) + slack = -1
+        line = [fmpq(0)] * (width + 1)
+        for place, j in enumerate(columns):
+            line[2 * place], line[2 * place + 1] = (
+                sign * system.inputs[j][s],
+                -sign * system.inputs[j][s],
+            )
+        shift = sign * system.frozen[unit][s]
+        line[2 * len(columns)] = shift
+        line[2 * len(columns) + 1 + s] = fmpq(1)
+        line[-1] = -1 - shift
+        program.append(line)
+    basis = list(range(width - count, width))
+    return isinstance(decide_node(program, basis, [True] * width), Feasible)

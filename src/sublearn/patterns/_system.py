@@ -1,0 +1,235 @@
+"""A shallow ReLU instance as a complementarity problem, in rationals and rounded to float64.
+
+Let units 1..k have learnable weights in W1, w_i the columns of W2 that belong to them, and R_s what is
+left of the targets of sample s when the other units have done their part. A match is (Lemma D.2)
+
+    sum_i w_i a_is = R_s,     a_is - u_is = z_is,     a, u >= 0,     a_is u_is = 0,
+
+where z_i, the pre-activations of unit i, range over c_i + V_i: c_i is the frozen part and V_i the span
+of the input rows J_i that unit i may weigh. With N_i a basis of the vectors orthogonal to V_i, the
+middle equation is N_i (a_i - u_i) = N_i c_i. So: G v = h, v = (a, u) >= 0, one of each pair zero.
+No bound on any number enters. (With r = d m learnable weights there are k m equations for k m pairs.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.patterns._shallow import why_not_shallow
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+Rational = Any  # flint.fmpq; python-flint carries no types
+Table = list[list[Rational]]
+
+MOST_PAIRS = 128  # the tableaux of a branch then fit in 50 MB
+MOST_PRODUCTS = 200_000
+SMALLEST, LARGEST = 2.0**-900, 2.0**900  # outside, rounding to float64 has no relative bound
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """G v = h exactly (``exact``: rows of G with h behind) and rounded, row by row a power of 2 apart.
+
+    Column i m + s of G is a_is, column k m + i m + s is u_is. Equations s d + o belong to sample s and
+    output o; then come those of the units. ``usable`` is False where float64 cannot hold the numbers.
+    """
+
+    units: tuple[int, ...]
+    columns: tuple[tuple[int, ...], ...]  # J_i, rows of the inputs; the last one is 1 with a bias
+    places: tuple[tuple[int, ...], ...]  # the same entries as positions in the allocation
+    exact: Table
+    matrix: Array
+    right: Array
+    usable: bool
+    unit: Rational  # h was divided by this: v times this is (a, u)
+    readout: Table  # (d, k): w_i as columns
+    rest: Table  # (d, m): R
+    frozen: Table  # (k, m): c
+    inputs: Table  # (q or q + 1, m)
+
+    @property
+    def k(self) -> int:
+        """The number of units with learnable weights."""
+        return len(self.units)
+
+    @property
+    def d(self) -> int:
+        """The number of outputs."""
+        return len(self.readout)
+
+    @property
+    def m(self) -> int:
+        """The number of samples."""
+        return len(self.inputs[0])
+
+    @property
+    def pairs(self) -> int:
+        """k m."""
+        return self.k * self.m
+
+    @property
+    def size(self) -> int:
+        """The number r of learnable weights."""
+        return sum(len(places) for places in self.places)
+
+
+def refusal(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
+    """Why an instance is no shallow ReLU system of a size that is worth building, or None."""
+    network, allocation = instance.network, instance.allocation
+    why = why_not_shallow(network, allocation)
+    if why is not None:
+        return why
+    pairs = len({row for _, row, _ in allocation.labels()}) * instance.samples
+    if pairs > most_pairs:
+        return f"k m = {pairs} pairs of unit and sample are more than {most_pairs}"
+    work = network.size * instance.samples
+    if work > MOST_PRODUCTS:
+        return f"{work} exact products are more than {MOST_PRODUCTS}"
+    return None
+
+
+def build(instance: Instance) -> System:
+    """The system of an instance that :func:`refusal` lets pass."""
+    from flint import fmpq, fmpq_mat
+
+    from sublearn.networks import FeedForward
+
+    network = instance.network
+    assert isinstance(network, FeedForward)
+    m, d = instance.samples, network.output_size
+    first, inputs = _rationals(instance.weights["W1"]), _rationals(instance.inputs)
+    rest = _rationals(instance.targets)
+    if network.bias:
+        biases, shifts = (_rationals(instance.weights[name]) for name in ("b1", "b2"))
+        first = [[*row, *bias] for row, bias in zip(first, biases, strict=True)]
+        inputs.append([fmpq(1)] * m)
+        rest = [[x - shift[0] for x in row] for row, shift in zip(rest, shifts, strict=True)]
+    entries: dict[int, list[tuple[int, int]]] = {}
+    for place, (name, row, column) in enumerate(instance.allocation.labels()):
+        entries.setdefault(row, []).append((network.sizes[0] if name == "b1" else column, place))
+    units = tuple(sorted(entries))
+    before = (fmpq_mat(first) * fmpq_mat(inputs)).tolist()
+    readout = _rationals(instance.weights["W2"])
+    for s in range(m):
+        for i in range(len(before)):
+            if i not in entries and before[i][s] > 0:
+                for o in range(d):
+                    rest[o][s] -= readout[o][i] * before[i][s]
+    columns = tuple(tuple(j for j, _ in entries[i]) for i in units)
+    frozen = [before[i] for i in units]
+    kept = [[row[i] for i in units] for row in readout]
+    exact = _equations(kept, rest, frozen, inputs, columns)
+    matrix, right, usable, unit = _rounded(exact)
+    return System(
+        units,
+        columns,
+        tuple(tuple(place for _, place in entries[i]) for i in units),
+        exact,
+        matrix,
+        right,
+        usable,
+        unit,
+        kept,
+        rest,
+        frozen,
+        inputs,
+    )
+
+
+def _equations(
+    readout: Table,
+    rest: Table,
+    frozen: Table,
+    inputs: Table,
+    columns: tuple[tuple[int, ...], ...],
+) -> Table:
+    from flint import fmpq
+
+    d, k, m = len(rest), len(frozen), len(rest[0])
+    pairs, zero, out = k * m, fmpq(0), []
+    for s in range(m):
+        for o in range(d):
+            row = [zero] * (2 * pairs + 1)
+            for i in range(k):
+                row[i * m + s] = readout[o][i]
+            row[-1] = rest[o][s]
+            out.append(row)
+    for i in range(k):
+        for normal in orthogonal([inputs[j] for j in columns[i]]):
+            row = [zero] * (2 * pairs + 1)
+            for s, x in normal.items():
+                row[i * m + s], row[pairs + i * m + s] = x, -x
+                row[-1] += x * frozen[i][s]
+            out.append(row)
+    return out
+
+
+def orthogonal(vectors: Table) -> list[dict[int, Rational]]:
+    """A basis of what is orthogonal to rational vectors; each one has a 1 of its own."""
+    from flint import fmpq, fmpq_mat
+    from scipy.linalg import qr
+
+    m = len(vectors[0])
+    rounded = np.array([[to_float(x) for x in row] for row in vectors])
+    order = list(range(m))
+    if np.isfinite(rounded).all():
+        # Well-conditioned coordinates to solve for, so that the rounded basis stays of size 1.
+        order = [int(s) for s in qr(rounded, mode="r", pivoting=True)[1]]
+    reduced, rank = fmpq_mat([[row[s] for s in order] for row in vectors]).rref()
+    table = reduced.tolist()[:rank]
+    pivots = [next(c for c in range(m) if row[c] != 0) for row in table]
+    out = []
+    for free in (c for c in range(m) if c not in pivots):
+        normal = {order[free]: fmpq(1)}
+        for pivot, row in zip(pivots, table, strict=True):
+            if row[free] != 0:
+                normal[order[pivot]] = -row[free]
+        out.append(normal)
+    return out
+
+
+def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
+    """float64 copies with every row of G, and all of h, scaled to size 1; scales ``exact`` alike."""
+    from flint import fmpq
+
+    def power(size: float) -> Rational:
+        exponent = int(np.frexp(size)[1])
+        return fmpq(2) ** -exponent if size and np.isfinite(size) else fmpq(1)
+
+    for row in exact:
+        scale = power(max(abs(to_float(x)) for x in row[:-1]))
+        row[:] = [x * scale if x != 0 else x for x in row]
+    scale = power(max(abs(to_float(row[-1])) for row in exact))
+    for row in exact:
+        row[-1] *= scale
+    table = np.array([[to_float(x) if x != 0 else 0.0 for x in row] for row in exact])
+    sizes = np.abs(table)
+    low = np.array([[x != 0 for x in row] for row in exact]) & (sizes < SMALLEST)
+    usable = bool(np.isfinite(table).all() and not low.any() and (sizes < LARGEST).all())
+    return (
+        np.ascontiguousarray(table[:, :-1]),
+        np.ascontiguousarray(table[:, -1]),
+        usable,
+        1 / scale,
+    )
+
+
+def to_float(value: Rational) -> float:
+    """The nearest float64; infinite beyond its range."""
+    try:
+        return int(value.p) / int(value.q)  # whole numbers divide with one rounding
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _rationals(values: Array) -> Table:
+    from flint import fmpq
+
+    return [[fmpq(*float(x).as_integer_ratio()) for x in row] for row in np.atleast_2d(values)]

@@ -1,0 +1,181 @@
+"""The parts of the ReLU rung: cone test, signs, Farkas vectors, the tree that joins them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+from sublearn.matchers.relu._branch import Refutation, decide_by_branching, replay
+from sublearn.matchers.relu._cone import outside_cone
+from sublearn.matchers.relu._signs import sign_contradiction
+from sublearn.patterns._exact import Infeasible, farkas
+from sublearn.patterns._system import System, build
+
+
+def _system(n: int, k: int, trial: int) -> System:
+    problem = sl.Problem(sl.FeedForward((6, n, 4), activation="relu"), samples=6)
+    return build(sl.draw(problem, {"W1": sl.FirstRows(k)}, seed=3, trial=trial))
+
+
+def _rationals(values: np.ndarray) -> list[list[object]]:
+    from flint import fmpq
+
+    return [[fmpq(*float(x).as_integer_ratio()) for x in row] for row in values]
+
+
+def test_cone_against_a_linear_program() -> None:
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(0)
+    seen = {True: 0, False: 0}
+    for _ in range(80):
+        k = int(rng.integers(1, 6))
+        matrix, target = rng.standard_normal((3, k)), rng.standard_normal(3)
+        wanted = linprog(np.zeros(k), A_eq=matrix, b_eq=target).status == 2
+        exact = [row[0] for row in _rationals(target[:, None])]
+        assert outside_cone(_rationals(matrix), exact) == wanted
+        seen[wanted] += 1
+    assert min(seen.values()) > 10
+
+
+def test_a_target_on_the_border_of_the_cone_is_not_outside() -> None:
+    readout = _rationals(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]))
+    for target, wanted in (([3.0, 0.0], False), ([0.0, 0.0], False), ([3.0, -1e-9], True)):
+        exact = [row[0] for row in _rationals(np.array(target)[:, None])]
+        assert outside_cone(readout, exact) == wanted
+
+
+def test_signs_decide_where_k_is_d() -> None:
+    network = sl.FeedForward((3, 2, 2), activation="relu")
+    held = sl.Allocation.from_rows(network, "W1", [0, 1])
+    readout = np.array([[1.0, 2.0], [0.0, 1.0]])
+    weights = {"W1": np.zeros((2, 3)), "W2": readout}
+    for outputs, kind in (([[1.0], [2.0]], "matched"), ([[1.0], [-2.0]], "refuted")):
+        instance = sl.Instance(network, held, weights, [[1.0], [0.5], [2.0]], readout @ outputs)
+        assert (sign_contradiction(build(instance)) is None) == (kind == "matched")
+        assert sl.decide(instance).kind == kind
+
+
+def _refutation(system: System) -> Refutation:
+    found = decide_by_branching(system, 100_000, np.random.default_rng(0))
+    assert found.kind == "refuted" and found.refutation is not None
+    return found.refutation
+
+
+@pytest.mark.parametrize(("n", "k", "trial"), [(8, 6, 4), (8, 7, 3), (8, 8, 30)])
+def test_every_leaf_holds_in_rationals_and_the_tree_covers_all(n: int, k: int, trial: int) -> None:
+    system = _system(n, k, trial)
+    refutation = _refutation(system)
+    assert replay(refutation, system.pairs)
+    rng = np.random.default_rng(1)
+    count = len(refutation.row)
+    assert count > 20
+    for leaf in rng.choice(count, size=min(count, 25), replace=False):
+        found = farkas(
+            system.exact,
+            system.matrix,
+            refutation.basis[leaf].tolist(),
+            int(refutation.row[leaf]),
+            int(refutation.sign[leaf]),
+        )
+        assert isinstance(found, Infeasible)
+        # Rational arithmetic may need less than float64 asked for, never more.
+        assert found.used <= set(np.flatnonzero(refutation.used[leaf]).tolist())
+
+
+def test_a_damaged_tree_does_not_pass() -> None:
+    system = _system(8, 6, 1)
+    whole = _refutation(system)
+    used = whole.used.copy()
+    used[0, :] = True
+    damaged = Refutation(whole.basis, used, whole.row, whole.sign, whole.sure, whole.log)
+    assert not replay(damaged, system.pairs)
+
+
+def test_the_float_proof_refuses_what_is_feasible() -> None:
+    """Systems with a solution v >= 0: no basis, row and sign may pass for a proof that there is none."""
+    from sublearn.patterns._farkas import certify
+
+    rng = np.random.default_rng(2)
+    tried = 0
+    for _ in range(300):
+        matrix = rng.integers(-2, 3, (3, 8)).astype(float)
+        solution = rng.integers(0, 2, 8).astype(float)
+        right = matrix @ solution
+        basis = rng.permutation(8)[:3].astype(np.int64)
+        square = matrix[:, basis]
+        if abs(np.linalg.det(square)) < 1e-9:
+            continue
+        table = np.zeros((3, 12))  # as in the kernel, where the inverse is a part of the tableau
+        table[:, 8:11] = np.linalg.inv(square)
+        open_, used = np.ones(8, dtype=np.bool_), np.zeros(8, dtype=np.bool_)
+        for row in range(3):
+            for sign in (1.0, -1.0):
+                sure = certify(matrix, right, table[:, 8:11], basis, open_, row, sign, used)
+                # A proof may only rest on columns that the solution needs: none is held here.
+                assert not sure or (used & (solution > 0)).any()
+                tried += 1
+    assert tried > 600
+
+
+def test_the_float_proof_says_only_what_rationals_confirm() -> None:
+    """Integers in the shape of real systems, with ties, zeros and opposite columns; random bases."""
+    from flint import fmpq
+
+    from sublearn.patterns._exact import decide_node
+    from sublearn.patterns._farkas import certify
+
+    rng = np.random.default_rng(4)
+    proved = needing = 0
+    for _ in range(3000):
+        pairs = int(rng.integers(2, 5))
+        top = rng.integers(-2, 3, (2, pairs)) * (rng.random((2, pairs)) < 0.7)
+        low = rng.integers(-1, 2, (2, pairs))
+        matrix = np.block([[top, np.zeros((2, pairs))], [low, -low]]).astype(float)
+        right = rng.integers(-2, 3, 4).astype(float)
+        open_ = rng.random(2 * pairs) < 0.7
+        choices = np.concatenate([np.arange(2 * pairs), -1 - np.arange(4)])
+        basis = rng.permutation(choices)[:4].astype(np.int64)
+        square = np.array([matrix[:, c] if c >= 0 else np.eye(4)[-1 - c] for c in basis]).T
+        if abs(np.linalg.det(square)) < 0.5:
+            continue
+        table = np.zeros((4, 2 * pairs + 5))
+        table[:, 2 * pairs : -1] = np.linalg.inv(square)
+        used = np.zeros(2 * pairs, dtype=np.bool_)
+        row, sign = int(rng.integers(4)), float(rng.choice([-1.0, 1.0]))
+        held_out = basis[row] >= 0 and open_[basis[row]]
+        if sign < 0 and held_out:
+            continue  # the simplex asks this only of a column that is held
+        inverse = table[:, 2 * pairs : -1]
+        if not certify(matrix, right, inverse, basis, open_, row, sign, used):
+            continue
+        assert not (used & open_).any()
+        program = [
+            [fmpq(int(x)) for x in (*line, value)]
+            for line, value in zip(matrix, right, strict=True)
+        ]
+        answer = decide_node(program, [-1, -2, -3, -4], (~used).tolist())
+        assert isinstance(answer, Infeasible)
+        proved += 1
+        needing += used.any()
+    assert proved > 100 and needing > 20
+
+
+def test_the_equations_hold_for_the_networks_own_outputs() -> None:
+    """G v = h at v = (relu(z), relu(-z)) of any learnable weights whose outputs are the targets."""
+    network = sl.FeedForward((3, 4, 2), activation="relu")
+    rng = np.random.default_rng(3)
+    weights = {n: rng.integers(-8, 9, s) / 4 for n, s in network.shapes.items()}
+    x = rng.integers(-8, 9, (3, 5)) / 4
+    held = sl.Allocation.from_entries(network, {"W1": [(0, 0), (0, 2), (2, 1), (3, 0), (3, 1)]})
+    system = build(sl.Instance(network, held, weights, x, network.forward(weights, x)))
+    before = (weights["W1"] @ x)[[0, 2, 3]].ravel()
+    unit = Fraction(int(system.unit.p), int(system.unit.q))
+    v = [Fraction(float(t)) / unit for t in (*np.maximum(before, 0), *np.maximum(-before, 0))]
+    for row in system.exact:
+        left = sum(Fraction(int(g.p), int(g.q)) * t for g, t in zip(row, v, strict=False))
+        assert left == Fraction(int(row[-1].p), int(row[-1].q))
+    assert len(system.exact) == 2 * 5 + (5 - 2) + (5 - 1) + (5 - 2)
