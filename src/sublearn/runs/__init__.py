@@ -1,0 +1,27 @@
+"""Runs: declared experiments computed by any workers, kept on disk, resumed, summed up in tables."""
+
+from sublearn.runs._execute import Progress, execute
+from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point
+from sublearn.runs._run import Run, State, summary
+from sublearn.runs._run import open_run as open
+from sublearn.runs._sweep import sweep_from_dict, sweep_from_file
+from sublearn.runs._task import Json, Row, Table, Task
+
+__all__ = [
+    "BUDGETS",
+    "Experiment",
+    "Json",
+    "Plan",
+    "Point",
+    "Progress",
+    "Row",
+    "Run",
+    "State",
+    "Table",
+    "Task",
+    "execute",
+    "open",
+    "summary",
+    "sweep_from_dict",
+    "sweep_from_file",
+]

@@ -1,0 +1,270 @@
+"""Run experiments: compute what is missing, keep it, and make the tables."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.runs._chunks import Chunk, Done, Failed
+from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
+from sublearn.runs._experiment import BUDGETS, Experiment
+from sublearn.runs._files import make_folder, remove_leftovers
+from sublearn.runs._finish import complete_trials, finish
+from sublearn.runs._ledger import Ledger
+from sublearn.runs._lock import only_run
+from sublearn.runs._manifest import (
+    MANIFEST,
+    DamagedManifest,
+    asked,
+    check_same,
+    label,
+    read_manifest,
+    write_manifest,
+)
+from sublearn.runs._run import Run, add_timings, read_failures, write_failures
+from sublearn.runs._schedule import outcomes
+from sublearn.runs._shards import DAMAGED, POINT, TRIAL
+
+# Writing may take one part in so many of the time: dear chunks are kept one by one, cheap ones together.
+_SHARE = 20
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. ``news`` is one line when a point or an experiment has just ended."""
+
+    trials: int
+    done: int
+    failures: int
+    seconds_left: float | None
+    news: str = ""
+
+
+def execute(
+    experiments: Iterable[Experiment],
+    *,
+    out: str | Path,
+    budget: str = "quick",
+    seed: int | None = None,
+    workers: int = 1,
+    dask: str | None = None,
+    executor: Executor | None = None,
+    redraw: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Run experiments into a folder, or go on with them there.
+
+    Rows depend on the declaration and the seed alone, and tables are made from them in a fixed order:
+    the result is the same, byte for byte, in this process, in ``workers`` processes, on a Dask cluster
+    (the address of its scheduler) or on any ``executor`` with so many ``workers``; interrupted or not.
+    A chunk that keeps failing is recorded in failures.json, its point is left out of the table, and the
+    rest goes on; running again tries it again.
+
+    >>> import tempfile, sublearn as sl
+    >>> from sublearn.experiments.tasks import TASKS
+    >>> point = sl.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=3)
+    >>> plan = sl.Plan((point,))
+    >>> whole = sl.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
+    >>> run = sl.execute([whole], out=tempfile.mkdtemp())
+    >>> run.table("whole")[0]["matched"], run.state("whole").finished
+    (3, True)
+    """
+    chosen = list(experiments)
+    folder = Path(out)
+    one_of("budget", budget, BUDGETS)
+    whole_number("workers", workers, least=1)
+    if seed is not None:
+        whole_number("seed", seed, least=0)
+    if dask is not None and executor is not None:
+        raise BadInputError("give dask or executor, not both.")
+    _check(chosen, budget)
+    plans = {e.name: e.plan(budget) for e in chosen}
+    if seed is not None:
+        plans = {name: replace(plan, seed=seed) for name, plan in plans.items()}
+    entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
+    earlier = _earlier(folder)
+    check_same(folder, earlier, entries)
+    crew = _crew(workers, dask, executor)
+    try:
+        make_folder(folder)
+        with only_run(folder):
+            earlier = _earlier(folder)  # once more: now nobody else can write it
+            check_same(folder, earlier, entries)
+            remove_leftovers(folder)
+            # First the shards, which may belong to another declaration, then the manifest.
+            ledgers = {
+                e.name: Ledger(folder / e.name, e, plans[e.name], label(e.name, entries[e.name]))
+                for e in chosen
+            }
+            if not earlier and (folder / MANIFEST).exists():
+                (folder / MANIFEST).replace(folder / f"{MANIFEST}{DAMAGED}")
+            write_manifest(folder, entries, earlier)
+            _Session(folder, ledgers, crew, redraw, progress).run()
+    finally:
+        crew.close()
+    return Run(folder)
+
+
+def _check(chosen: list[Experiment], budget: str) -> None:
+    if not chosen:
+        raise BadInputError("experiments must hold at least one experiment.")
+    names = [e.name for e in chosen]
+    for e in chosen:
+        if names.count(e.name) > 1:
+            raise BadInputError(f"experiments must have different names; {e.name} is there twice.")
+        for name, kind in e.task.columns.items():
+            if name in (POINT, TRIAL) or kind not in (int, float, bool, str):
+                raise BadInputError(
+                    f"column {name} of task {e.task.name} must hold int, float, bool or str, and "
+                    f"must not be called {POINT} or {TRIAL}."
+                )
+        # Here, where the caller sees them, and before anything is written.
+        for point in e.plan(budget).points:
+            e.task.check(point.params)
+
+
+def _earlier(folder: Path) -> Mapping[str, Any]:
+    """The manifest that is there; nothing if there is none or it is damaged."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInputError(f"{folder} must be a folder, or not be there yet; it is a file.")
+    if not (folder / MANIFEST).exists():
+        return {}
+    try:
+        return read_manifest(folder)
+    except DamagedManifest:
+        # Nothing is lost: every shard says itself what it belongs to.
+        return {}
+
+
+def _crew(workers: int, dask: str | None, executor: Executor | None) -> Workers:
+    if dask is not None:
+        return Cluster(dask)
+    if executor is not None:
+        return Given(executor, workers)
+    return ThisProcess() if workers == 1 else Processes(workers)
+
+
+class _Session:
+    """One call of ``execute`` that holds the folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        ledgers: dict[str, Ledger],
+        crew: Workers,
+        redraw: bool,
+        progress: Callable[[Progress], None] | None,
+    ):
+        self.folder = folder
+        self.ledgers = ledgers
+        self.crew = crew
+        self.redraw = redraw
+        self.progress = progress
+        self.trials = sum(ledger.plan.trials for ledger in ledgers.values())
+        self.timings: list[tuple[Chunk, Done]] = []
+        self.failures = [f for f in read_failures(folder) if f["experiment"] not in ledgers]
+        self.flushed = 0.0
+        self.price = 0.0
+
+    def run(self) -> None:
+        # Longest first, so that the last hour is not one experiment on one worker.
+        order = sorted(self.ledgers.values(), key=lambda ledger: -ledger.experiment.hours)
+        waiting: deque[Chunk] = deque()
+        for ledger in order:
+            waiting.extend(ledger.chunks())
+        for ledger in order:
+            if ledger.settled:
+                waiting.extend(self.finish(ledger))
+        try:
+            for outcome in outcomes(self.crew, waiting):
+                if outcome is not None:
+                    waiting.extend(self.take(*outcome))
+                if time.perf_counter() - self.flushed >= _SHARE * self.price:
+                    self.flush()
+        except BaseException:
+            with suppress(OSError):  # the first trouble is the one to tell of
+                self.flush()
+            raise
+        self.flush()
+        write_failures(self.folder, self.failures)
+
+    def take(self, chunk: Chunk, outcome: Done | Failed) -> list[Chunk]:
+        """Note what came of a chunk; give the chunks that have to be computed again."""
+        ledger = self.ledgers[chunk.experiment]
+        ledger.take(chunk, outcome)
+        news = ""
+        if isinstance(outcome, Failed):
+            self.failures.append(_entry(chunk, outcome))
+            write_failures(self.folder, self.failures)
+            news = f"{ledger.words(chunk.index)}: failed: {outcome.error.splitlines()[0]}"
+        else:
+            self.timings.append((chunk, outcome))
+            if ledger.point_done(chunk.index):
+                trials = ledger.plan.points[chunk.index].trials
+                news = f"{ledger.words(chunk.index)}: {trials} trials"
+        self.tell(news)
+        return self.finish(ledger) if ledger.settled else []
+
+    def finish(self, ledger: Ledger) -> list[Chunk]:
+        """Make table and pictures of an experiment; give what turned out to be damaged meanwhile."""
+        ledger.flush()
+        ledger.shards.compact()
+        rows = ledger.shards.rows()
+        failed = len(ledger.failed)
+        if complete_trials(ledger.plan, rows) < ledger.plan.trials and not failed:
+            ledger.look()
+            return list(ledger.chunks())
+        name = ledger.experiment.name
+        for problem in finish(ledger.folder, ledger.experiment, ledger.plan, rows, self.redraw):
+            self.failures.append({"experiment": name, **problem})
+        self.tell(f"{name}: done" if not failed else f"{name}: done, but for {failed} chunks")
+        return []
+
+    def flush(self) -> None:
+        begun = time.perf_counter()
+        if self.timings:
+            for ledger in self.ledgers.values():
+                ledger.flush()
+            add_timings(self.folder, self.timings)
+            self.timings = []
+        self.flushed = time.perf_counter()
+        self.price = self.flushed - begun
+
+    def tell(self, news: str) -> None:
+        if self.progress is not None:
+            left = sum(ledger.trials_left for ledger in self.ledgers.values())
+            self.progress(
+                Progress(self.trials, self.trials - left, len(self.failures), self.left(), news)
+            )
+
+    def left(self) -> float | None:
+        """Seconds left: the trials left of each experiment, at the price of those computed."""
+        computed = sum(ledger.computed for ledger in self.ledgers.values())
+        if not computed:
+            return None
+        mean = sum(ledger.seconds for ledger in self.ledgers.values()) / computed
+        seconds = sum(
+            ledger.trials_left * (ledger.seconds / ledger.computed if ledger.computed else mean)
+            for ledger in self.ledgers.values()
+        )
+        return seconds / self.crew.count
+
+
+def _entry(chunk: Chunk, failed: Failed) -> dict[str, Any]:
+    return {
+        "experiment": chunk.experiment,
+        "step": "run",
+        "point": chunk.index,
+        "params": dict(chunk.params),
+        "trials": [chunk.trials.start, chunk.trials.stop],
+        "attempts": failed.attempts,
+        "error": failed.error,
+        "details": failed.details,
+    }

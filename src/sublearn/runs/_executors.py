@@ -1,0 +1,244 @@
+"""Who computes the chunks: this process, other processes, or a Dask cluster."""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from sublearn._errors import BadInputError
+from sublearn.runs._chunks import Chunk, Done, Raised, compute
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class Workers(ABC):
+    """Workers behind a ``concurrent.futures.Executor``, which can be replaced when it breaks."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many chunks are computed at the same time."""
+
+    @property
+    @abstractmethod
+    def under_way(self) -> int:
+        """How many chunks are handed out at most: enough to keep all busy, and no more."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether what was handed out can still come back; asked when nothing does."""
+        return True
+
+    @abstractmethod
+    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+        """Hand out a chunk."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Start again after a worker died and took the executor with it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the workers; chunks that are under way are given up."""
+
+
+class ThisProcess(Workers):
+    """No workers: a chunk is computed when it is handed out."""
+
+    count = 1
+    under_way = 1
+
+    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+        from sublearn.matchers import single_thread
+
+        future: Future[Done | Raised] = Future()
+        with single_thread():
+            future.set_result(compute(chunk))
+        return future
+
+    def renew(self) -> None:
+        raise AssertionError("this process cannot break")
+
+    def close(self) -> None:
+        pass
+
+
+class Processes(Workers):
+    """Worker processes on this machine, started fresh (spawn) and kept for the whole run."""
+
+    def __init__(self, count: int):
+        self._count = count
+        self._start()
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def under_way(self) -> int:
+        # They go on with these while tables and pictures are made here.
+        return 4 * self._count
+
+    def _start(self) -> None:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        context = get_context("spawn")
+        # Our end of this pipe closes when we close it or die, even by kill -9; the workers see it.
+        leash, self._hand = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(
+            self._count, mp_context=context, initializer=_begin, initargs=(leash,)
+        )
+        self._leash = leash
+
+    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+        return self._pool.submit(compute_alone, chunk)
+
+    def renew(self) -> None:
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        self._hand.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._leash.close()
+
+
+class Cluster(Workers):
+    """A Dask cluster, by the address of its scheduler. Its workers need this package too."""
+
+    def __init__(self, address: str):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise BadInputError(
+                "a Dask cluster needs the package distributed: pip install 'sublearn[dask]'."
+            ) from None
+        try:
+            connect: Any = Client
+            self._client = connect(address, timeout="10s", set_as_default=False)
+        except (OSError, ValueError, TypeError) as problem:
+            raise BadInputError(f"no Dask scheduler answers at {address!r} ({problem}).") from None
+        self._address = address
+        self._pool: Executor = self._client.get_executor(pure=False)
+        self._handed_out = 0
+        self._count = self._cores()
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def under_way(self) -> int:
+        return max(8, 3 * self._count)
+
+    @property
+    def alive(self) -> bool:
+        # While the scheduler does not answer, the client tries again by itself, and then gives up.
+        return self._client.status in ("running", "connecting")
+
+    def _cores(self) -> int:
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+        self._handed_out += 1
+        if self._handed_out % 64 == 0:
+            with suppress(OSError):  # workers come and go; a lost scheduler shows soon enough
+                self._count = self._cores()
+        return self._pool.submit(compute_alone, chunk)
+
+    def renew(self) -> None:
+        raise ConnectionError(
+            errno.ECONNRESET,
+            "the Dask cluster is gone; what was finished is kept, and the same command goes on",
+            self._address,
+        )
+
+    def close(self) -> None:
+        # The futures are ours: closing the client makes the cluster forget them.
+        self._client.close()
+
+
+class Given(Workers):
+    """An executor that the caller made and keeps."""
+
+    def __init__(self, executor: Executor, count: int):
+        self._pool = executor
+        self._count = count
+        self._futures: set[Future[Done | Raised]] = set()
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def under_way(self) -> int:
+        return 2 * self._count
+
+    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+        future = self._pool.submit(compute_alone, chunk)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    def renew(self) -> None:
+        raise ChildProcessError(
+            errno.ECHILD,
+            "the executor broke; what was finished is kept, and the same call goes on",
+            type(self._pool).__name__,
+        )
+
+    def close(self) -> None:
+        for future in list(self._futures):
+            future.cancel()
+
+
+def compute_alone(chunk: Chunk) -> Done | Raised:
+    """Compute a chunk in a worker, which uses one thread for good."""
+    _pin_threads()
+    return compute(chunk)
+
+
+@cache
+def _pin_threads() -> None:
+    """One thread for this process, from now on: sums come in one order, workers do not fight.
+
+    It is never lifted: with several threads of one worker at work, one would lift it for another.
+    """
+    for name in _THREADS:  # read by libraries that are loaded later
+        os.environ[name] = "1"
+    import numpy  # noqa: F401 - its BLAS must be loaded before it can be limited
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1)
+
+
+def _begin(leash: Any) -> None:
+    """Start of a worker process: it ends when the process that started it closes its end or dies."""
+    import signal
+    import threading
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    for name in _THREADS:
+        os.environ[name] = "1"
+
+    def watch() -> None:
+        from multiprocessing.connection import wait
+
+        wait([leash])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,114 @@
+"""An experiment, declared as data: points, budgets, what the source says, what is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.runs._task import Json, Table, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BUDGETS = ("quick", "full")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of an experiment, and how many trials are spent on it.
+
+    ``params`` is flat, its values plain (text, numbers, truth values, None). ``chunk`` trials are
+    computed together; they are the unit that is handed to a worker and kept on disk, so a chunk should
+    take between a tenth of a second and a few seconds.
+
+    >>> Point({"n": 8, "k": 5}, trials=20).chunks
+    [range(0, 8), range(8, 16), range(16, 20)]
+    """
+
+    params: Mapping[str, Json]
+    trials: int
+    chunk: int = 8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", dict(self.params))
+        whole_number("trials", self.trials, least=1)
+        whole_number("chunk", self.chunk, least=1)
+        for name, value in self.params.items():
+            if not isinstance(name, str) or not name:
+                raise BadInputError(f"the names of params must be text, not {name!r}.")
+            if value is not None and type(value) not in (str, int, float, bool):
+                raise BadInputError(
+                    f"param {name} must be text, a number, a truth value or None, not {value!r}."
+                )
+            if isinstance(value, float) and not math.isfinite(value):
+                raise BadInputError(f"param {name} must be finite, not {value!r}.")
+
+    @property
+    def chunks(self) -> list[range]:
+        """The trials, cut into the pieces that are computed together."""
+        starts = range(0, self.trials, self.chunk)
+        return [range(i, min(i + self.chunk, self.trials)) for i in starts]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One budget of an experiment: its points, and the seed of all their draws."""
+
+    points: tuple[Point, ...]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", tuple(self.points))
+        whole_number("seed", self.seed, least=0)
+        if not self.points:
+            raise BadInputError("points must hold at least one point.")
+        seen: set[str] = set()
+        for point in self.points:
+            key = json.dumps(dict(point.params), sort_keys=True)
+            if key in seen:
+                raise BadInputError(f"points must differ; {key} stands there twice.")
+            seen.add(key)
+
+    @property
+    def trials(self) -> int:
+        """Of all points together."""
+        return sum(point.trials for point in self.points)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A grid of points with a task, in a quick and a full budget, and what is made of the table.
+
+    ``source`` says where in the paper or the slides it stands, ``claim`` what is said there. ``hours``
+    is what the full budget is expected to take on two cores. ``columns`` gives each column of the
+    table its heading. ``draw`` makes the pictures and ``find`` the sentences, both from the final table
+    alone: its rows are the params of a point followed by what the task made of its trials.
+    """
+
+    name: str
+    title: str
+    source: str
+    claim: str
+    task: Task
+    quick: Plan
+    full: Plan
+    hours: float
+    columns: Mapping[str, str] = field(default_factory=dict)
+    draw: Callable[[Table], dict[str, Figure]] = field(default=lambda table: {})
+    find: Callable[[Table], str] = field(default=lambda table: "")
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):  # it becomes the name of a folder
+            raise BadInputError(
+                f"name must be lower-case letters, digits and hyphens, not {self.name!r}."
+            )
+
+    def plan(self, budget: str) -> Plan:
+        """The plan of one budget, ``quick`` or ``full``."""
+        return self.quick if one_of("budget", budget, BUDGETS) == "quick" else self.full

@@ -1,0 +1,161 @@
+"""The manifest: what was asked, and with what it was computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sublearn._errors import BadInputError
+from sublearn.runs._experiment import Experiment, Plan
+from sublearn.runs._files import write_json
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_PACKAGES = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "distributed")
+
+
+def declaration(experiment: Experiment, plan: Plan) -> dict[str, Any]:
+    """What decides the rows of an experiment: task, points and seed. Its digest marks every shard."""
+    content = {
+        "task": experiment.task.name,
+        "version": experiment.task.version,
+        "columns": {name: kind.__name__ for name, kind in experiment.task.columns.items()},
+        "seed": plan.seed,
+        "points": [
+            {"params": dict(point.params), "trials": point.trials, "chunk": point.chunk}
+            for point in plan.points
+        ],
+    }
+    text = json.dumps(content, sort_keys=True)
+    return {"digest": hashlib.sha256(text.encode()).hexdigest(), **content}
+
+
+def asked(experiment: Experiment, budget: str, plan: Plan) -> dict[str, Any]:
+    """The entry of one experiment: its declaration, and the words that go with its table."""
+    return {
+        "title": experiment.title,
+        "source": experiment.source,
+        "claim": experiment.claim,
+        "budget": budget,
+        "headings": dict(experiment.columns),
+        **declaration(experiment, plan),
+    }
+
+
+def label(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What every shard of an experiment says of itself."""
+    return {"format": FORMAT, "experiment": name, "declaration": entry["digest"]}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run's folder, or one sentence that says why it cannot be used."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise BadInputError(f"there is no folder {folder}.")
+    if not path.is_file():
+        raise BadInputError(f"{folder} is not the folder of a run: it has no {MANIFEST}.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found = content["format"]
+    except (ValueError, KeyError, TypeError) as problem:
+        raise DamagedManifest(f"{path} cannot be read ({problem}).") from None
+    if found != FORMAT:
+        who = f"sublearn {content.get('versions', {}).get('sublearn', 'of unknown version')}"
+        age = "an older" if isinstance(found, int) and found < FORMAT else "another"
+        raise BadInputError(
+            f"{path} has {age} format ({found!r}, written by {who}); this version reads format "
+            f"{FORMAT}. Give another folder, or use the version that wrote it."
+        )
+    return dict(content)
+
+
+class DamagedManifest(BadInputError):  # noqa: N818 - says what it is
+    """A manifest that is no JSON of ours; a run sets it aside and writes it anew."""
+
+
+def write_manifest(folder: Path, entries: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+    """Add experiments to the manifest; if the versions differ from before, they are added as well."""
+    now = _circumstances()
+    history = list(earlier.get("history", ()))
+    before = {name: earlier[name] for name in now if name in earlier}
+    if before and before != now:
+        history.append(before)
+    content = {
+        "format": FORMAT,
+        **now,
+        "history": history,
+        "experiments": {**earlier.get("experiments", {}), **entries},
+    }
+    if content != earlier:
+        write_json(folder / MANIFEST, content)
+
+
+def check_same(folder: Path, earlier: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
+    """Refuse to mix two declarations of one experiment."""
+    for name, entry in entries.items():
+        old = earlier.get("experiments", {}).get(name)
+        if old is None or old["digest"] == entry["digest"]:
+            continue
+        for what in ("budget", "seed"):
+            if old[what] != entry[what]:
+                raise BadInputError(
+                    f"{folder} holds {name} with {what} {old[what]}, not {entry[what]}; "
+                    "give another folder."
+                )
+        raise BadInputError(
+            f"{folder} holds an earlier declaration of {name}, with other points or another task; "
+            "give another folder."
+        )
+
+
+def _circumstances() -> dict[str, Any]:
+    from sublearn.verdicts.counts import find_msolve
+
+    return {
+        "versions": _versions(),
+        "commit": _commit(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "msolve": find_msolve() is not None,
+    }
+
+
+@cache
+def _versions() -> dict[str, str | None]:
+    from sublearn import __version__
+
+    out: dict[str, str | None] = {"sublearn": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            out[package] = version(package)
+        except PackageNotFoundError:
+            out[package] = None
+    return out
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout this package runs from; None if it was installed."""
+    package = Path(__file__).resolve().parents[1]
+    root = package.parents[1]
+    # A repository around an installed copy is somebody else's.
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return None
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(root), *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=30
+        ).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + (" with changes" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

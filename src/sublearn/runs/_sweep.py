@@ -1,0 +1,220 @@
+"""Sweeps: experiments that a user declares in a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.runs._experiment import Experiment, Plan, Point
+from sublearn.runs._task import Json, Row, Table, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_KEYS = ("name", "title", "task", "trials", "chunk", "seed", "axes", "params", "skip", "plot")
+_PLOT = ("x", "y", "low", "high", "lines")
+_MOST = 100_000
+
+
+def sweep_from_file(path: str | Path, tasks: Mapping[str, Task]) -> Experiment:
+    """Read a sweep: every combination of its axes is a point.
+
+    ``tasks`` are those that its key ``task`` may name. Text in ``params`` may hold axes in braces.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise BadInputError(f"there is no file {file}.")
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise BadInputError(f"{file} cannot be read as TOML ({problem}).") from None
+    try:
+        return sweep_from_dict(content, tasks, name=file.stem)
+    except BadInputError as problem:
+        raise BadInputError(f"{file}: {problem}") from None
+
+
+def sweep_from_dict(
+    content: Mapping[str, Any], tasks: Mapping[str, Task], name: str = "sweep"
+) -> Experiment:
+    """The same from the values that the file holds.
+
+    >>> from sublearn.experiments.tasks import TASKS
+    >>> declared = {"task": "estimate", "trials": 8, "axes": {"k": [1, 2]}}
+    >>> params = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:first-rows={k}"}
+    >>> sweep = sweep_from_dict({**declared, "params": params}, TASKS)
+    >>> [point.params["learn"] for point in sweep.full.points]
+    ['W:first-rows=1', 'W:first-rows=2']
+    """
+    for key in content:
+        one_of("a key", key, _KEYS)
+    for key in ("task", "trials", "axes"):
+        if key not in content:
+            raise BadInputError(f"the key {key} is missing.")
+    task = tasks[one_of("task", content["task"], tasks)]
+    trials = whole_number("trials", content["trials"], least=1)
+    chunk = whole_number("chunk", content.get("chunk", 8), least=1)
+    points = []
+    for values in _grid(_table(content, "axes"), content.get("skip", [])):
+        params = _fill(_table(content, "params"), values)
+        point = Point(params, trials, chunk)
+        read = _Watched(point.params)
+        try:
+            task.check(read)
+        except BadInputError as problem:
+            raise BadInputError(f"at {_words(values)}: {problem}") from None
+        # A name that nobody reads is a slip of the pen; a task that checks nothing shows nothing.
+        unread = [name for name in params if name not in read.seen | _used(content)]
+        if read.seen and unread:
+            raise BadInputError(
+                f"{unread[0]} is not read by task {task.name}, which reads "
+                f"{', '.join(sorted(read.seen))}; nor does any text hold {{{unread[0]}}}."
+            )
+        points.append(point)
+    if not points:
+        raise BadInputError("skip leaves no point.")
+    plan = Plan(tuple(points), whole_number("seed", content.get("seed", 0), least=0))
+    name = _text(content, "name", name)
+    plot = _table(content, "plot")
+    for key in plot:
+        one_of("a key of plot", key, _PLOT)
+    if plot and not {"x", "y"} <= plot.keys():
+        raise BadInputError("plot must say x and y, the columns to draw.")
+    return Experiment(
+        name=name,
+        title=_text(content, "title", name),
+        source="a sweep of your own",
+        claim="",
+        task=task,
+        quick=plan,
+        full=plan,
+        hours=0.0,
+        draw=lambda table: _draw(table, plot, name) if plot else {},
+    )
+
+
+class _Watched(Mapping[str, Json]):
+    """The params of a point, and which of them were asked for."""
+
+    def __init__(self, params: Mapping[str, Json]):
+        self._params = params
+        self.seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> Json:
+        self.seen.add(name)
+        return self._params[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+
+def _used(content: Mapping[str, Any]) -> set[str]:
+    """The axes that stand in braces somewhere."""
+    texts = [text for text in _table(content, "params").values() if isinstance(text, str)]
+    return {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = content.get(key, {})
+    if not isinstance(found, Mapping):
+        raise BadInputError(f"{key} must be a table, [{key}], not {found!r}.")
+    return found
+
+
+def _text(content: Mapping[str, Any], key: str, default: str) -> str:
+    found = content.get(key, default)
+    if not isinstance(found, str):
+        raise BadInputError(f"{key} must be text, not {found!r}.")
+    return found
+
+
+def _grid(axes: Mapping[str, Any], skip: Any) -> list[Row]:
+    """All combinations; an entry of an axis that is a table sets several names together."""
+    sides: list[list[Row]] = []
+    names: set[str] = set()
+    for axis, entries in axes.items():
+        if not isinstance(entries, list) or not entries:
+            raise BadInputError(f"axes.{axis} must be a list of values, not {entries!r}.")
+        side = [dict(e) if isinstance(e, Mapping) else {axis: e} for e in entries]
+        own = set(side[0])
+        if any(set(entry) != own for entry in side):
+            raise BadInputError(f"the entries of axes.{axis} must all set the same names.")
+        if both := sorted(own & names):
+            raise BadInputError(f"axes.{axis} sets {both[0]}, which another axis sets too.")
+        names |= own
+        sides.append(side)
+    if not isinstance(skip, list) or not all(isinstance(entry, Mapping) for entry in skip):
+        raise BadInputError(f"skip must be a list of tables such as {{n = 6}}, not {skip!r}.")
+    for entry in skip:
+        for key in entry:
+            one_of("a name in skip", key, sorted(names))
+    count = 1
+    for side in sides:
+        count *= len(side)
+    if count > _MOST:
+        raise BadInputError(f"axes make {count} points; at most {_MOST} are allowed.")
+    grid = [{k: v for part in parts for k, v in part.items()} for parts in product(*sides)]
+    return [p for p in grid if not any(all(p[k] == e[k] for k in e) for e in skip)]
+
+
+def _fill(params: Mapping[str, Any], values: Row) -> dict[str, Json]:
+    """The params of a point: the axes, then what is said once for all, its braces filled."""
+    out: dict[str, Json] = dict(values)
+    for key, value in params.items():
+        if key in out:
+            raise BadInputError(f"{key} stands among the axes and in params; it can be only one.")
+        out[key] = _filled(key, value, values) if isinstance(value, str) else value
+    return out
+
+
+def _filled(key: str, text: str, values: Row) -> Json:
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError as problem:
+        raise BadInputError(f"params.{key} = {text!r} cannot be read ({problem}).") from None
+    for _, name, form, conversion in parts:
+        if name is None:
+            continue
+        if form or conversion or name not in values:
+            known = ", ".join(values) or "none"
+            raise BadInputError(
+                f"params.{key} = {text!r} may hold the names of axes in braces (here: {known}), "
+                f"not {{{name}}}."
+            )
+    if len(parts) == 1 and parts[0][0] == "" and parts[0][1]:
+        return values[parts[0][1]]  # alone in its braces a number stays a number
+    return "".join(
+        before + ("" if name is None else str(values[name])) for before, name, _, _ in parts
+    )
+
+
+def _words(values: Row) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items()) or "the only point"
+
+
+def _draw(table: Table, plot: Mapping[str, Any], name: str) -> dict[str, Figure]:
+    from sublearn.plots import curve, figure, legend, name_axes
+
+    for key, column in plot.items():
+        one_of(f"plot.{key}", column, table[0])
+    fig, ax = figure()
+    lines = plot.get("lines")
+    for colour, value in enumerate(dict.fromkeys(row[lines] if lines else "" for row in table)):
+        rows = [row for row in table if not lines or row[lines] == value]
+        data: dict[str, list[Any]] = {k: [r[plot[k]] for r in rows] for k in _PLOT if k in plot}
+        label = f"{lines} = {value}" if lines else str(plot["y"])
+        curve(
+            ax, data["x"], data["y"], data.get("low"), data.get("high"), label=label, colour=colour
+        )
+    name_axes(ax, str(plot["x"]), str(plot["y"]))
+    if lines:
+        legend(ax)
+    return {name: fig}

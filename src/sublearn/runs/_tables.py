@@ -1,0 +1,76 @@
+"""Tables as CSV: written one way only, so that the same table is the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from sublearn.runs._files import write_whole
+from sublearn.runs._task import Json, Row, Table
+
+_WHOLE = re.compile(r"[+-]?\d+")
+_WORDS = {"true": True, "false": False}
+
+
+def write_table(path: Path, table: Iterable[Row]) -> None:
+    """Write a table: a line of names, then one line per row.
+
+    Columns stand in the order in which they first occur; numbers as Python prints them, so that they
+    read back as the same numbers; truth as true and false; None as nothing.
+    """
+    write_whole(path, table_text(table).encode())
+
+
+def table_text(table: Iterable[Row]) -> str:
+    rows = list(table)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+    return out.getvalue()
+
+
+def read_table(path: Path) -> Table:
+    """Read a table back; a column whose cells are all whole numbers, numbers or truth values is one."""
+    with open(path, encoding="utf-8", newline="") as file:
+        names, *lines = csv.reader(file)
+    columns = [_column([line[i] for line in lines]) for i in range(len(names))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def plain(value: Any) -> Json:
+    """A number of numpy's as one of Python's; everything else as it is."""
+    item: Json = value.item() if type(value).__module__ == "numpy" else value
+    return item
+
+
+def _cell(value: Any) -> str:
+    value = plain(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _column(cells: list[str]) -> list[Json]:
+    filled = [cell for cell in cells if cell]
+    for reader in (_whole, float, _WORDS.__getitem__):
+        read: Callable[[str], Json] = reader
+        try:
+            known = {cell: read(cell) for cell in filled}
+        except (ValueError, KeyError):
+            continue
+        return [known[cell] if cell else None for cell in cells]
+    return [cell or None for cell in cells]
+
+
+def _whole(cell: str) -> int:
+    if not _WHOLE.fullmatch(cell):
+        raise ValueError(cell)
+    return int(cell)

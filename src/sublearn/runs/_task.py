@@ -1,0 +1,57 @@
+"""A task: how the trials of one point are computed, and what the table says of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Json = str | int | float | bool | None
+Row = dict[str, Json]
+Table = list[Row]
+
+
+class Task(ABC):
+    """How the trials of one point are computed.
+
+    A task holds no settings of its own: all that it depends on stands in the params of the point, so
+    that a run can be declared, stored and resumed by them. It is sent to worker processes, so its
+    class stands at the top of a module.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What declarations and manifests call it, such as ``estimate``."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Mapping[str, type]:
+        """Names and types (int, float, bool or str) of what is kept of one trial."""
+
+    @property
+    def version(self) -> int:
+        """Raised when the same point gives other rows than before; older shards are then refused."""
+        return 1
+
+    def check(self, point: Mapping[str, Json]) -> None:  # noqa: B027 - most points need none
+        """Raise BadInputError if the point cannot be run; asked of all before anything is written."""
+
+    @abstractmethod
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        """One row per trial, in order; they depend on (point, seed, trials) alone.
+
+        A chunk of trials may be computed as one batch: chunks are part of the declaration and never
+        change with the number of workers. In a float column None is kept as nan.
+        """
+
+    @abstractmethod
+    def summarise(self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray]) -> list[Row]:
+        """The lines of the final table for this point, without its params, which stand before them.
+
+        ``rows`` holds the columns of all its trials, in the order of the trials; text is an array of
+        objects.
+        """
