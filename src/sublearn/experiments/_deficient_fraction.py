@@ -1,0 +1,138 @@
+"""How often the degree bounds are kept and the rank is short all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments.tasks import Deficiency
+from sublearn.plots import curve, figure, legend, name_axes
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
+
+
+def _layer(d: int, n: int, draws: int) -> Point:
+    params: Row = {
+        "where": "one layer",
+        "d": d,
+        "n": n,
+        "ratio": n / d,
+        "network": f"ffn:{n}-{n}-{d}",
+        "samples": d,
+        "inside": "W1",
+        "every": (d, n) in _SMALL,
+    }
+    return Point(params, 1 if (d, n) in _SMALL else draws, chunk=50)
+
+
+def _recurrent(n: int, draws: int) -> Point:
+    params: Row = {
+        "where": "Figure 2a",
+        "d": 4,
+        "n": n,
+        "ratio": n / 4,
+        "network": f"lrnn:n={n},b=1,d=4,T={n // 2}",
+        "samples": n // 2,
+        "inside": "W",
+        "every": False,
+    }
+    return Point(params, draws, chunk=50)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, ax = figure(height=3.6)
+    layers = where(table, where="one layer")
+    for colour, d in enumerate(distinct(layers, "d")):
+        rows = sorted(where(layers, d=d), key=lambda row: number(row, "ratio"))
+        curve(
+            ax,
+            values(rows, "ratio"),
+            values(rows, "share"),
+            values(rows, "low"),
+            values(rows, "high"),
+            label=f"one layer, d = m = {d}",
+            colour=colour,
+        )
+    rows = where(table, where="Figure 2a")
+    if rows:
+        curve(
+            ax,
+            values(rows, "ratio"),
+            values(rows, "share"),
+            values(rows, "low"),
+            values(rows, "high"),
+            label="Figure 2a, d = 4",
+            colour=6,
+            dashed=True,
+        )
+    name_axes(
+        ax,
+        "n / d: size of the layer over outputs",
+        "share of deficient allocations",
+        unit_interval=True,
+    )
+    legend(ax)
+    return {"deficient-fraction": fig}
+
+
+def _words(row: Row) -> str:
+    count = f"{row['deficient']} of {row['looked_at']}"
+    if row["every"]:
+        return f"{number(row, 'share'):.1%} (all looked at: {count})"
+    ends = f"95%: {number(row, 'low'):.1%} to {number(row, 'high'):.1%}"
+    return f"{number(row, 'share'):.1%} ({ends}; {count})"
+
+
+def find(table: Table) -> str:
+    lines = []
+    layers, recurrent = where(table, where="one layer"), where(table, where="Figure 2a")
+    if layers:
+        each = "; ".join(f"d = m = {row['d']}, n = {row['n']}: {_words(row)}" for row in layers)
+        lines.append(f"One n x n layer, both bounds kept, deficient all the same: {each}.")
+    if recurrent:
+        each = "; ".join(f"n = {row['n']}: {_words(row)}" for row in recurrent)
+        lines.append(f"In the setting of Figure 2a: {each}.")
+    return said(lines)
+
+
+def _points(draws: int) -> tuple[Point, ...]:
+    sizes = (*_SMALL, (3, 6), (4, 5), (4, 6), (4, 8), (8, 9), (8, 12), (8, 16))
+    return (
+        *(_layer(d, n, draws) for d, n in sizes),
+        *(_recurrent(n, draws) for n in (8, 12, 16)),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="deficient-fraction",
+    title="Allocations that keep every bound and are minimal all the same",
+    source="Theorem 4.1, Lemma B.12; Theorem 3.4",
+    claim="An allocation in one layer is maximal if no row has more than m learnable weights and no "
+    'column more than d (so read; printed is "or"): none of those counted here should be deficient.',
+    task=Deficiency(),
+    quick=Plan(_points(400)),
+    full=Plan(_points(20_000)),
+    hours=0.1,
+    columns={
+        "where": "where",
+        "d": "outputs d (and samples m of the layer)",
+        "n": "size n",
+        "ratio": "n / d",
+        "network": "network",
+        "samples": "samples m",
+        "inside": "weight",
+        "every": "all looked at",
+        "looked_at": "allocations within the bounds looked at",
+        "deficient": "deficient",
+        "share": "share deficient",
+        "low": "95% interval, low end",
+        "high": "95% interval, high end",
+        "error": "chance that any rank is wrong, at most",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,116 @@
+"""Section 3.3's heuristic: match probability against the quadratic equations that are left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided
+from sublearn.experiments._table import (
+    COUNTS,
+    SETTING,
+    decided_words,
+    distinct,
+    number,
+    pooled,
+    said,
+    where,
+)
+from sublearn.experiments.tasks import ByEquations
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NETWORKS = {
+    "n = T = m = 3, d = 1": ("lrnn:n=3,b=1,d=1,T=3", 3, (1, 2, 3)),
+    "n = T = m = 4, d = 1": ("lrnn:n=4,b=1,d=1,T=4", 4, (1, 2, 3, 4)),
+    "n = 6, T = m = 3, d = 2": ("lrnn:n=6,b=1,d=2,T=3", 3, (2, 3, 4, 6)),
+    "n = 8, T = m = 4, d = 4": ("lrnn:n=8,b=1,d=4,T=4", 4, (4, 5, 6, 8)),
+}
+
+
+def _points(trials: int) -> tuple[Point, ...]:
+    return tuple(
+        Point(
+            {
+                "setting": name,
+                "k": k,
+                "network": network,
+                "samples": samples,
+                "learn": f"W:first-rows={k}",
+            },
+            trials,
+            chunk=20,
+        )
+        for name, (network, samples, rows) in _NETWORKS.items()
+        for k in rows
+    )
+
+
+def _by_left(table: Table) -> Table:
+    """One line per number of equations left, all rules together."""
+    return [
+        {"left": left, **pooled(where(table, left=left))}
+        for left in sorted(distinct(table, "left"))
+    ]
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    settings = distinct(table, "setting")
+    fig, axes = panels(len(settings), across=2, width=4.6)
+    for ax, setting in zip(axes, settings, strict=False):
+        decided(ax, _by_left(where(table, setting=setting)), "left", "decided")
+        name_axes(
+            ax,
+            "quadratic equations left, T b k - d m",
+            MATCH_PROBABILITY,
+            title=setting,
+            unit_interval=True,
+        )
+    shared_legend(fig, axes)
+    return {"equations": fig}
+
+
+def find(table: Table) -> str:
+    lines, falls = [], []
+    for setting in distinct(table, "setting"):
+        rows = _by_left(where(table, setting=setting))
+        none, some = rows[0], rows[1:]
+        if none["left"] != 0 or not some:
+            continue
+        lowest = min(some, key=lambda row: number(row, "share"))
+        lines.append(
+            f"{setting}: {decided_words(none)} with none left, lowest with {lowest['left']} left: "
+            f"{decided_words(lowest)}, and {decided_words(some[-1])} with {some[-1]['left']}."
+        )
+        if number(lowest, "high") < number(none, "low"):
+            falls.append(setting)
+    if falls:
+        lines.append(
+            "The match probability does not rise from the start: with none left the system is linear and "
+            f"always solvable, and the first quadratic ones bring it down ({'; '.join(falls)})."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="equations",
+    title="Match probability against quadratic equations",
+    source="Section 3.3, Lemma 3.3; Subag (2024)",
+    claim="The more truly quadratic equations an allocation leaves, T b k - d m for k rows in use, the "
+    "higher its match probability.",
+    task=ByEquations(),
+    quick=Plan(_points(60)),
+    full=Plan(_points(5000)),
+    hours=0.1,
+    columns={
+        "setting": "setting",
+        "k": "rows allowed",
+        **SETTING,
+        "left": "quadratic equations left",
+        **COUNTS,
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,106 @@
+"""Do all allocations approach match probability 1 as the network grows?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided
+from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, said, where
+from sublearn.experiments.tasks import Decisions
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FAMILIES = {
+    "one": "b = d = 1, T = m = n",
+    "four": "b = 1, d = 4, T = m = n / 2",
+}
+_KINDS = ("diagonal", "cycle", "all rows", "d + 1 rows", "half of the rows")
+
+
+def _learn(kind: str, n: int) -> str:
+    if kind == "diagonal":
+        return "W:diagonal"
+    if kind == "cycle":
+        return "W:entries=" + "/".join(f"{i}.{(i + 1) % n}" for i in range(n))
+    rows = {"d + 1 rows": 5, "half of the rows": n // 2, "all rows": n}
+    return f"W:first-rows={rows[kind]}"
+
+
+def _point(family: str, kind: str, n: int, trials: int) -> Point:
+    one = family == "one"
+    params: Row = {
+        "family": _FAMILIES[family],
+        "kind": kind,
+        "n": n,
+        "network": f"lrnn:n={n},b=1,d=1,T={n}" if one else f"lrnn:n={n},b=1,d=4,T={n // 2}",
+        "samples": n if one else n // 2,
+        "learn": _learn(kind, n),
+    }
+    return Point(params, trials, chunk=5)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    families = distinct(table, "family")
+    fig, axes = panels(len(families), width=4.8)
+    for ax, family in zip(axes, families, strict=False):
+        rows = where(table, family=family)
+        for kind in distinct(rows, "kind"):
+            decided(ax, where(rows, kind=kind), "n", kind, _KINDS.index(kind))
+        name_axes(ax, "units n", MATCH_PROBABILITY, title=family, unit_interval=True)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    shared_legend(fig, axes, across=5)
+    return {"growth": fig}
+
+
+def find(table: Table) -> str:
+    lines, stay = [], []
+    for family, kind in dict.fromkeys((row["family"], row["kind"]) for row in table):
+        rows = where(table, family=family, kind=kind)
+        first, last = rows[0], rows[-1]
+        ends = f"n = {first['n']}: {decided_words(first)}"
+        if last is not first:
+            ends += f"; n = {last['n']}: {decided_words(last)}"
+        lines.append(f"{family}, {kind}: {ends}.")
+        if last is not first and number(last, "high") < 0.9:
+            stay.append(f"{kind} ({family})")
+    if stay:
+        lines.append(
+            f"Not every kind approaches 1 at these sizes: {'; '.join(stay)}. That stands against the "
+            "paper's expectation for all allocations."
+        )
+    return said(lines)
+
+
+def _points(trials: int, largest: int, sizes: tuple[int, ...]) -> tuple[Point, ...]:
+    small = range(2, largest + 1)
+    return (
+        # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
+        *(_point("one", "diagonal", n, trials if n < 5 else trials // 2) for n in small),
+        *(_point("one", "cycle", n, trials) for n in small),
+        *(_point("one", "all rows", n, trials) for n in small),
+        *(
+            _point("four", kind, n, trials)
+            for kind in ("d + 1 rows", "half of the rows", "all rows")
+            for n in sizes
+            if kind != "half of the rows" or n >= 8
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="growth",
+    title="Fixed kinds of allocation as the network grows",
+    source="Section 3.3; Subag (2024)",
+    claim="As the network grows the number of quadratic equations grows, so the match probability of "
+    "all allocations should approach 1.",
+    task=Decisions(),
+    quick=Plan(_points(60, 5, (6, 8, 12, 16))),
+    full=Plan(_points(1000, 6, (6, 8, 12, 16, 20, 24))),
+    hours=0.3,
+    columns={"family": "family", "kind": "kind of allocation", "n": "units n", **ESTIMATE},
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,135 @@
+"""Appendix E.1: matches against the number of starts, and where the paper would have stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import PAPER
+from sublearn.experiments._table import SETTING, number, said, values, where
+from sublearn.experiments.tasks import Saturation
+from sublearn.plots import INK, curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
+
+
+def _point(n: int, k: int, method: str, starts: int, trials: int) -> Point:
+    params: Row = {
+        "n": n,
+        "k": k,
+        "network": f"lrnn:n={n},b=1,d=4,T={n // 2}",
+        "samples": n // 2,
+        "learn": f"W:first-rows={k}",
+        "method": method,
+        "starts": starts,
+    }
+    return Point(params, trials, chunk=2 if method == "reference" else 10)
+
+
+def threshold(rows: Table) -> int | None:
+    """Where the paper's rule would stop looking: the first s after which 2 s starts find no more.
+
+    The rule is read on the table's own grid, from 25 starts on; None if the matches never stand still.
+    """
+    found = {int(number(row, "after")): row["matched"] for row in rows}
+    for starts in sorted(found):
+        if starts >= 25 and found.get(2 * starts) == found[starts]:
+            return starts
+    return None
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
+    fig, axes = panels(len(settings), width=4.6)
+    for ax, (n, k) in zip(axes, settings, strict=False):
+        for colour, method in enumerate(("search", "reference")):
+            rows = where(table, n=n, k=k, method=method)
+            if rows:
+                curve(
+                    ax,
+                    values(rows, "after"),
+                    values(rows, "share"),
+                    values(rows, "low"),
+                    values(rows, "high"),
+                    label=_LABELS[method],
+                    colour=colour,
+                    dashed=method == "reference",
+                )
+        for starts, words in ((200, "paper: nothing new"), (400, "paper: stops")):
+            ax.axvline(starts, color=INK, linewidth=0.9, linestyle=":")
+            ax.annotate(words, (starts, 0.02), rotation=90, fontsize=7.5, ha="right", va="bottom")
+        ax.set_xscale("log")
+        ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+        ax.set_xlim(0.9, 1.15 * max(values(where(table, n=n, k=k), "after")))
+        name_axes(
+            ax,
+            "random starts",
+            "share of instances matched so far",
+            title=f"n = {n}, k = {k}",
+            unit_interval=True,
+        )
+    shared_legend(fig, axes)
+    return {"saturation": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for n, k in dict.fromkeys((row["n"], row["k"]) for row in table):
+        rows = where(table, n=n, k=k, method="reference")
+        if rows:
+            last, at = rows[-1], threshold(rows)
+            stop = "finds no reason to stop" if at is None else f"would stop at {at} starts"
+            lines.append(
+                f"n = {n}, k = {k}: after {last['after']} starts fsolve has matched {last['matched']} "
+                f"of {last['trials']} instances (95%: {number(last, 'low'):.3f} to "
+                f"{number(last, 'high'):.3f}); the paper's rule, read on this grid, {stop}."
+            )
+        ours = where(table, n=n, k=k, method="search")
+        if ours:
+            last = ours[-1]
+            first = next(row for row in ours if row["matched"] == last["matched"])
+            lines.append(
+                f"Our search matches {last['matched']} of {last['trials']} of the same instances, each "
+                f"with a proof, within {first['after']} starts."
+            )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="saturation",
+    title="Matches against restarts",
+    source="Appendix E.1",
+    claim="After about 200 initialisations of fsolve hardly any new solution is found, so 400 are "
+    "enough to say that there is none.",
+    task=Saturation(),
+    quick=Plan(
+        (
+            *(_point(8, k, "search", 400, 24) for k in (5, 8)),
+            *(_point(8, k, "reference", 400, 24) for k in (5, 8)),
+        )
+    ),
+    full=Plan(
+        tuple(
+            _point(n, k, method, 1600, 500)
+            for method in ("search", "reference")
+            for n, k in ((8, 5), (8, 8), (12, 6))
+        )
+    ),
+    hours=1.0,
+    columns={
+        "n": "units n",
+        "k": "rows k",
+        **SETTING,
+        "after": "starts so far",
+        "trials": "instances",
+        "matched": "matched so far",
+        "share": "share matched so far",
+        "low": "95% interval, low end",
+        "high": "95% interval, high end",
+    },
+    draw=draw,
+    find=find,
+)

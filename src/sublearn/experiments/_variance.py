@@ -1,0 +1,130 @@
+"""Appendix E.3: does the scale g of the weights matter?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
+from sublearn.experiments._table import (
+    ESTIMATE,
+    decided_words,
+    distinct,
+    found_words,
+    pooled,
+    said,
+    where,
+)
+from sublearn.experiments.tasks import Decisions
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SCALED = {"both": "weights=normal*{g} teacher=normal*{g}", "student": "weights=normal*{g}"}
+_WORDS = {"both": "student and teacher", "student": "student only"}
+_SETTINGS = {
+    "diagonal, n = 2": ("lrnn:n=2,b=1,d=1,T=2", 2, "W:diagonal"),
+    "k = 5 rows, n = 6": ("lrnn:n=6,b=1,d=4,T=3", 3, "W:first-rows=5"),
+}
+
+
+def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Point:
+    network, samples, learn = _SETTINGS[setting]
+    params: Row = {
+        "setting": setting,
+        "scaled": scaled,
+        "g": g,
+        "network": network,
+        "samples": samples,
+        "learn": learn,
+        "ensemble": _SCALED[scaled].format(g=g),
+        "method": method,
+    }
+    return Point(params, trials, chunk=2 if method == "reference" else 25)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    settings = distinct(table, "setting")
+    fig, axes = panels(len(settings), width=4.8)
+    for ax, setting in zip(axes, settings, strict=False):
+        rows = where(table, setting=setting)
+        for colour, scaled in ((0, "both"), (2, "student")):
+            held = where(rows, scaled=scaled, method="ladder")
+            decided(ax, held, "g", f"decided, {_WORDS[scaled]} scaled", colour)
+        held = where(rows, scaled="both", method="reference")
+        protocol(ax, held, "g", "paper's protocol, both scaled")
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(distinct(rows, "g"), [f"{g:g}" for g in distinct(rows, "g")])
+        name_axes(
+            ax, "scale g of the weights", MATCH_PROBABILITY, title=setting, unit_interval=True
+        )
+    shared_legend(fig, axes)
+    return {"variance": fig}
+
+
+def find(table: Table) -> str:
+    lines = [
+        "For a teacher of the same scale the match probability cannot depend on g: W, B and D times g "
+        "change both sides of every equation by the same power of g."
+    ]
+    for setting in distinct(table, "setting"):
+        both = where(table, setting=setting, scaled="both", method="ladder")
+        if both:
+            lines.append(f"{setting}, both scaled, all g together: {decided_words(pooled(both))}.")
+        alone = where(table, setting=setting, scaled="student", method="ladder")
+        if alone:
+            ends = " and ".join(
+                f"g = {row['g']:g}: {decided_words(row)}" for row in (alone[0], alone[-1])
+            )
+            lines.append(f"{setting}, only the student scaled: {ends}.")
+        paper = where(table, setting=setting, method="reference")
+        if paper:
+            each = "; ".join(f"g = {row['g']:g}: {found_words(row)}" for row in paper)
+            lines.append(f"{setting}: the paper's protocol, both scaled, finds {each}.")
+    return said(lines if table else [])
+
+
+_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+EXPERIMENT = Experiment(
+    name="variance",
+    title="The scale of the weights",
+    source="Appendix E.3",
+    claim="All matrices with rows of length n are drawn with variance g^2 / n, so that hidden states "
+    "neither explode nor vanish; that the match probability depends on g is not said.",
+    task=Decisions(),
+    quick=Plan(
+        (
+            *(
+                _point("diagonal, n = 2", scaled, g, "ladder", 150)
+                for scaled in _SCALED
+                for g in _SCALES
+            ),
+            *(
+                _point("k = 5 rows, n = 6", scaled, g, "ladder", 60)
+                for scaled in _SCALED
+                for g in _SCALES
+            ),
+            *(_point("k = 5 rows, n = 6", "both", g, "reference", 16) for g in (0.25, 1.0, 4.0)),
+        )
+    ),
+    full=Plan(
+        tuple(
+            _point(setting, scaled, g, method, 2000 if method == "ladder" else 500)
+            for method in ("ladder", "reference")
+            for setting in _SETTINGS
+            for scaled in _SCALED
+            for g in _SCALES
+            if method == "ladder" or scaled == "both"
+        )
+    ),
+    hours=0.3,
+    columns={
+        "setting": "setting",
+        "scaled": "whose weights are scaled",
+        "g": "scale g",
+        **ESTIMATE,
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,44 @@
+"""Tasks: how the trials of a point are computed. Experiments and sweeps share them."""
+
+from sublearn.experiments.tasks._decisions import Decisions, Saturation
+from sublearn.experiments.tasks._deep_sizes import DeepSizes
+from sublearn.experiments.tasks._deficiency import Deficiency
+from sublearn.experiments.tasks._difficulties import Difficulties
+from sublearn.experiments.tasks._directions import Directions
+from sublearn.experiments.tasks._equations import ByEquations
+from sublearn.experiments.tasks._linear_sizes import LinearSizes
+from sublearn.experiments.tasks._placements import Placements
+from sublearn.experiments.tasks._rates import Rates
+from sublearn.experiments.tasks._verdicts import Verdicts
+from sublearn.runs import Task
+
+_EVERY: tuple[Task, ...] = (
+    Decisions(),
+    Saturation(),
+    ByEquations(),
+    Verdicts(),
+    Deficiency(),
+    Directions(),
+    Difficulties(),
+    Rates(),
+    LinearSizes(),
+    DeepSizes(),
+    Placements(),
+)
+TASKS: dict[str, Task] = {task.name: task for task in _EVERY}
+"""Every shared task by its name, as a sweep's file writes it."""
+
+__all__ = [
+    "TASKS",
+    "ByEquations",
+    "Decisions",
+    "DeepSizes",
+    "Deficiency",
+    "Difficulties",
+    "Directions",
+    "LinearSizes",
+    "Placements",
+    "Rates",
+    "Saturation",
+    "Verdicts",
+]

@@ -1,0 +1,94 @@
+"""The deep sigmoid network of the published pictures, against its width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.experiments.tasks._repeats import (
+    by_case,
+    gamma_of,
+    listed,
+    mean_and_error,
+    turns,
+    whole,
+)
+from sublearn.learning import deep_sigmoid
+from sublearn.runs import Json, Row, Task
+
+LAST = 50
+"""Cycles at the end over which the error is taken, as the sources do."""
+
+
+class DeepSizes(Task):
+    """Five hidden layers of each of the ``widths``, learning for ``cycles`` cycles.
+
+    Trial i is repeat i // W at the (i % W)-th of W widths; a repeat has one teacher, one start and one
+    sequence of inputs for all widths, so that widths are compared pair by pair. The table has a line
+    per width: ``more``, how much more error than the width of the smallest mean; ``less``, how much
+    less than the first width; ``change``, the last tenth of the cycles less the tenth before.
+    """
+
+    @property
+    def name(self) -> str:
+        return "deep-sizes"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        return {"repeat": int, "width": int, "size": int, "value": float, "change": float}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        gamma_of(point)
+        whole(point, "cycles", 1500, least=10)
+        if any(width != int(width) or not 5 <= width <= 1000 for width in listed(point, "widths")):
+            raise BadInputError(
+                f"widths must be whole numbers from 5 to 1000, not {point.get('widths')!r}."
+            )
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        gamma, cycles = gamma_of(point), whole(point, "cycles", 1500, least=10)
+        widths = [int(width) for width in listed(point, "widths")]
+        found: list[Row] = []
+        for repeat, place in turns(trials, len(widths)):
+            run = deep_sigmoid(
+                widths[place],
+                gamma[2],
+                cycles=cycles,
+                repeats=range(repeat, repeat + 1),
+                seed=seed,
+                gamma1=gamma[0],
+                gamma2=gamma[1],
+            )
+            errors, tenth = run.errors[0], cycles // 10
+            found.append(
+                {
+                    "repeat": repeat,
+                    "width": widths[place],
+                    "size": sum(matrix[0].size for matrix in run.weights.values()),
+                    "value": float(run.final(min(LAST, cycles))[0]),
+                    "change": float(errors[-tenth:].mean() - errors[-2 * tenth : -tenth].mean()),
+                }
+            )
+        return found
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        widths, table = by_case(rows, "width", "value")
+        best = int(table.mean(axis=0).argmin())
+        lines: list[Row] = []
+        for place, width in enumerate(widths):
+            here = rows["width"] == width
+            value, error = mean_and_error(table[:, place])
+            more, more_error = mean_and_error(table[:, place] - table[:, best])
+            less, less_error = mean_and_error(table[:, 0] - table[:, place])
+            change, change_error = mean_and_error(rows["change"][here])
+            line: Row = {"width": width, "size": int(rows["size"][here][0])}
+            line |= {"repeats": table.shape[0], "value": value, "error": error}
+            line |= {"best": place == best, "more": more, "more_error": more_error}
+            line |= {"less": less, "less_error": less_error}
+            lines.append({**line, "change": change, "change_error": change_error})
+        return lines

@@ -1,0 +1,96 @@
+"""Local task difficulty against size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.experiments.tasks._repeats import (
+    by_case,
+    duration_of,
+    gamma_of,
+    listed,
+    stream,
+    turns,
+    whole,
+)
+from sublearn.learning import Geometry, difficulty_against_size, sigmoid_path
+from sublearn.runs import Json, Row, Task
+
+
+class Difficulties(Task):
+    """Sigmoid students padded to each of the ``widths``: difficulty, its critical value, the rate.
+
+    Students are those of the published pictures, ``approached`` gradient steps into learning; trial i
+    is student i // W at the (i % W)-th of W widths. The table has a line per width, with medians and
+    quartiles over students; ``best`` counts the students for whom the ratio of difficulty to critical
+    difficulty is smallest at this width.
+    """
+
+    @property
+    def name(self) -> str:
+        return "difficulty"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        names = ("difficulty", "critical", "ratio", "rate")
+        return {"repeat": int, "width": int, "size": int, **dict.fromkeys(names, float)}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        if not gamma_of(point)[0]:
+            raise BadInputError("gamma1 must be above 0: without it nothing is learned.")
+        duration_of(point)
+        whole(point, "approached", 30, least=0)
+        _widths(point)
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        gamma, T, widths = gamma_of(point), duration_of(point), _widths(point)
+        approached = whole(point, "approached", 30, least=0)
+        found: list[Row] = []
+        for student, place in turns(trials, len(widths)):
+            geometry = _student(seed, student, approached, tuple(widths))[place]
+            (row,) = difficulty_against_size([geometry], [gamma], T)
+            kept = {name: row[name] for name in ("size", "difficulty", "critical", "ratio", "rate")}
+            found.append({"repeat": student, "width": widths[place], **kept})
+        return found
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        widths, ratios = by_case(rows, "width", "ratio")
+        lowest = ratios.argmin(axis=1) if ratios.size else np.empty(0, dtype=int)
+        lines: list[Row] = []
+        for place, width in enumerate(widths):
+            here = rows["width"] == width
+            line: Row = {"width": width, "size": int(rows["size"][here][0])}
+            line["students"] = int(here.sum())
+            for name in ("difficulty", "ratio", "rate"):
+                low, middle, high = np.quantile(rows[name][here], [0.25, 0.5, 0.75]).tolist()
+                line |= {name: middle, f"{name}_low": low, f"{name}_high": high}
+            line["critical"] = float(np.median(rows["critical"][here]))
+            line["learn"] = int((rows["ratio"][here] < 1).sum())
+            line["best"] = int((lowest == place).sum())
+            lines.append(line)
+        return lines
+
+
+def _widths(point: Mapping[str, Json]) -> list[int]:
+    found = listed(point, "widths")
+    if any(width != int(width) or width < 5 for width in found) or sorted(found) != found:
+        raise BadInputError(
+            f"widths must be whole numbers from 5 on, rising, not {point.get('widths')!r}."
+        )
+    return [int(width) for width in found]
+
+
+@lru_cache(maxsize=8)  # the widths of one student come one after the other
+def _student(
+    seed: int, student: int, approached: int, widths: tuple[int, ...]
+) -> tuple[Geometry, ...]:
+    base = widths if widths[0] == 5 else (5, *widths)
+    path = sigmoid_path(base, trained=0, approached=approached, seed=stream(seed, student))
+    return tuple(grown.geometry() for grown in path[-len(widths) :])

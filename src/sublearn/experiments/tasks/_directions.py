@@ -1,0 +1,98 @@
+"""How the direction of a step trades slope for curvature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.experiments.tasks._repeats import stream, turns, whole
+from sublearn.learning import sigmoid_path, slope_against_curvature
+from sublearn.runs import Json, Row, Task
+
+TOWARDS = ("flatter", "random")
+
+
+class Directions(Task):
+    """Steps of a sigmoid student that turn away from the gradient, one angle per trial.
+
+    The student of the published pictures, ``approached`` gradient steps into learning. A step has
+    ``steps`` times the length |g|/|q| and turns from the gradient ``towards`` the flatter direction or
+    a random one; trial i takes angle i % ``angles`` of student i // ``angles``, from 0 to 90 degrees.
+    Slope, curvature and the fall of F are in units of the slope of the gradient step.
+    """
+
+    @property
+    def name(self) -> str:
+        return "directions"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        return {"angle": float, "slope": float, "curvature": float, "fall": float}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        one_of("towards", str(point.get("towards")), TOWARDS)
+        whole(point, "approached", 30, least=0)
+        whole(point, "angles", 19, least=2)
+        steps = point.get("steps", 1.0)
+        if isinstance(steps, bool) or not isinstance(steps, int | float) or not steps > 0:
+            raise BadInputError(f"steps must be a number above 0, not {steps!r}.")
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        angles = whole(point, "angles", 19, least=2)
+        approached = whole(point, "approached", 30, least=0)
+        towards, steps = str(point["towards"]), float(str(point.get("steps", 1.0)))
+        found: list[Row] = []
+        for student, place in turns(trials, angles):
+            rows = _turned(seed, student, approached, steps, angles)
+            row = [row for row in rows if row["towards"] == towards][place]
+            unit = float(rows[0]["slope"] or 0.0)
+            line = {name: float(row[name] or 0.0) / unit for name in ("slope", "curvature")}
+            fall = float(row["measured"] or 0.0) / unit
+            found.append({"angle": float(row["angle"] or 0.0), **line, "fall": fall})
+        return found
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        lines: list[Row] = []
+        for angle in np.unique(rows["angle"]):
+            here = rows["angle"] == angle
+            curvature, fall = rows["curvature"][here], rows["fall"][here]
+            lines.append(
+                {
+                    "angle": float(angle),
+                    "students": int(here.sum()),
+                    "slope": float(np.median(rows["slope"][here])),
+                    **_quartiles("curvature", curvature),
+                    **_quartiles("fall", fall),
+                    "learn": int((fall > 0).sum()),
+                }
+            )
+        return lines
+
+
+def _quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    return {name: middle, f"{name}_low": low, f"{name}_high": high}
+
+
+@lru_cache(maxsize=8)  # the angles of one student come one after the other
+def _turned(
+    seed: int, student: int, approached: int, steps: float, angles: int
+) -> list[dict[str, float | int | str | None]]:
+    (grown,) = sigmoid_path((5,), trained=0, approached=approached, seed=stream(seed, student))
+    geometry = grown.geometry()
+    length = steps * geometry.gradient_norm / abs(geometry.q)
+    return slope_against_curvature(
+        grown.network,
+        grown.weights,
+        inputs=grown.inputs,
+        targets=grown.targets,
+        length=length,
+        angles=angles,
+        seed=stream(seed, student),
+    )

@@ -1,0 +1,184 @@
+"""A linear network against its size: the mean rate, or the steady-state error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.experiments.tasks._repeats import (
+    Array,
+    by_case,
+    duration_of,
+    gamma_of,
+    is_level,
+    listed,
+    mean_and_error,
+    stream,
+    turns,
+    whole,
+)
+from sublearn.learning import (
+    Geometry,
+    add_synapses,
+    best_redundancy,
+    closed_form_size,
+    expand_linear,
+    linear_steady_state,
+    slides_size,
+    step_correlation,
+)
+from sublearn.learning._measured_sizes import DEGREE, peak_of_batches
+from sublearn.learning._simulate import check_mixing
+from sublearn.networks import LinearEstimator
+from sublearn.runs import Json, Row, Task
+
+QUANTITIES = ("rate", "steady state")
+GROW = ("expansion", "synapses")
+INPUTS, OUTPUTS, SAMPLES = 10, 5, 40
+
+
+class LinearSizes(Task):
+    """One curve against size per point: the 5 x 10 estimator grown by each of the ``factors``.
+
+    ``quantity`` "rate": the mean rate over ``draws`` random cycles, on one problem; ``grow`` says
+    whether by expansion with c1 = c2 or by so many synapses per connection. "steady state": the
+    simulated error from a third of ``cycles`` on, each repeat with its own teacher and start, n2 mixed
+    by ``mixing``; always by expansion. Trial i is repeat i // S at the (i % S)-th of S sizes.
+
+    The table has a line per size. ``best``: where the measured curve has its optimum, by a polynomial
+    in log N through the sizes, with its 95% interval over repeats; ``best_predicted``: by the formula;
+    ``best_slides``: by the slides'.
+    """
+
+    @property
+    def name(self) -> str:
+        return "linear-sizes"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        numbers = ("value", "change", "predicted", "best_predicted")
+        return {"repeat": int, "size": int, **dict.fromkeys(numbers, float)}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        gamma_of(point)
+        duration_of(point)
+        check_mixing(_mixing(point))
+        whole(point, "draws", 400, least=2)
+        whole(point, "cycles", 1500, least=6)
+        steady = one_of("quantity", str(point.get("quantity")), QUANTITIES) == "steady state"
+        grow = one_of("grow", str(point.get("grow")), GROW)
+        if steady and grow == "synapses":
+            raise BadInputError("grow must be 'expansion' for the steady state, not 'synapses'.")
+        step = 1.0 if grow == "synapses" else 1.0 / OUTPUTS
+        for factor in listed(point, "factors"):
+            if factor < 1 or abs(factor / step - round(factor / step)) > 1e-6:
+                raise BadInputError(
+                    f"factors must be multiples of {step:g}, from 1 on, not {factor:g}."
+                )
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        factors = listed(point, "factors")
+        one = _steady if point["quantity"] == "steady state" else _rate
+        return [one(point, seed, repeat, factors[place])
+                for repeat, place in turns(trials, len(factors))]  # fmt: skip
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        sizes, table = by_case(rows, "size", "value")
+        steady = point["quantity"] == "steady state"
+        gamma, T = gamma_of(point), duration_of(point)
+        best = _best(sizes, -table if steady else table)
+        best["best_predicted"] = float(rows["best_predicted"][0])
+        best["best_slides"] = slides_size(gamma, T).value
+        lines: list[Row] = []
+        for size in sizes:
+            here = rows["size"] == size
+            value, error = mean_and_error(rows["value"][here])
+            change, change_error = mean_and_error(rows["change"][here])
+            predicted = float(rows["predicted"][here][0])
+            line: Row = {"size": size, "repeats": int(here.sum())}
+            line |= {"value": value, "error": error, "predicted": predicted}
+            line |= {"ratio": value / predicted, "change": change, "change_error": change_error}
+            line["level"] = is_level(value, change, change_error) if steady else True
+            lines.append({**line, **best})
+        return lines
+
+
+def _mixing(point: Mapping[str, Json]) -> float:
+    value: Any = point.get("mixing", 0.0)
+    return value  # type: ignore[no-any-return]
+
+
+def _best(sizes: list[int], table: Array) -> Row:
+    if len(sizes) <= DEGREE or table.shape[0] < 2:
+        return {"best": None, "best_low": None, "best_high": None, "inside": None}
+    best, (low, high), boundary = peak_of_batches(sizes, table)
+    return {"best": best, "best_low": low, "best_high": high, "inside": not boundary}
+
+
+def _rate(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
+    """One batch of random cycles at one size."""
+    gamma, T, draws = gamma_of(point), duration_of(point), whole(point, "draws", 400, least=2)
+    synapses = point["grow"] == "synapses"
+    geometry = _grown(seed, synapses, factor)
+    measured = geometry.measure(gamma, T, draws, seed=stream(seed, geometry.plastic, repeat))
+    if synapses:
+        more = best_redundancy(_grown(seed, True, 1.0), gamma, T).value
+        best = None if more is None else more * INPUTS * OUTPUTS
+    else:
+        best = closed_form_size(gamma, T, a=0.5).value
+    return {
+        "repeat": repeat,
+        "size": geometry.plastic,
+        "value": measured.mean,
+        "change": 0.0,
+        "predicted": geometry.rate(gamma, T),
+        "best_predicted": best,
+    }
+
+
+@lru_cache(maxsize=64)
+def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
+    rng = np.random.default_rng([seed, 0x51BE])
+    network = LinearEstimator(inputs=INPUTS, outputs=OUTPUTS)
+    x = rng.standard_normal((INPUTS, SAMPLES))
+    targets = rng.standard_normal((OUTPUTS, INPUTS)) @ x
+    weights = {"W": rng.standard_normal((OUTPUTS, INPUTS))}
+    if synapses:
+        grown = add_synapses(network, weights, inputs=x, targets=targets, synapses=round(factor))
+    else:
+        grown = expand_linear(network, weights, inputs=x, targets=targets, c1=factor, c2=factor)
+    return grown.geometry()
+
+
+def _steady(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
+    """One simulated repeat at one size; level if its last third is as its second."""
+    gamma, T, mixing = gamma_of(point), duration_of(point), _mixing(point)
+    cycles = whole(point, "cycles", 1500, least=6)
+    inputs, outputs = round(factor * INPUTS), round(factor * OUTPUTS)
+    run, said = linear_steady_state(
+        inputs,
+        outputs,
+        gamma,
+        mixing=mixing,
+        cycles=cycles,
+        repeats=range(repeat, repeat + 1),
+        seed=seed,
+        T=T,
+    )
+    early, late = (run.errors[0, third * cycles // 3 :][: cycles // 3].mean() for third in (1, 2))
+    rho = step_correlation(mixing)  # makes gamma2^2 act as if it were this much larger
+    best = closed_form_size(gamma, T, a=0.5).value
+    return {
+        "repeat": repeat,
+        "size": inputs * outputs,
+        "value": float(early + late) / 2,
+        "change": float(late - early),
+        "predicted": said.value,
+        "best_predicted": None if best is None else best * (1 + rho) / (1 - rho),
+    }

@@ -1,0 +1,134 @@
+"""Spread or concentrated: the same number of plastic weights, placed in different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.experiments.tasks._asked import problem_of
+from sublearn.experiments.tasks._repeats import (
+    by_case,
+    duration_of,
+    gamma_of,
+    is_level,
+    mean_and_error,
+    turns,
+    whole,
+)
+from sublearn.learning import (
+    candidate_placements,
+    draw_lessons,
+    local_geometry,
+    predict_steady_state,
+    simulate,
+)
+from sublearn.runs import Json, Row, Task
+from sublearn.verdicts import certify
+
+
+class Placements(Task):
+    """``plastic`` weights of a network placed spread, concentrated or as designed, each repeat alike.
+
+    ``network``, ``samples`` and ``ensemble`` as for decisions; with ``factors`` = f above 0 the inputs
+    are correlated by f latent factors. A repeat draws weights, inputs and targets; trial i is
+    repeat i // P with the (i % P)-th of P placements. Errors are relative to the one at the start:
+    ``value``, simulated, from the middle of ``cycles`` on; ``minimum`` F_min; ``predicted`` the
+    predicted steady state. The table has a line per placement; ``more``: than spread, pair by pair.
+    """
+
+    @property
+    def name(self) -> str:
+        return "placements"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        numbers = ("value", "change", "minimum", "predicted", "rate")
+        return {"repeat": int, "placement": str, "modes": int, **dict.fromkeys(numbers, float)}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        gamma_of(point)
+        duration_of(point)
+        whole(point, "cycles", 3000, least=8)
+        whole(point, "factors", 0, least=0)
+        problem = problem_of(point)
+        candidates(problem, whole(point, "plastic", 0, least=1))
+        if not problem.network.is_linear:
+            raise BadInputError(
+                f"the network must be linear for its steady state, not {problem.network.spec}."
+            )
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        placements = candidates(problem_of(point), whole(point, "plastic", 0, least=1))
+        names = list(placements)
+        return [_one(point, seed, repeat, names[place], placements[names[place]])
+                for repeat, place in turns(trials, len(names))]  # fmt: skip
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        problem = problem_of(point)
+        placements = candidates(problem, whole(point, "plastic", 0, least=1))
+        names, table = by_case(rows, "placement", "value")
+        lines: list[Row] = []
+        for place, name in enumerate(names):
+            here = rows["placement"] == name
+            verdict = certify(problem, placements[name])
+            value, error = mean_and_error(table[:, place])
+            more, more_error = mean_and_error(table[:, place] - table[:, 0])
+            change, change_error = mean_and_error(rows["change"][here])
+            line: Row = {"placement": name, "verdict": verdict.kind}
+            line |= {"verdict_grade": verdict.grade.kind, "rank": verdict.rank}
+            line |= {"needed": verdict.needed, "repeats": table.shape[0]}
+            line |= {"value": value, "error": error, "more": more, "more_error": more_error}
+            line |= {"change": change, "change_error": change_error}
+            line["level"] = is_level(value, change, change_error)
+            for kept in ("minimum", "predicted", "rate", "modes"):
+                line[kept] = float(rows[kept][here].mean())
+            lines.append(line)
+        return lines
+
+
+@lru_cache(maxsize=16)
+def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
+    """The placements that are compared; one that repeats another, such as designed, is left out."""
+    found: dict[str, Allocation] = {}
+    for name, allocation in candidate_placements(problem, plastic).items():
+        if allocation not in found.values():
+            found[name] = allocation
+    return found
+
+
+def _one(
+    point: Mapping[str, Json], seed: int, repeat: int, name: str, allocation: Allocation
+) -> Row:
+    problem, gamma, T = problem_of(point), gamma_of(point), duration_of(point)
+    cycles = whole(point, "cycles", 3000, least=8)
+    factors = whole(point, "factors", 0, least=0) or None
+    lesson = range(repeat, repeat + 1)
+    W, X, Y = draw_lessons(problem, lesson, seed=seed, factors=factors)
+    weights = {key: matrix[0] for key, matrix in W.items()}
+    data: dict[str, Any] = {"inputs": X[0], "targets": Y[0], "allocation": allocation}
+    geometry = local_geometry(problem.network, weights, **data)
+    said = predict_steady_state(problem.network, weights, **data, gamma=gamma, T=T)
+    # The noise of a repeat is the same for every placement.
+    run = simulate(
+        problem.network, weights, **data, gamma=gamma, T=T, cycles=cycles, repeats=lesson, seed=seed
+    )
+    errors, quarter = run.errors[0] / run.errors[0, 0], cycles // 4
+    early, late = errors[2 * quarter : 3 * quarter].mean(), errors[3 * quarter :].mean()
+    return {
+        "repeat": repeat,
+        "placement": name,
+        "modes": said.rank,
+        "value": float(early + late) / 2,
+        "change": float(late - early),
+        "minimum": said.minimum / geometry.loss,
+        "predicted": said.value / geometry.loss,
+        "rate": geometry.rate(gamma, T),
+    }

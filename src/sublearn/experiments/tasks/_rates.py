@@ -1,0 +1,141 @@
+"""The mean rate: the formula, and the slides', against random cycles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import one_of
+from sublearn.allocations import Allocation
+from sublearn.experiments.tasks._repeats import duration_of, gamma_of, stream, whole
+from sublearn.learning import (
+    Geometry,
+    expand_linear,
+    local_geometry,
+    slides_expanded_rate,
+    slides_rate,
+)
+from sublearn.learning._growth import PATHS, READINGS
+from sublearn.learning._loss import NOISE_ON
+from sublearn.networks import LinearEstimator
+from sublearn.runs import Json, Row, Task
+
+SETTINGS = ("expansion", "subset")
+FACTORS = (1.4, 2.0, 3.0, 4.0)
+STARTS = ("embedded", "random")
+PLASTIC = (16, 64, 128, 200)
+SAMPLES = (8, 64)
+INPUTS = ("white", "correlated")
+
+
+class Rates(Task):
+    """One cell per trial: the mean rate of one cycle, by formula and over ``draws`` random cycles.
+
+    ``setting`` "expansion": a 5 x 10 linear estimator expanded along ``path`` (both, inputs or
+    outputs), its loss read on all outputs or projected (``reading``); the trials go through factors
+    1.4, 2, 3, 4 and through embedded and random starts. "subset": 8 x 32 weights, of which the trials
+    make 16, 64, 128 or 200 plastic at random, on 8 or 64 samples that are ``inputs`` white or
+    correlated, with noise on the plastic or on all weights (``noise_on``).
+    """
+
+    @property
+    def name(self) -> str:
+        return "rates"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        numbers = ("measured", "error", "predicted", "slides")
+        return {"cell": str, "size": int, **dict.fromkeys(numbers, float)}
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        gamma_of(point)
+        duration_of(point)
+        whole(point, "draws", 400, least=2)
+        if one_of("setting", str(point.get("setting")), SETTINGS) == "expansion":
+            one_of("path", str(point.get("path")), PATHS)
+            one_of("reading", str(point.get("reading")), READINGS)
+        else:
+            one_of("inputs", str(point.get("inputs")), INPUTS)
+            one_of("noise_on", str(point.get("noise_on")), NOISE_ON)
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        gamma, T, draws = gamma_of(point), duration_of(point), whole(point, "draws", 400, least=2)
+        cell = _expansion if point["setting"] == "expansion" else _subset
+        # Noise of its own for every cell: what chance does to one it must not do to all.
+        text = json.dumps(dict(point), sort_keys=True)
+        digest = int.from_bytes(sha256(text.encode()).digest()[:8], "little")
+        found: list[Row] = []
+        for trial in trials:
+            words, geometry, slides = cell(point, seed, trial)
+            measured = geometry.measure(gamma, T, draws, seed=stream(seed, digest, trial))
+            found.append(
+                {
+                    "cell": words,
+                    "size": geometry.plastic,
+                    "measured": measured.mean,
+                    "error": measured.error,
+                    "predicted": geometry.rate(gamma, T),
+                    "slides": slides,
+                }
+            )
+        return found
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        lines: list[Row] = []
+        for place in range(len(rows["cell"])):
+            line = {name: column[place].item() if name != "cell" else column[place]
+                    for name, column in rows.items()}  # fmt: skip
+            gap, other = (line["measured"] - line[name] for name in ("predicted", "slides"))
+            lines.append({**line, "off": gap / line["error"], "slides_off": other / line["error"]})
+        return lines
+
+
+def _expansion(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geometry, float]:
+    factor, start = FACTORS[trial // 2 % len(FACTORS)], STARTS[trial % 2]
+    path = str(point["path"])
+    rng = np.random.default_rng([seed, 11])  # one problem for all: sizes are compared on it
+    network = LinearEstimator(inputs=10, outputs=5)
+    x = rng.standard_normal((10, 40))
+    data = {"inputs": x, "targets": rng.standard_normal((5, 10)) @ x}
+    weights = {"W": rng.standard_normal((5, 10))}
+    c1, c2 = (factor if path != axis else 1.0 for axis in ("outputs", "inputs"))
+    grown = expand_linear(
+        network,
+        weights,
+        **data,
+        c1=c1,
+        c2=c2,
+        reading=str(point["reading"]),
+        start=start,
+        seed=stream(seed, trial),
+    )
+    slides = slides_expanded_rate(
+        local_geometry(network, weights, **data), c1, c2, gamma_of(point), duration_of(point)
+    )
+    return f"c = {factor:g}, {start}", grown.geometry(), slides
+
+
+def _subset(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geometry, float]:
+    rng = np.random.default_rng([seed, 12, trial])
+    plastic, samples = PLASTIC[trial % len(PLASTIC)], SAMPLES[trial // len(PLASTIC) % 2]
+    network = LinearEstimator(inputs=32, outputs=8)
+    x = rng.standard_normal((32, samples))
+    if point["inputs"] == "correlated":
+        x = rng.standard_normal((32, 2)) @ rng.standard_normal((2, samples)) + 0.5 * x
+    mask = rng.permutation(256).reshape(8, 32) < plastic
+    geometry = local_geometry(
+        network,
+        {"W": rng.standard_normal((8, 32))},
+        inputs=x,
+        targets=rng.standard_normal((8, 32)) @ x,
+        allocation=Allocation.from_masks(network, {"W": mask}),
+        noise_on=str(point["noise_on"]),
+    )
+    words = f"{plastic} plastic, m = {samples}"
+    return words, geometry, slides_rate(geometry, gamma_of(point), duration_of(point))

@@ -1,0 +1,99 @@
+"""Trials that go through several cases in every repeat, so that cases are compared pair by pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.learning._loss import Gamma, check_duration, check_gamma
+from sublearn.learning._simulate_settled import TOLERANCE
+from sublearn.runs import Json
+
+Array = NDArray[np.float64]
+
+
+def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:
+    """(repeat, case) of each trial: trial i is case i % cases of repeat i // cases.
+
+    >>> list(turns(range(2, 5), 3))
+    [(0, 2), (1, 0), (1, 1)]
+    """
+    for trial in trials:
+        yield divmod(trial, cases)
+
+
+def by_case(
+    rows: Mapping[str, np.ndarray[Any, Any]], case: str, value: str
+) -> tuple[list[Any], Array]:
+    """Cases in their order, and the values (repeats, cases) of the repeats that have them all.
+
+    Where no repeat is whole, as after a single trial, the cases that are there count.
+    """
+    repeat = rows["repeat"]
+    cases = list(dict.fromkeys(rows[case].tolist()))
+    held = [
+        dict(zip(rows[case][repeat == number].tolist(), rows[value][repeat == number], strict=True))
+        for number in np.unique(repeat)
+    ]
+    whole = [found for found in held if len(found) == len(cases)]
+    return cases, np.array([[found[one] for one in cases] for found in whole], dtype=np.float64)
+
+
+def mean_and_error(values: Array) -> tuple[float, float | None]:
+    """The mean and its standard error; a single value has none."""
+    if values.size < 2:
+        return float(values.mean()), None
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def is_level(mean: float, change: float, error: float | None) -> bool:
+    """Whether a change between two stretches, with twice its error, is small beside the mean."""
+    return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(mean)
+
+
+def gamma_of(point: Mapping[str, Json]) -> Gamma:
+    """The levels ``gamma1``, ``gamma2`` and ``gamma3`` of a point."""
+    names = ("gamma1", "gamma2", "gamma3")
+    for name in names:
+        if name not in point:
+            raise BadInputError(f"a point needs {name!r}; it has {', '.join(point)}.")
+    levels: Any = tuple(point[name] for name in names)
+    return check_gamma(levels)
+
+
+def duration_of(point: Mapping[str, Json]) -> float:
+    """The time ``T`` of one cycle, 1 unless the point says it."""
+    duration: Any = point.get("T", 1.0)
+    return check_duration(duration)
+
+
+def listed(point: Mapping[str, Json], name: str) -> list[float]:
+    """Numbers set apart by spaces, such as ``widths`` = "5 8 12"."""
+    words = str(point.get(name) or "").split()
+    try:
+        found = [float(word) for word in words]
+    except ValueError:
+        found = []
+    if not found or len(set(found)) < len(found) or not all(map(math.isfinite, found)):
+        raise BadInputError(
+            f"{name} must be different numbers set apart by spaces, not {point.get(name)!r}."
+        )
+    return found
+
+
+def whole(point: Mapping[str, Json], name: str, usual: int, least: int = 1) -> int:
+    """A whole number of the point, ``usual`` unless it says one."""
+    value = point.get(name, usual)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadInputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return value
+
+
+def stream(*parts: int) -> int:
+    """One seed from several numbers, for verbs that take one."""
+    return int(np.random.SeedSequence(list(parts)).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,114 @@
+"""Every allocation of a small network, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, islice
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Problem
+from sublearn.experiments.tasks._asked import problem_of
+from sublearn.runs import Json, Row, Task
+from sublearn.verdicts import Verdict, certify
+
+
+class Verdicts(Task):
+    """Trial i certifies the i-th of all allocations of d m' weights inside the weight ``inside``.
+
+    The order is that of the subsets of the flat indices, written in ascending order. With ``count``,
+    complex solutions are counted where ranks leave the verdict open. The table has a line for each
+    number of rows and columns in use, each verdict, and each answer of the paper.
+    """
+
+    @property
+    def name(self) -> str:
+        return "certify"
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        return {
+            "verdict": str,
+            "grade": str,
+            "rank": int,
+            "solutions": int,
+            "rows": int,
+            "cols": int,
+            "paper": str,
+            "wrong": bool,
+        }
+
+    def check(self, point: Mapping[str, Json]) -> None:
+        check_inside(problem_of(point), inside_of(point))
+
+    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        problem, inside = problem_of(point), inside_of(point)
+        found = []
+        for held in islice(allocations(problem, inside), trials.start, trials.stop):
+            verdict = certify(problem, held, count=bool(point.get("count")), seed=seed)
+            found.append(_row(verdict, held, inside))
+        return found
+
+    def summarise(
+        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
+    ) -> list[Row]:
+        keys = ("rows", "cols", "verdict", "paper", "wrong")
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for place, group in enumerate(zip(*(rows[key].tolist() for key in keys), strict=True)):
+            groups.setdefault(group, []).append(place)
+        found = []
+        for group in sorted(groups):
+            proved = int((rows["grade"][groups[group]] == "proof").sum())
+            line = dict(zip(keys, group, strict=True))
+            found.append({**line, "allocations": len(groups[group]), "proved": proved})
+        return found
+
+
+def allocations(problem: Problem, inside: str) -> Iterator[Allocation]:
+    """All allocations of d m' weights inside one weight matrix, in a fixed order."""
+    network, size = problem.network, problem.effective_equations
+    rows, columns = network.shape(inside)
+    for flat in combinations(range(rows * columns), size):
+        yield Allocation(network.shapes, {inside: np.array(flat, dtype=np.int64)})
+
+
+def how_many(problem: Problem, inside: str) -> int:
+    """How many :func:`allocations` there are."""
+    rows, columns = problem.network.shape(inside)
+    return comb(rows * columns, problem.effective_equations)
+
+
+def inside_of(point: Mapping[str, Json]) -> str:
+    """The weight that a point is about."""
+    name = point.get("inside")
+    if not isinstance(name, str):
+        raise BadInputError(f"a point needs 'inside', the name of a weight, not {name!r}.")
+    return name
+
+
+def check_inside(problem: Problem, inside: str) -> None:
+    """Whether d m' weights fit into the weight, and ranks are exact."""
+    network, size = problem.network, problem.effective_equations
+    rows, columns = network.shape(inside)
+    if not network.is_linear:
+        raise BadInputError(f"the network must be linear for exact ranks, not {network.spec}.")
+    if size > rows * columns:
+        raise BadInputError(f"{inside} has {rows * columns} weights, fewer than the {size} needed.")
+
+
+def _row(verdict: Verdict, held: Allocation, inside: str) -> Row:
+    says = [check for check in verdict.theorems if check.says is not None]
+    return {
+        "verdict": verdict.kind,
+        "grade": verdict.grade.kind,
+        "rank": verdict.rank,
+        "solutions": -1 if verdict.solutions is None else verdict.solutions,
+        "rows": int(np.count_nonzero(held.row_counts(inside))),
+        "cols": int(np.count_nonzero(held.column_counts(inside))),
+        "paper": str(says[0].says) if says else "silent",
+        "wrong": any(check.holds is False for check in says),
+    }

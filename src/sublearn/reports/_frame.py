@@ -1,0 +1,101 @@
+"""What stands around the experiments: how far the run is, contents, how to read it, the foot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sublearn.reports._html import around, paragraphs, tag
+from sublearn.runs import Run, State
+
+
+def badge(state: State) -> str:
+    """One word on how far an experiment is, or how much of it is missing."""
+    if state.failures:
+        return tag("span", f"{state.failures} failed", class_="badge bad")
+    if state.finished:
+        return tag("span", state.budget, class_="badge")
+    words = f"{state.points_done} of {state.points} points"
+    return tag("span", words, class_="badge part")
+
+
+def summary(states: Mapping[str, State]) -> str:
+    """How much of what was asked is there."""
+    done = sum(state.finished and not state.failures for state in states.values())
+    failed = sum(state.failures for state in states.values())
+    budgets = " and ".join(sorted({state.budget for state in states.values()}))
+    seeds = " and ".join(str(seed) for seed in sorted({s.seed for s in states.values()}))
+    trials = sum(state.trials_done for state in states.values())
+    asked = sum(state.trials for state in states.values())
+    words = (
+        f"{done} of {len(states)} experiments finished, {budgets} budget, seed {seeds}; {trials:,} of "
+        f"{asked:,} trials. "
+    )
+    if done < len(states):
+        words += "What is missing is marked; the command beside each picture goes on with it. "
+    if failed:
+        words += f"{failed} failures are listed with their experiments. "
+    if "quick" in budgets:
+        words += "A quick budget leaves wide intervals: they are shown, not hidden."
+    return tag("p", words, class_="lead")
+
+
+def contents(run: Run, states: Mapping[str, State]) -> str:
+    """The list of experiments."""
+    items = "".join(
+        around("li", around("a", _entry(run, name), href=f"#{name}") + " " + badge(states[name]))
+        for name in run.names
+    )
+    return f'<nav aria-label="Contents">{tag("h2", "Contents")}{around("ol", items)}</nav>\n'
+
+
+def _entry(run: Run, name: str) -> str:
+    return tag("b", name) + " " + tag("span", run.asked(name)["title"])
+
+
+_GUIDE = """\
+Match probability (MP): how likely it is that some values of the learnable weights reproduce the \
+teacher's outputs exactly. Every trial draws an instance and decides it: matched (a real solution \
+exists), refuted (none exists) or undecided (the work allowed was spent).
+Lines show the share matched. Where instances are undecided, a dotted line shows the share not refuted, \
+and the gap between the two is hatched: the true share lies in it. Shaded bands are 95% intervals \
+(Clopper and Pearson) around both.
+"The paper's protocol" runs scipy's fsolve from 400 random starts and counts what it does not find as no \
+match; its dashed lines are what that count gives, numerical and never a proof.
+How sure: a proof; wrong with a probability of at most so much; or numerical, where rounding decides. \
+The tables say how many decisions are of which kind.
+"""
+
+
+def guide() -> str:
+    """How to read the page."""
+    inside = tag("summary", "How to read this page") + paragraphs(_GUIDE)
+    return around("details", inside, class_="guide") + "\n"
+
+
+def foot(run: Run) -> str:
+    """With what the run was made."""
+    manifest = run.manifest
+    versions = ", ".join(
+        f"{name} {version}" for name, version in manifest["versions"].items() if version
+    )
+    lines = [
+        ("versions", versions),
+        ("commit", manifest.get("commit") or "not run from a checkout"),
+        ("seed", _seeds(run)),
+        ("machine", manifest.get("machine", "unknown")),
+        ("msolve", "found" if manifest.get("msolve") else "not found: solutions were not counted"),
+    ]
+    if manifest.get("history"):
+        lines.append(("earlier", f"parts of this run were made with {len(manifest['history'])} other "
+                                 "sets of versions; manifest.json lists them"))  # fmt: skip
+    items = "".join(tag("dt", name) + tag("dd", words) for name, words in lines)
+    return f"<footer>{tag('h2', 'Made with')}{around('dl', items)}</footer>\n"
+
+
+def _seeds(run: Run) -> str:
+    by_seed: dict[int, list[str]] = {}
+    for name in run.names:
+        by_seed.setdefault(run.asked(name)["seed"], []).append(name)
+    if len(by_seed) == 1:
+        return str(next(iter(by_seed)))
+    return "; ".join(f"{seed} ({', '.join(names)})" for seed, names in by_seed.items())

@@ -1,0 +1,100 @@
+"""One experiment on the page: claim, finding, pictures, command, table, failures."""
+
+from __future__ import annotations
+
+import shlex
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+
+from sublearn.experiments import ALL
+from sublearn.reports._frame import badge
+from sublearn.reports._html import around, paragraphs, tag
+from sublearn.reports._table import table
+from sublearn.runs import Run, State
+
+_LONG = 14  # rows; longer tables are folded
+
+
+def section(run: Run, name: str, state: State) -> str:
+    """The section of one experiment."""
+    entry = run.asked(name)
+    heading = around("h2", tag("span", entry["title"]) + " " + badge(state))
+    parts = [heading, tag("p", entry["source"], class_="source") if entry["source"] else ""]
+    if not state.finished:
+        parts.append(_unfinished(state))
+    parts.append(_claim_and_finding(run, name))
+    for picture in run.pictures(name):
+        if picture.suffix == ".svg" and picture.is_file():
+            parts.append(_picture(picture, name, entry["title"], run.finds(name)))
+    parts.append(_command(run, name))
+    rows = run.table(name)
+    if rows:
+        inside = tag("summary", f"Table, {len(rows)} rows")
+        inside += table(rows, entry["headings"], name)
+        shown = {} if len(rows) > _LONG else {"open": ""}
+        parts.append(around("details", inside, class_="numbers", **shown))
+    parts.append(_failures(run, name))
+    return around("section", "\n".join(filter(None, parts)), id=name) + "\n"
+
+
+def _unfinished(state: State) -> str:
+    left = state.trials - state.trials_done
+    words = (
+        f"Not finished: {state.points_done} of {state.points} points are there, {left:,} trials are "
+        "missing. What follows rests on the points that are complete."
+    )
+    return tag("p", words, class_="warn", role="note")
+
+
+def _claim_and_finding(run: Run, name: str) -> str:
+    claim, finds = run.asked(name)["claim"], run.finds(name)
+    cards = ""
+    if claim:
+        cards += around("div", tag("h3", "The source says") + paragraphs(claim), class_="card")
+    if finds:
+        inside = tag("h3", "We find") + paragraphs(finds)
+        cards += around("div", inside, class_="card ours", id=f"{name}-finding")
+    return around("div", cards, class_="cards") if cards else ""
+
+
+def _picture(path: Path, name: str, title: str, finds: str) -> str:
+    # As an image of its own: the names inside one drawing do not meet those of another.
+    data = b64encode(path.read_bytes()).decode()
+    # For who does not see it: the first thing that it shows. The rest stands in text and table.
+    first = finds.splitlines()[0] if finds else "The numbers stand in the table below."
+    alt = escape(f"{title}. {first}")
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">'
+    caption = tag("figcaption", f"{name}/{path.stem}.svg and .png")
+    return around("figure", image + caption)
+
+
+def command(run: Run, name: str) -> str:
+    """What to type to make this part of the page again."""
+    entry = run.asked(name)
+    # A path of one machine does not belong on a page that travels.
+    folder = shlex.quote(run.folder.name if run.folder.is_absolute() else str(run.folder))
+    if name not in ALL:
+        return f"sublearn sweep {name}.toml --out {folder}"
+    declared = ALL[name].plan(entry["budget"]).seed
+    seed = "" if entry["seed"] == declared else f" --seed {entry['seed']}"
+    return f"sublearn reproduce {name} --{entry['budget']}{seed} --out {folder}"
+
+
+def _command(run: Run, name: str) -> str:
+    text = command(run, name)
+    button = '<button type="button" class="copy" data-copy="text">copy</button>'
+    return around("div", tag("code", text) + button, class_="command")
+
+
+def _failures(run: Run, name: str) -> str:
+    failed = [failure for failure in run.failures if failure["experiment"] == name]
+    if not failed:
+        return ""
+    items = ""
+    for failure in failed:
+        params = ", ".join(f"{key} = {value}" for key, value in failure.get("params", {}).items())
+        where = f"{failure['step']}{': ' if params else ''}{params}"
+        items += around("li", tag("b", where) + " " + tag("span", failure["error"]))
+    words = f"{len(failed)} failed, and left out of the table and the pictures"
+    return around("div", tag("h3", words) + around("ul", items), class_="warn", role="note")

@@ -1,0 +1,88 @@
+"""Every experiment through the same door: points that run, headings, pictures, words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sublearn._errors import BadInputError
+from sublearn.experiments import ALL, find
+from sublearn.experiments.tasks import TASKS
+from sublearn.runs import Experiment, Point, Row, Table
+
+NAMES = list(ALL)
+
+
+def _light(experiment: Experiment, point: Point) -> Point:
+    """The same point with next to no work."""
+    params: Row = dict(point.params)
+    if params.get("method") == "reference" or "starts" in params:
+        params["starts"] = 25
+    return replace(point, params=params, trials=1)
+
+
+def _table(experiment: Experiment) -> Table:
+    table: Table = []
+    for declared in experiment.quick.points:
+        point = _light(experiment, declared)
+        rows = experiment.task.run(point.params, 0, range(point.trials))
+        assert len(rows) == point.trials
+        assert all(set(row) == set(experiment.task.columns) for row in rows)
+        columns = {
+            name: np.array([row[name] for row in rows], dtype=object if kind is str else kind)
+            for name, kind in experiment.task.columns.items()
+        }
+        lines = experiment.task.summarise(point.params, columns)
+        table += [{**declared.params, **line} for line in lines]
+    return table
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_from_points_to_pictures_and_words(name: str) -> None:
+    experiment = find(name)
+    table = _table(experiment)
+    used = {column for row in table for column in row}
+    assert used <= set(experiment.columns), "a column has no heading"
+    figures = experiment.draw(table)
+    assert figures
+    for figure in figures.values():
+        for ax in figure.axes:
+            if ax.axison:
+                assert ax.get_xlabel() and ax.get_ylabel(), "an axis has no name"
+    assert len(experiment.find(table)) > 40
+    # A run that stopped half-way, or has not begun: less to show, and no crash.
+    for part in (table[: len(table) // 2], []):
+        experiment.draw(part)
+        assert experiment.find(part)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_declarations_are_complete(name: str) -> None:
+    experiment = find(name)
+    assert experiment.name == name
+    assert experiment.title and experiment.source and experiment.claim.endswith(".")
+    assert experiment.hours > 0
+    assert experiment.full.trials > experiment.quick.trials
+    for point in experiment.quick.points:
+        experiment.task.check(point.params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_point_of_the_full_budget_can_be_run(name: str) -> None:
+    experiment = find(name)
+    for point in experiment.full.points:
+        experiment.task.check(point.params)
+
+
+def test_names_are_listed_and_wrong_ones_refused() -> None:
+    assert len(ALL) == len(NAMES) == len(set(NAMES))
+    with pytest.raises(BadInputError, match=r"one of warmup, .*Did you mean 'growth'"):
+        find("grow")
+
+
+def test_tasks_go_by_their_names() -> None:
+    assert all(task.name == name for name, task in TASKS.items())
+    assert {"estimate", "certify", "census", "saturation"} <= set(TASKS)

@@ -1,0 +1,221 @@
+"""Tasks against counts by hand, brute force and closed forms."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+from matchers.small_example import quadratic
+from sublearn._errors import BadInputError
+from sublearn.experiments._saturation import threshold
+from sublearn.experiments.tasks import TASKS
+from sublearn.experiments.tasks._asked import ensemble_from_text, problem_of
+from sublearn.experiments.tasks._decisions import counted, record
+from sublearn.runs import Row, Table
+
+SMALL: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:entries=0.0/1.1"}
+ROWS: Row = {"network": "lrnn:n=6,b=1,d=2,T=3", "samples": 3, "learn": "W:first-rows=4"}
+
+
+def _columns(task: str, rows: list[Row]) -> dict[str, np.ndarray]:
+    kinds = TASKS[task].columns
+    return {
+        name: np.array([row[name] for row in rows], dtype=object if kind is str else kind)
+        for name, kind in kinds.items()
+    }
+
+
+def _summary(task: str, point: Row, trials: int, seed: int = 0) -> Table:
+    rows = TASKS[task].run(point, seed, range(trials))
+    return TASKS[task].summarise(point, _columns(task, rows))
+
+
+def test_trials_do_not_depend_on_their_chunk() -> None:
+    for point in (SMALL, ROWS, {**SMALL, "method": "reference", "starts": 3}):
+        task = TASKS["estimate"]
+        whole = task.run(point, 1, range(6))
+        assert whole == task.run(point, 1, range(2)) + task.run(point, 1, range(2, 6))
+
+
+def test_methods_are_compared_on_the_same_instances() -> None:
+    for trial in range(3):
+        ours, _ = record(ROWS, 5, trial)
+        theirs, _ = record({**ROWS, "method": "reference", "starts": 1}, 5, trial)
+        assert np.array_equal(ours.targets, theirs.targets)
+        assert ours.allocation == theirs.allocation
+
+
+def test_decisions_agree_with_the_discriminant() -> None:
+    for trial in range(30):
+        instance, row = record(SMALL, 3, trial)
+        a, b, c, _, _ = quadratic(instance)
+        assert row["kind"] == ("matched" if b * b >= 4 * a * c else "refuted")
+
+
+def test_counts_and_their_interval() -> None:
+    kinds = ["matched"] * 7 + ["undecided"] + ["refuted"] * 2
+    grades = ["proof"] * 7 + [""] + ["probability", "numerical"]
+    rows = {
+        "kind": np.array(kinds, dtype=object),
+        "grade": np.array(grades, dtype=object),
+        "error": np.array([0.0] * 8 + [1e-13, 0.0]),
+    }
+    found = counted(rows)
+    assert (found["trials"], found["matched"], found["refuted"], found["undecided"]) == (
+        10,
+        7,
+        2,
+        1,
+    )
+    assert (found["share"], found["possible"]) == (0.7, 0.8)
+    assert (found["proved"], found["numerical"], found["error"]) == (7, 1, 1e-13)
+    # Clopper and Pearson: 7 of 10 from below, 8 of 10 from above, as tables print them.
+    assert found["low"] == pytest.approx(0.3475, abs=5e-5)
+    assert found["high"] == pytest.approx(0.9748, abs=5e-5)
+
+
+def test_fixed_allocations_bring_their_verdict() -> None:
+    (row,) = _summary("estimate", {**SMALL, "learn": "W:rows=0"}, 2)
+    assert (row["verdict"], row["share"]) == ("maximal", 1.0)
+    (row,) = _summary("estimate", ROWS, 2)
+    assert row["verdict"] == ""
+
+
+def test_saturation_counts_what_so_many_starts_found() -> None:
+    point: Row = {**ROWS, "method": "reference", "starts": 50}
+    rows = TASKS["saturation"].run(point, 0, range(6))
+    for line in TASKS["saturation"].summarise(point, _columns("saturation", rows)):
+        found = [r for r in rows if r["kind"] == "matched" and r["starts"] <= line["after"]]
+        assert line["matched"] == len(found)
+
+
+def test_where_the_papers_rule_would_stop() -> None:
+    def rows(*counts: tuple[int, int]) -> Table:
+        return [{"after": starts, "matched": count} for starts, count in counts]
+
+    assert threshold(rows((25, 3), (50, 4), (100, 4), (200, 9))) == 50
+    assert threshold(rows((25, 3), (50, 4), (100, 5))) is None
+    assert threshold(rows((1, 3), (2, 3), (25, 3), (50, 4))) is None
+
+
+def test_equations_left_are_those_of_the_rows_in_use() -> None:
+    rows = TASKS["estimate-by-equations"].run(ROWS, 0, range(8))
+    for trial, row in enumerate(rows):
+        instance, _ = record(ROWS, 0, trial)
+        used = {i for i, _ in instance.allocation.entries["W"]}
+        assert row["left"] == 3 * 1 * len(used) - 2 * 3  # T b k - d m
+    lines = _summary("estimate-by-equations", ROWS, 8)
+    assert sum(int(line["trials"] or 0) for line in lines) == 8
+
+
+def test_verdicts_of_the_linear_estimator() -> None:
+    """Section 2.1: maximal exactly if each of the two rows has two of its three weights."""
+    point: Row = {"network": "linear:inputs=3,outputs=2", "samples": 2, "inside": "W"}
+    lines = _summary("certify", point, 15)
+    by_verdict = {"maximal": 0, "minimal": 0}
+    for line in lines:
+        by_verdict[str(line["verdict"])] += int(line["allocations"] or 0)
+        assert line["wrong"] is False
+    assert by_verdict == {"maximal": 3 * 3, "minimal": 15 - 9}
+
+
+def test_chunks_of_verdicts_go_through_all_allocations_once() -> None:
+    point: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "inside": "W"}
+    task = TASKS["certify"]
+    assert task.run(point, 0, range(6)) == task.run(point, 0, range(4)) + task.run(
+        point, 0, range(4, 6)
+    )
+
+
+def test_deficient_allocations_by_brute_force() -> None:
+    """All 126 sets of four products u_i (x) v_j in a 3 x 3 layer with d = m = 2, ranks in float64."""
+    rng = np.random.default_rng(0)
+    u, v = rng.standard_normal((2, 3, 2))
+    feasible = deficient = 0
+    for chosen in combinations([(i, j) for i in range(3) for j in range(3)], 4):
+        rows, columns = zip(*chosen, strict=True)
+        if max(map(rows.count, rows)) <= 2 and max(map(columns.count, columns)) <= 2:
+            feasible += 1
+            products = np.array([np.kron(u[i], v[j]) for i, j in chosen])
+            deficient += int(np.linalg.matrix_rank(products) < 4)
+    point: Row = {"network": "ffn:3-3-2", "samples": 2, "inside": "W1"}
+    (line,) = _summary("census", {**point, "every": True}, 1)
+    assert (line["looked_at"], line["deficient"]) == (feasible, deficient)
+    (drawn,) = _summary("census", point, 200)
+    assert drawn["looked_at"] == 200
+    assert float(drawn["low"] or 0) <= deficient / feasible <= float(drawn["high"] or 0)
+
+
+@pytest.mark.slow
+def test_the_published_shares_of_deficient_allocations() -> None:
+    """About 85% at d = m = 8, n = 9, and none in Figure 2a's setting."""
+    layer: Row = {"network": "ffn:9-9-8", "samples": 8, "inside": "W1"}
+    (line,) = _summary("census", layer, 2000)
+    assert 0.80 < float(line["share"] or 0) < 0.88
+    figure: Row = {"network": "lrnn:n=8,b=1,d=4,T=4", "samples": 4, "inside": "W"}
+    (line,) = _summary("census", figure, 1000)
+    assert line["deficient"] == 0
+
+
+@pytest.mark.slow
+def test_the_example_has_its_closed_form() -> None:
+    """Appendix B.1.1 over 1,500 instances each: the closed forms lie within four standard errors."""
+    for learn, exact in (("W:entries=0.0/1.1", 0.7154), ("W:entries=0.1/1.0", 0.8289)):
+        (line,) = _summary("estimate", {**SMALL, "learn": learn}, 1500)
+        spread = (exact * (1 - exact) / 1500) ** 0.5
+        assert line["undecided"] == 0
+        assert abs(float(line["share"] or 0) - exact) < 4 * spread
+
+
+def test_ensembles_from_text() -> None:
+    found = ensemble_from_text("weights=uniform teacher=student-t*0.5")
+    assert found == sl.Ensemble(sl.Uniform(), sl.StudentT(0.5), sl.Normal())
+    assert ensemble_from_text("") == sl.Ensemble()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hidden=normal", "weights, teacher, inputs"),
+        ("weights=cauchy", "normal, uniform"),
+        ("weights=normal weights=uniform", "each part once"),
+        ("weights=normal*big", "must be a number"),
+        ("weights=normal*-1", "positive"),
+    ],
+)
+def test_ensembles_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(BadInputError, match=message):
+        ensemble_from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("task", "point", "message"),
+    [
+        ("estimate", {"samples": 2}, "needs 'network'"),
+        ("estimate", {**SMALL, "samples": 2.5}, "samples must be"),
+        ("estimate", {**SMALL, "learn": None}, "needs 'learn'"),
+        ("estimate", {**SMALL, "method": "fsolve"}, "ladder, search, reference"),
+        ("estimate", {**SMALL, "starts": -3}, "starts must be"),
+        ("estimate", {**SMALL, "learn": "W:first-rows=9"}, "2 rows"),
+        ("estimate", {**SMALL, "learn": "W:first-rows=2 B:all"}, "not both"),
+        ("certify", {**SMALL}, "needs 'inside'"),
+        ("census", {**SMALL, "inside": "D", "samples": 9, "network": "ffn:9-2-9"}, "D"),
+        (
+            "census",
+            {"network": "ffn:2-2-2,activation=relu", "samples": 2, "inside": "W1"},
+            "linear",
+        ),
+    ],
+)
+def test_points_that_cannot_be_run_say_why(task: str, point: Row, message: str) -> None:
+    with pytest.raises(BadInputError, match=message):
+        TASKS[task].check(point)
+
+
+def test_problems_are_read_from_points() -> None:
+    found = problem_of({**SMALL, "ensemble": "inputs=rademacher"})
+    network = sl.LinearRNN(n=2, b=1, d=1, T=2)
+    assert found == sl.Problem(network, 2, sl.Ensemble(inputs=sl.Rademacher()))
