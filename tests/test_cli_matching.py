@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,42 @@ def test_estimate_is_the_api() -> None:
     assert found["curve"] == [list(point) for point in e.curve]
     text = run("estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "9")
     assert f"{e.matched} matched" in text and "decided by: " in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_prints_the_counts_so_far(workers: str) -> None:
+    """As from a terminal, where the signal goes to the whole group, once a few trials are decided."""
+    words = ["estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "1000000", "--json"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, *words, "--workers", workers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    out, err = child.communicate(timeout=300)
+    assert (child.returncode, err.strip()) == (130, "interrupted")
+    found = json.loads(out)
+    assert found["unfinished"] and found["trials"] >= 24 and found["trials"] % 8 == 0
+    assert found["matched"] + found["refuted"] + found["undecided"] == found["trials"]
+
+
+# The command line as it is, which interrupts its own process group after the third chunk.
+INTERRUPTED = """
+import os, signal
+if __name__ == "__main__":
+    from sublearn.estimates import _estimate as room
+    summarise, calls = room._summarise, []
+    def counted(problem, records, *rest):
+        calls.append(len(records))
+        if len(calls) == 3:
+            os.killpg(os.getpgid(0), signal.SIGINT)
+        return summarise(problem, records, *rest)
+    room._summarise = counted
+    from sublearn.cli import main
+    main()
+"""
 
 
 def test_a_seed_fixes_the_allocation_and_certify_may_know() -> None:

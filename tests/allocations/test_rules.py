@@ -162,6 +162,19 @@ def test_large_draws_use_exact_counts() -> None:
     assert counts[:40].min() > 3  # spread like a uniform draw, 12.5 on average
 
 
+def test_very_large_draws_without_bounds() -> None:
+    # Figure 3c: 10,000 entries in 40 rows of 784, where no bound binds.
+    rng, bounds = np.random.default_rng(0), Bounds(784, None)
+    flat = draw_flat(FirstRows(40), "W1", (1000, 784), bounds, 10_000, rng)
+    assert flat.size == np.unique(flat).size == 10_000 and (np.diff(flat) > 0).all()
+    assert flat.max() < 40 * 784
+    counts = np.bincount(flat // 784, minlength=40)
+    # Row sizes are hypergeometric: mean 250, deviation 12.9.
+    assert abs(counts - 250).max() < 5 * 12.9 and counts.std() > 6
+    turned = draw_flat(FirstColumns(40), "W1", (784, 1000), Bounds(1000, None), 10_000, rng)
+    assert turned.size == 10_000 and (turned % 1000).max() < 40
+
+
 def test_impossible_requests() -> None:
     rng = np.random.default_rng(0)
     for rule, match in (

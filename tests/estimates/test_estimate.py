@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn.estimates import Unfinished, confidence_sequence
 from sublearn.estimates import _estimate as room
 
 SMALL = sl.Problem(sl.LinearRNN(n=6, b=1, d=4, T=3), samples=3)
@@ -81,6 +83,29 @@ def test_reference_never_refutes_and_never_beats_the_ladder() -> None:
             assert ours.kind == "matched"
 
 
+def test_an_interrupted_run_keeps_what_it_has() -> None:
+    """Ctrl-C after the second chunk: the trials so far, with the interval that may stop at any time."""
+
+    def stop(now: sl.Estimate) -> None:
+        if now.trials >= 16:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Unfinished, match="after 16 trials") as caught:
+        sl.estimate(SMALL, RULE, trials=1000, seed=2, progress=stop)
+    found, whole = caught.value.estimate, sl.estimate(SMALL, RULE, trials=16, seed=2)
+    assert found.records == whole.records
+    ends = [confidence_sequence(s, 16, 0.975) for s in (found.matched, 16 - found.refuted)]
+    assert found.confidence == (ends[0][0], ends[1][1])
+    assert found.confidence[0] < whole.confidence[0]
+    with pytest.raises(KeyboardInterrupt):  # nothing decided, nothing to keep
+        sl.estimate(SMALL, RULE, trials=9, executor=_Interrupted())
+
+
+class _Interrupted(ThreadPoolExecutor):
+    def submit(self, *_: object, **__: object) -> NoReturn:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
 def test_progress_is_told() -> None:
     seen: list[int] = []
     sl.estimate(SMALL, RULE, trials=20, seed=2, progress=lambda e: seen.append(e.trials))
@@ -123,9 +148,8 @@ def test_draws_are_golden() -> None:
 
 
 def test_what_cannot_be_decided_is_refused_at_once() -> None:
-    relu = sl.Problem(sl.FeedForward((3, 4, 2), activation="relu"), 2)
-    with pytest.raises(sl.BadInputError, match="no matcher decides"):
-        sl.estimate(relu, sl.Allocation.spread(relu.network, {"W1": 4}))
+    with pytest.raises(sl.BadInputError, match="steps and starts belong to a match within eps"):
+        sl.estimate(SMALL, RULE, trials=3, steps=10)  # type: ignore[call-overload]
     with pytest.raises(sl.BadInputError, match="rules by name"):
         sl.estimate(SMALL, sl.FirstRows(5), trials=3)  # type: ignore[arg-type]
     with pytest.raises(sl.BadInputError, match="instance must be an Instance"):

@@ -15,7 +15,9 @@ from sublearn.matchers import (
     Construct,
     Rank,
     Reference,
+    Relu,
     Search,
+    Smooth,
     standard_ladder,
 )
 
@@ -30,7 +32,7 @@ NETWORKS: list[tuple[sl.Network, int]] = [
     (sl.FeedForward((2, 3, 2)), 2),
     (sl.FeedForward((3, 4, 4, 2)), 2),
 ]
-MATCHERS: list[sl.Matcher] = [Rank(), Affine(), Construct(), Search(), Complete()]
+MATCHERS: list[sl.Matcher] = [Rank(), Affine(), Construct(), Search(), Complete(), Relu(), Smooth()]
 
 
 def test_no_matcher_of_the_ladder_is_forgotten() -> None:

@@ -380,8 +380,13 @@ def test_a_count_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_budgets_end_the_search() -> None:
     instance = nearly_double(Fraction(1, 2))
-    spent = run(instance, budget=Budget(paths=1))
-    assert spent.kind == "undecided" and "budget" in spent.reason
+    # One path leads to one solution, which is not all there is.
+    problem = sl.Problem(RECURRENT, samples=3)
+    drawn = [draw(problem, {"W": sl.FirstRows(6)}, seed=31, trial=trial) for trial in range(6)]
+    ends = [run(one, budget=Budget(paths=1)) for one in drawn]
+    spent = [end for end in ends if "budget" in end.reason]
+    assert spent and all(end.kind == "undecided" for end in spent)
+    assert {end.kind for end in ends} <= {"matched", "undecided"}
     if find_msolve() is not None:
         many = run(instance, budget=Budget(roots=1))
         assert many.kind == "undecided" and "may be enumerated" in many.reason
@@ -402,6 +407,15 @@ def test_refusals() -> None:
     flat = sl.LinearEstimator(inputs=2, outputs=1)
     straight = draw(sl.Problem(flat, samples=2), sl.Allocation.whole(flat))
     assert "not for linear" in str(complete.refusal(straight))
+    # Rows of 3, 3, 3, 2 and 1 weights, T = 3: only the last two leave quadratic equations, two each.
+    rows = [(i, j) for i, size in enumerate((3, 3, 3, 2, 1)) for j in range(size)]
+    some = sl.Allocation.from_entries(RECURRENT, {"W": rows})
+    uneven = draw(sl.Problem(RECURRENT, samples=3), some)
+    assert Complete(most=4).refusal(uneven) is Complete(fewest=4).refusal(uneven) is None
+    for other in (Complete(most=3), Complete(fewest=5)):
+        assert "4 quadratic equations are left" in str(other.refusal(uneven))
+    with pytest.raises(sl.BadInputError, match="most"):
+        Complete(fewest=3, most=2)
     wide = sl.LinearRNN(n=16, b=1, d=4, T=8)
     large = draw(sl.Problem(wide, samples=8), {"W": sl.FirstRows(16)})
     assert "too many" in str(complete.refusal(large))

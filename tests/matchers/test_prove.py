@@ -524,10 +524,6 @@ def test_what_cannot_be_asked() -> None:
     instance = _instance(0)
     with pytest.raises(sl.BadInputError, match="shape"):
         prove(instance, [1.0])
-    nonlinear = sl.RNN(n=3, b=1, d=1, T=2)
-    drawn = draw(sl.Problem(nonlinear, samples=2), sl.Allocation.block(nonlinear, "D"))
-    with pytest.raises(sl.BadInputError, match="not a linear chain"):
-        prove(drawn, np.zeros(3))
     assert prove(_instance(0), np.full(6, np.nan)) is None
     few = draw(sl.Problem(RNN, samples=2), sl.Allocation.block(RNN, "B", rows=[0]))
     assert prove(few, np.zeros(2)) is None

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from sublearn.plots import COLOURS, MARKERS, bracket, curve, figure, legend, name_axes, save
+from sublearn.plots import (
+    COLOURS,
+    MARKERS,
+    bracket,
+    curve,
+    figure,
+    legend,
+    name_axes,
+    panels,
+    save,
+    shared_legend,
+)
 
 # Viénot, Brettel, Mollon (1999): what a protanope and a deuteranope see, in linear RGB.
 _SEEN = (
@@ -54,3 +65,23 @@ def test_undecided_is_in_the_legend_only_where_there_is_some() -> None:
         y = np.full(3, 0.5)
         bracket(ax, x, y, y + gap, y - 0.2, y + 0.3, label="decided")
         assert len(ax.get_legend_handles_labels()[1]) == lines
+
+
+def test_panels_share_one_legend_that_names_each_line_once() -> None:
+    fig, axes = panels(3, across=2)
+    assert len(axes) == 3
+    assert [ax.axison for ax in fig.axes] == [True, True, True, False]
+    for ax in axes:
+        curve(ax, [0, 1], [0, 1], label="decided")
+    curve(axes[2], [0, 1], [1, 0], label="fsolve", colour=1)
+    shared_legend(fig, axes)
+    (shared,) = fig.legends
+    assert [text.get_text() for text in shared.get_texts()] == ["decided", "fsolve"]
+    assert all(ax.get_legend() is None for ax in axes)
+
+
+def test_a_legend_without_lines_is_left_out() -> None:
+    fig, axes = panels(0)
+    shared_legend(fig, axes)
+    legend(axes[0])
+    assert fig.legends == [] and axes[0].get_legend() is None

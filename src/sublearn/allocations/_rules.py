@@ -21,6 +21,9 @@ from sublearn.networks import Bounds
 # Draws that keep the row bounds are tried this often against the column bounds before the chain of
 # random moves takes over. In the paper's settings the column bounds hardly ever bind.
 _TRIES = 500
+# Where no bound binds, every set of so many entries is as likely; beyond this many cells the exact
+# integers of the general way take seconds to minutes, and the set is drawn at once.
+_LARGE = 4096
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ def _first_rows(
             f"the first {k} {what} of {name} cannot carry {count} weights within the degree bounds "
             f"({row_cap} in each of these {what}, {column_cap} across them: at most {most})."
         )
+    if row_cap == columns and column_cap == k and k * columns > _LARGE:
+        return np.sort(rng.choice(k * columns, count, replace=False)).astype(np.int64)
     for _ in range(_TRIES):
         drawn = _by_rows(k, columns, row_cap, column_cap, count, rng)
         if drawn is not None:

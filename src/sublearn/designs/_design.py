@@ -12,7 +12,7 @@ from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
 from sublearn.designs._saturated import saturated_allocations
-from sublearn.ensembles import Problem
+from sublearn.ensembles import Labels, Problem
 from sublearn.verdicts import certify
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._needed import needed_rank, reachable_equations
@@ -147,6 +147,8 @@ def _check(problem: Problem, error: float, seed: int) -> None:
         raise BadInputError(f"problem must be a Problem, not {problem!r}.")
     check_options(error, seed)
     lacking = problem.ensemble.without_density
+    if isinstance(problem.teacher, Labels):
+        lacking = (*lacking, "data")
     if lacking:
         raise BadInputError(
             f"the law of the {' and '.join(lacking)} has no density, so the generic rank says nothing "

@@ -10,8 +10,9 @@ from sublearn.ensembles._distributions import (
     StudentT,
     Uniform,
 )
+from sublearn.ensembles._fresh import fresh_samples
 from sublearn.ensembles._instance import Instance, draw, draw_weights
-from sublearn.ensembles._problem import Ensemble, Gaussian, Problem, Targets
+from sublearn.ensembles._problem import Ensemble, Gaussian, Labels, Problem, Targets
 from sublearn.ensembles._text import Learn, learn_from_text
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Ensemble",
     "Gaussian",
     "Instance",
+    "Labels",
     "Learn",
     "LowRank",
     "Normal",
@@ -31,5 +33,6 @@ __all__ = [
     "Uniform",
     "draw",
     "draw_weights",
+    "fresh_samples",
     "learn_from_text",
 ]

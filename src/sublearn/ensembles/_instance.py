@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles._distributions import Distribution
-from sublearn.ensembles._problem import Problem, Targets
+from sublearn.ensembles._problem import Labels, Problem, Targets
 from sublearn.networks import Network
 
 Array = NDArray[np.float64]
@@ -72,6 +72,8 @@ class Instance:
         """
         problem = self.problem
         if problem is None or problem.ensemble.without_density:
+            return False
+        if isinstance(problem.teacher, Labels):
             return False
         return not isinstance(problem.teacher, Targets) or problem.teacher.law.has_density
 
@@ -155,6 +157,10 @@ def draw(
         held = problem.draw_allocation(allocation, np.random.default_rng([seed, *digest, trial, 1]))
     rng = np.random.default_rng([seed, *digest, trial, 0])
     weights = draw_weights(network, ensemble.weights, rng)
+    if isinstance(problem.teacher, Labels):
+        data = problem.teacher.data
+        inputs, targets = data.take(rng.choice(data.size, problem.samples, replace=False))
+        return Instance(network, held, weights, inputs, targets, problem)
     inputs = ensemble.inputs.draw(rng, network.input_shape(problem.samples))
     if isinstance(problem.teacher, Targets):
         targets = problem.teacher.law.draw(rng, (network.output_size, problem.samples))

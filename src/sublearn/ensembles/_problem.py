@@ -13,6 +13,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.datasets import Dataset
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.networks import Network
 
@@ -74,11 +75,38 @@ class Targets:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """No teacher: m samples of a data set, drawn without replacement, with one-hot labels as targets.
+
+    Inputs come from the data too, so the ensemble's law of inputs is not used. Data have no density:
+    generic facts say nothing about them.
+
+    >>> import sublearn as sl
+    >>> data = sl.Labels(sl.digits())
+    >>> problem = sl.Problem(sl.FeedForward((64, 30, 10), activation="relu"), 50, teacher=data)
+    >>> instance = sl.draw(problem, {"W1": sl.FirstRows(12)})
+    >>> instance.inputs.shape, int(instance.targets.sum()), instance.generic
+    ((64, 50), 50, False)
+    """
+
+    data: Dataset
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, Dataset):
+            raise BadInputError(f"data must be a Dataset such as mnist(), not {self.data!r}.")
+
+    @property
+    def spec(self) -> str:
+        """Text for digests and messages."""
+        return f"labels:{self.data.digest}"
+
+
+@dataclass(frozen=True)
 class Problem:
     """A student network asked to match m samples of a teacher.
 
-    ``teacher`` is None (the same architecture), another network with the same inputs and outputs, or
-    :class:`Targets` (no teacher at all).
+    ``teacher`` is None (the same architecture), another network with the same inputs and outputs,
+    :class:`Targets` (no teacher at all) or :class:`Labels` (labelled data).
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -89,7 +117,7 @@ class Problem:
     network: Network
     samples: int
     ensemble: Ensemble = field(default_factory=Ensemble)
-    teacher: Network | Targets | None = None
+    teacher: Network | Targets | Labels | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
@@ -115,8 +143,32 @@ class Problem:
                     )
             if self.teacher == self.network:
                 object.__setattr__(self, "teacher", None)
+        elif isinstance(self.teacher, Labels):
+            self._check_data(self.teacher.data)
         elif not (self.teacher is None or isinstance(self.teacher, Targets)):
-            raise BadInputError(f"teacher must be a network or Targets(), not {self.teacher!r}.")
+            raise BadInputError(
+                f"teacher must be a network or Targets() or Labels(data), not {self.teacher!r}."
+            )
+
+    def _check_data(self, data: Dataset) -> None:
+        network, q = self.network, data.features.shape[0]
+        if network.is_sequence or network.input_blocks != (q,):
+            raise BadInputError(
+                f"the data set {data.name} has {q} features a sample; {network.spec} takes others."
+            )
+        if network.output_size != data.classes:
+            raise BadInputError(
+                f"the data set {data.name} has {data.classes} classes, the network "
+                f"{network.output_size} outputs; they must be as many."
+            )
+        if self.samples > data.size:
+            raise BadInputError(
+                f"samples must be at most {data.size}, all that {data.name} has, not {self.samples}."
+            )
+        if self.ensemble.inputs != Normal():
+            raise BadInputError(
+                "inputs come from the data; leave the ensemble's inputs as they are."
+            )
 
     @property
     def equations(self) -> int:

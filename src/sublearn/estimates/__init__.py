@@ -1,6 +1,32 @@
 """Estimates: how often instances of a problem can be matched, counted with honest bounds."""
 
-from sublearn.estimates._estimate import Estimate, Trial, estimate
+from sublearn.estimates._compare import Trainability, trainability
+from sublearn.estimates._conjectures import Cell, compare_conjectures, conjecture_problems
+from sublearn.estimates._estimate import Estimate, Trial, Unfinished, estimate
+from sublearn.estimates._fresh import FreshTrial, Generalisation, generalisation
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
+from sublearn.estimates._solved import SolvedEstimate, SolvedTrial, SolveJob, estimate_solved
+from sublearn.estimates._within import WithinEstimate, WithinTrial
 
-__all__ = ["Estimate", "Trial", "clopper_pearson", "confidence_sequence", "estimate"]
+__all__ = [
+    "Cell",
+    "Estimate",
+    "FreshTrial",
+    "Generalisation",
+    "SolveJob",
+    "SolvedEstimate",
+    "SolvedTrial",
+    "Trainability",
+    "Trial",
+    "Unfinished",
+    "WithinEstimate",
+    "WithinTrial",
+    "clopper_pearson",
+    "compare_conjectures",
+    "confidence_sequence",
+    "conjecture_problems",
+    "estimate",
+    "estimate_solved",
+    "generalisation",
+    "trainability",
+]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
+from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify
+
+if TYPE_CHECKING:
+    from sublearn.estimates._within import WithinEstimate
+    from sublearn.learners import Learner
 
 METHODS = ("ladder", "reference")
 _CHUNK = 8
@@ -137,9 +142,21 @@ class Estimate:
         )
 
 
+class Unfinished(KeyboardInterrupt):
+    """Ctrl-C during an estimate: what was decided until then is in ``estimate``.
+
+    Its confidence interval is the one that may stop at any time.
+    """
+
+    def __init__(self, estimate: Estimate) -> None:
+        super().__init__(f"interrupted after {estimate.trials} trials")
+        self.estimate = estimate
+
+
 Asked = Allocation | Mapping[str, Rule]
 
 
+@overload
 def estimate(
     problem: Problem,
     allocation: Asked,
@@ -148,13 +165,47 @@ def estimate(
     seed: int = 0,
     precision: float | None = None,
     budget: Budget | None = None,
-    method: str = "ladder",
+    method: str | None = None,
     count: bool = False,
     sample_always: bool = False,
     workers: int = 1,
     executor: Executor | None = None,
     progress: Callable[[Estimate], None] | None = None,
-) -> Estimate:
+) -> Estimate: ...
+@overload
+def estimate(
+    problem: Problem,
+    allocation: Asked,
+    trials: int = 1000,
+    *,
+    eps: float,
+    method: str | Learner | None = None,
+    steps: int | None = None,
+    starts: int | None = None,
+    seed: int = 0,
+    precision: float | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[WithinEstimate], None] | None = None,
+) -> WithinEstimate: ...
+def estimate(
+    problem: Problem,
+    allocation: Asked,
+    trials: int = 1000,
+    *,
+    eps: float | None = None,
+    method: str | Learner | None = None,
+    steps: int | None = None,
+    starts: int | None = None,
+    seed: int = 0,
+    precision: float | None = None,
+    budget: Budget | None = None,
+    count: bool = False,
+    sample_always: bool = False,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[Any], None] | None = None,
+) -> Estimate | WithinEstimate:
     """Draw instances of a problem and decide each: MATCHED, REFUTED or UNDECIDED.
 
     ``allocation`` is fixed, or a rule that draws one for each trial, as the paper does: ``{"W":
@@ -164,6 +215,11 @@ def estimate(
     that from its middle. ``method="reference"`` is the paper's protocol (fsolve, 400 starts), for
     comparison.
 
+    With ``eps`` the question is another one, and so is the result, a :class:`WithinEstimate`: how many
+    instances a learner brings to a mean squared error below eps. ``method`` is then the learner or its
+    name ("levenberg-marquardt", "adahessian", "adam", "sgd", "gradient-descent"), with at most
+    ``steps`` steps from each of ``starts`` random starts. "Not reached" is not "no".
+
     Trial i depends on (seed, problem, i) alone, so the result is the same on any number of workers.
 
     >>> import sublearn as sl
@@ -172,38 +228,68 @@ def estimate(
     >>> e = sl.estimate(problem, diagonal, trials=40)
     >>> e.matched + e.refuted + e.undecided, e.confidence[0] < 0.7155 < e.confidence[1]
     (40, True)
+    >>> relu = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
+    >>> w = sl.estimate(relu, {"W1": sl.FirstRows(8)}, trials=20, eps=1e-2)
+    >>> 0 < w.within < w.trials
+    True
     """
     whole_number("trials", trials, least=1)
     whole_number("workers", workers, least=1)
-    one_of("method", method, METHODS)
     if precision is not None and not 0 < precision < 0.5:
         raise BadInputError(f"precision must lie strictly between 0 and 0.5, not {precision!r}.")
-    if not problem.network.is_linear:
-        raise BadInputError(
-            f"{problem.network.spec} is not linear, and no matcher decides such instances yet; "
-            "certify says what its rank allows."
+    if eps is not None:
+        if budget is not None or count or sample_always:
+            raise BadInputError(
+                "budget, count and sample_always belong to exact matches; with eps give steps and starts."
+            )
+        from sublearn.estimates._within import within
+
+        return within(
+            problem,
+            allocation,
+            trials,
+            eps=eps,
+            method=method,
+            steps=steps,
+            starts=starts,
+            seed=seed,
+            precision=precision,
+            workers=workers,
+            executor=executor,
+            progress=progress,
         )
+    if steps is not None or starts is not None:
+        raise BadInputError(
+            "steps and starts belong to a match within eps: give eps, or a Budget for exact matches."
+        )
+    way = one_of("method", "ladder" if method is None else method, METHODS)
     begun = time.perf_counter()
     verdict = None
     if isinstance(allocation, Allocation):
         verdict = certify(problem, allocation, count=count)
-        if verdict.kind in ("maximal", "minimal") and not sample_always and method == "ladder":
+        if verdict.kind in ("maximal", "minimal") and not sample_always and way == "ladder":
             ends = (1.0, 1.0) if verdict.kind == "maximal" else (0.0, 0.0)
-            return Estimate(problem, 0, 0, 0, 0, ends, method, seed, verdict, ())
-    job = _Job(problem, allocation, seed, budget or Budget(), method)
+            return Estimate(problem, 0, 0, 0, 0, ends, way, seed, verdict, ())
+    job = _Job(problem, allocation, seed, budget or Budget(), way)
     records: list[Trial] = []
 
-    def summary(done: list[Trial]) -> Estimate:
+    def summary(done: list[Trial], early: bool = precision is not None) -> Estimate:
         seconds = time.perf_counter() - begun
-        return _summarise(problem, done, precision is not None, method, seed, verdict, seconds)
+        return _summarise(problem, done, early, way, seed, verdict, seconds)
 
-    for chunk in _run(job, trials, workers, executor):
-        for record in chunk:
-            records.append(record)
-            if precision is not None and _narrow(records, precision):
-                return summary(records)
-        if progress is not None:
-            progress(summary(records))
+    try:
+        for chunk in run_chunks(job, trials, workers, executor, _CHUNK):
+            for record in chunk:
+                records.append(record)
+                if precision is not None and _narrow(records, precision):
+                    return summary(records)
+            if progress is not None:
+                progress(summary(records))
+    except KeyboardInterrupt:
+        if not records:
+            raise
+        # Whoever stops a run may have looked at it: only an interval valid at all times is honest.
+        raise Unfinished(summary(records, early=True)) from None
     return summary(records)
 
 
@@ -246,32 +332,6 @@ class _Job:
             found.effort.paths,
             time.perf_counter() - begun,
         )
-
-
-def _run(job: _Job, trials: int, workers: int, executor: Executor | None) -> Iterator[list[Trial]]:
-    """Chunks of decided trials, in the order of their numbers, whoever decided them."""
-    chunks = [range(i, min(i + _CHUNK, trials)) for i in range(0, trials, _CHUNK)]
-    if executor is None and workers == 1:
-        for chunk in chunks:
-            yield job.decide(chunk)
-        return
-    own = None
-    if executor is None:
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        executor = own = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        waiting: list[Future[list[Trial]]] = [executor.submit(job.decide, c) for c in chunks]
-        try:
-            for future in waiting:
-                yield future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
-    finally:
-        if own is not None:
-            own.shutdown(wait=True, cancel_futures=True)
 
 
 def _counts(records: list[Trial]) -> tuple[int, int, int]:

@@ -7,9 +7,11 @@ from sublearn.matchers._ladder import decide, standard_ladder
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._rank import Rank
 from sublearn.matchers._reference import Reference
+from sublearn.matchers._smooth import Smooth
 from sublearn.matchers._threads import single_thread
 from sublearn.matchers.complete import Complete
 from sublearn.matchers.proofs import Certificate, prove
+from sublearn.matchers.relu import MixedInteger, Relu
 from sublearn.matchers.search import Search
 
 __all__ = [
@@ -21,9 +23,12 @@ __all__ = [
     "Decision",
     "Effort",
     "Matcher",
+    "MixedInteger",
     "Rank",
     "Reference",
+    "Relu",
     "Search",
+    "Smooth",
     "decide",
     "prove",
     "single_thread",

@@ -93,9 +93,9 @@ def forms(instance: Instance) -> list[Form]:
     assert isinstance(network, LinearRNN)
     rows, columns = allocation.row_counts("W"), allocation.column_counts("W")
     out: list[Form] = []
-    if np.isin(rows, (0, network.T * min(network.b, m))).all():
+    if ((rows == 0) | (rows == network.T * min(network.b, m))).all():
         out.append("states" if m >= network.b else "samples")
-    if np.isin(columns, (0, network.T * network.d)).all():
+    if ((columns == 0) | (columns == network.T * network.d)).all():
         out.append("readouts")
     return out
 

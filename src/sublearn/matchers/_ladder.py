@@ -19,7 +19,9 @@ def standard_ladder() -> list[Matcher]:
     from sublearn.matchers._affine import Affine
     from sublearn.matchers._construct import Construct
     from sublearn.matchers._rank import Rank
-    from sublearn.matchers.complete._complete import Complete
+    from sublearn.matchers._smooth import Smooth
+    from sublearn.matchers.complete._complete import FEW_QUADRATIC, Complete
+    from sublearn.matchers.relu._relu import Relu
     from sublearn.matchers.search._search import Search
 
     # A few starts of the search cost less than the rank, and settle most instances.
@@ -28,9 +30,14 @@ def standard_ladder() -> list[Matcher]:
         Construct(),
         Search(last=10),
         Rank(),
-        Search(first=10, last=100),
-        Complete(),
+        Search(first=10, last=30),
+        # Where there is little to count, saying no costs less than many more starts.
+        Complete(most=FEW_QUADRATIC),
+        Search(first=30, last=100),
+        Complete(fewest=FEW_QUADRATIC + 1),
         Search(first=100),
+        Relu(),
+        Smooth(),
     ]
 
 

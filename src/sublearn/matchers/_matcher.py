@@ -20,6 +20,7 @@ class Budget:
     bits: int = 4096  # largest precision of a proof or a construction
     paths: int = 200_000  # homotopy paths of the complete search
     roots: int = 4000  # largest number of complex solutions that is worth enumerating
+    nodes: int = 200_000  # nodes of a branching search
 
 
 class Matcher(ABC):

@@ -1,6 +1,6 @@
 """The one style of every picture.
 
-from sublearn.plots import COLOURS, bracket, curve, figure, legend, name_axes, save
+from sublearn.plots import COLOURS, bracket, curve, figure, legend, name_axes, panels, save, shared_legend
 
 fig, ax = figure()
 curve(ax, x, y, low, high, label="the paper's protocol")
@@ -11,7 +11,17 @@ save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
 from sublearn.plots._draw import bracket, curve
-from sublearn.plots._style import COLOURS, INK, MARKERS, figure, legend, name_axes, save
+from sublearn.plots._style import (
+    COLOURS,
+    INK,
+    MARKERS,
+    figure,
+    legend,
+    name_axes,
+    panels,
+    save,
+    shared_legend,
+)
 
 __all__ = [
     "COLOURS",
@@ -22,5 +32,7 @@ __all__ = [
     "figure",
     "legend",
     "name_axes",
+    "panels",
     "save",
+    "shared_legend",
 ]

@@ -52,10 +52,12 @@ def bracket(
     *,
     label: str,
     colour: int = 0,
+    gap: str | None = None,
 ) -> None:
     """The share matched and the share not refuted: the gap between the two lines is undecided.
 
-    The 95% interval around both is shaded lightly, the gap itself hatched.
+    The 95% interval around both is shaded lightly, the gap itself hatched; ``gap`` is its name in the
+    legend.
     """
     curve(ax, x, matched, low, high, label=label, colour=colour)
     below, above = np.asarray(matched, dtype=float), np.asarray(possible, dtype=float)
@@ -64,5 +66,5 @@ def bracket(
         ax.plot(np.asarray(x), above, color=shade, linestyle=":", linewidth=1.2)
         ax.fill_between(
             np.asarray(x), below, above, facecolor="none", edgecolor=shade, hatch="////", lw=0,
-            alpha=0.5, label=f"{label}: undecided",
+            alpha=0.5, label=gap or f"undecided ({label})",
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,22 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float
     return fig, axes
 
 
+def panels(count: int, *, across: int = 3, width: float = 3.9, height: float = 3.4) -> Any:
+    """A new figure and a list of ``count`` axes (at least one), ``across`` in a row at most.
+
+    >>> fig, axes = panels(5)
+    >>> len(axes)
+    5
+    """
+    count = max(1, count)
+    across = min(across, count)
+    fig, axes = figure(across, -(-count // across), width=width, height=height)
+    every = [axes] if count == 1 else list(axes.flat)
+    for spare in every[count:]:
+        spare.set_axis_off()
+    return fig, every[:count]
+
+
 def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool = False) -> None:
     """Name both axes; ``unit_interval`` shows probabilities from 0 to 1 with room for the line."""
     ax.set_xlabel(x)
@@ -67,12 +84,32 @@ def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool 
         ax.set_ylim(-0.03, 1.03)
 
 
-def legend(ax: Axes, *, outside: bool = False, title: str | None = None) -> None:
-    """Say what each line is; ``outside`` puts it to the right of the axes, over no data."""
-    place: dict[str, Any] = {"loc": "best"}
+def legend(
+    ax: Axes, *, outside: bool = False, title: str | None = None, place: str = "best"
+) -> None:
+    """Say what each line is; ``outside`` puts it to the right of the axes, over no data.
+
+    Axes without a named line get none. ``place`` is matplotlib's ``loc``.
+    """
+    if not ax.get_legend_handles_labels()[1]:
+        return
+    where: dict[str, Any] = {"loc": place}
     if outside:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, **place)
+        where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, labelcolor=INK, **where)
+
+
+def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None:
+    """One legend for several panels, below them and over no data; each name stands there once."""
+    named: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if named:
+        fig.legend(
+            list(named.values()), list(named), loc="outside lower center", frameon=False, fontsize=9,
+            ncols=min(across, len(named)), labelcolor=INK,
+        )  # fmt: skip
 
 
 def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:

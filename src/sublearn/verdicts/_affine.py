@@ -43,8 +43,10 @@ def is_affine(network: Network, allocation: Allocation) -> bool:
             reach[1] |= learnable
         if step.activation != "linear":
             reach[2] |= reach[1]
-    assert reach is not None
-    return not reach[2].any()
+        # A path goes on to every unit of the next step, by a weight that is learnable or not.
+        if reach[2].any():
+            return False
+    return True
 
 
 def _through(learnable: NDArray[np.bool_], reach: Reach) -> Reach:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, FirstRows
-from sublearn.ensembles import Problem
+from sublearn.ensembles import Labels, Problem
 from sublearn.exact import subset_ranks
 from sublearn.verdicts._grade import PROOF, Grade
 from sublearn.verdicts._points import Point, check_options, generator, miss_probability
@@ -64,7 +64,7 @@ def census(
     network = problem.network
     if not network.is_linear:
         raise BadInputError(f"a census needs exact ranks, so a linear network, not {network.spec}.")
-    if problem.ensemble.without_density:
+    if problem.ensemble.without_density or isinstance(problem.teacher, Labels):
         raise BadInputError("a census counts generic ranks, so every law must have a density.")
     rows, columns = network.shape(name)
     size = problem.effective_equations

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Problem, Targets
+from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.networks import gates_at
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
@@ -215,7 +215,11 @@ def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed
 def _set_aside(problem: Problem, needed: Needed) -> list[str]:
     """What "minimal" leaves out for ReLU teachers: their dimension depends on their gates."""
     teacher = problem.teacher or problem.network
-    if isinstance(teacher, Targets) or teacher.is_linear or not teacher.is_piecewise_linear:
+    if (
+        isinstance(teacher, (Targets, Labels))
+        or teacher.is_linear
+        or not teacher.is_piecewise_linear
+    ):
         return []
     return [
         f"Teachers whose gates leave them fewer than {needed.rank} dimensions, such as all units off, "
@@ -224,15 +228,21 @@ def _set_aside(problem: Problem, needed: Needed) -> list[str]:
 
 
 def _targets_without_density(problem: Problem) -> bool:
-    return isinstance(problem.teacher, Targets) and not problem.teacher.law.has_density
+    if isinstance(problem.teacher, Targets):
+        return not problem.teacher.law.has_density
+    return isinstance(problem.teacher, Labels)
 
 
 def _no_density(problem: Problem) -> str:
     parts = list(problem.ensemble.without_density)
     laws = [f"{part} ({type(getattr(problem.ensemble, part)).__name__})" for part in parts]
     if _targets_without_density(problem):
-        assert isinstance(problem.teacher, Targets)
-        laws.append(f"targets ({type(problem.teacher.law).__name__})")
+        teacher = problem.teacher
+        laws.append(
+            f"targets ({type(teacher.law).__name__})"
+            if isinstance(teacher, Targets)
+            else "samples and labels (data)"
+        )
     return (
         f"No density: {', '.join(laws)}. Generic statements hold with probability 1 only for laws "
         "with a density (2 x 2 sign matrices are singular half the time), so rank and needed below "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Problem, Targets
+from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
@@ -33,7 +33,7 @@ def reachable_equations(problem: Problem) -> int:
     Both networks' outputs on the other samples follow from these, so a student whose rank is d m'
     leaves nothing open. Targets without a teacher follow from nothing: there m' = m.
     """
-    if isinstance(problem.teacher, Targets):
+    if isinstance(problem.teacher, (Targets, Labels)):
         return problem.equations
     teacher = problem.teacher or problem.network
     return problem.network.output_size * max(
@@ -68,7 +68,7 @@ def needed_rank(problem: Problem, rank: int = -1, *, error: float, seed: int) ->
     architecture can express shows at once that a teacher like it does.
     """
     network, samples = problem.network, problem.effective_samples
-    if isinstance(problem.teacher, Targets):
+    if isinstance(problem.teacher, (Targets, Labels)):
         return Needed(problem.equations, PROOF)
     if problem.teacher is None and rank == network.expressible(samples):
         return Needed(rank, PROOF if network.is_linear else NUMERICAL)
@@ -83,7 +83,7 @@ def shortfall(problem: Problem, needed: Needed) -> list[str]:
     """A sentence that says why *needed* is below d m, where it is."""
     if needed.rank == problem.equations:
         return []
-    if isinstance(problem.teacher, Targets):
+    if isinstance(problem.teacher, (Targets, Labels)):
         return []
     network = problem.network
     teacher = network if problem.teacher is None else problem.teacher

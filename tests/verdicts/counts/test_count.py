@@ -19,6 +19,7 @@ import sublearn as sl
 from sublearn.ensembles import draw
 from sublearn.exact import is_prime
 from sublearn.matchers.complete._monodromy import Monodromy
+from sublearn.verdicts._rank import generic_rank
 from sublearn.verdicts.counts import _count
 from sublearn.verdicts.counts._bezout import PRIMES, count_bounds
 from sublearn.verdicts.counts._count import SolutionCount, count_solutions, random_prime
@@ -29,7 +30,11 @@ from sublearn.verdicts.counts._msolve import (
     leading_monomials,
     msolve_version,
 )
-from sublearn.verdicts.counts._polynomials import LiftedSystem, lifted_system
+from sublearn.verdicts.counts._polynomials import (
+    LiftedSystem,
+    lifted_system,
+    without_determined,
+)
 from sublearn.verdicts.counts._product import product_form, product_numbers
 
 SMALL = sl.LinearRNN(n=2, b=1, d=1, T=2)
@@ -62,6 +67,9 @@ def test_small_example() -> None:
         if result is not None:
             crossing = pair in (((0, 0), (1, 1)), ((0, 1), (1, 0)))
             assert result.count == (2 if crossing else 1)
+            if pair[0][0] == pair[1][0]:  # a saturated row: two linear systems, and nothing to draw
+                assert result.primes == () and str(result.grade) == "proof"
+                continue
             assert len(result.primes) == 2 and result.primes[0] != result.primes[1]
             assert result.grade is not None and result.grade.kind == "probability"
             assert 0 < result.grade.error < 1e-12
@@ -181,8 +189,11 @@ def test_no_bound_means_numerical(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bounds_against_every_choice_of_factors() -> None:
     """The coefficients by brute force: every equation gives one of its summands."""
     problem = sl.Problem(SMALL, samples=2)
-    for pair in combinations([(0, 0), (0, 1), (1, 0), (1, 1)], 2):
-        system = system_of(problem, sl.Allocation.from_entries(SMALL, {"W": pair}))
+    pairs = list(combinations([(0, 0), (0, 1), (1, 0), (1, 1)], 2))
+    systems = [system_of(problem, sl.Allocation.from_entries(SMALL, {"W": p})) for p in pairs]
+    systems += [without_determined(system) for system in systems]
+    assert {system.free for system in systems} == {0, 2}
+    for system in systems:
         choices = []
         for equation in system.equations:
             held = {u for term in equation for u in term.unknowns}
@@ -194,7 +205,10 @@ def test_bounds_against_every_choice_of_factors() -> None:
             summands.append(("eta", 0, log(len(equation))))
             choices.append(summands)
         last = [("group", g, 1.0) for g in set(system.groups)]
-        choices.append([*last, ("U", 0, 1.0), ("eta", 0, log(system.learnable + 1))])
+        if system.free:
+            last.append(("states", 0, 1.0))
+        size = log(system.learnable + system.free + 1)
+        choices.append([*last, ("U", 0, 1.0), ("eta", 0, size)])
         wanted = {g: system.groups.count(g) for g in system.groups}
         states = system.unknowns - system.learnable
         found = {"U": 0.0, "q": 0.0, "eta": 0.0}
@@ -207,6 +221,47 @@ def test_bounds_against_every_choice_of_factors() -> None:
         assert bounds.roots == pytest.approx(found["U"])
         assert bounds.degree == pytest.approx(found["q"])
         assert bounds.height == pytest.approx(found["eta"])
+
+
+def test_determined_groups_change_no_count() -> None:
+    """The whole lifted system, with all its equations, has as many solutions modulo the same prime."""
+    if find_msolve() is None:
+        return
+    fewer = 0
+    for number, (network, samples, rules) in enumerate(CASES):
+        problem = sl.Problem(network, samples=samples)
+        for trial in range(2):
+            allocation = draw(problem, rules, seed=11, trial=trial).allocation
+            if generic_rank(problem, allocation, error=1e-9, seed=0).rank < problem.equations:
+                continue
+            whole = system_of(problem, allocation)
+            left = without_determined(whole)
+            prime = random_prime(np.random.default_rng([number, trial]))
+            counts = [
+                _count._at_one_point(system, prime, np.random.default_rng(trial))
+                for system in (whole, left)
+            ]
+            assert counts[0] == counts[1]
+            assert len(left.equations) == left.unknowns, "still a square system"
+            fewer += whole.quadratic - left.quadratic
+    assert fewer > 0
+
+
+def test_a_triangular_system_needs_no_prime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full row of W2, and then one weight of each column of W1: solved one after the other."""
+    monkeypatch.setattr(_count, "find_msolve", lambda: None)
+    network = sl.FeedForward((2, 2, 2))
+    entries = {"W1": [(0, 0), (1, 1)], "W2": [(0, 0), (0, 1)]}
+    allocation = sl.Allocation.from_entries(network, entries)
+    result = count_solutions(sl.Problem(network, samples=2), allocation)
+    assert (result.count, str(result.grade)) == (1, "proof")
+    # By hand: row 1 of W2 is frozen and gives W1 column by column; row 0 is then linear.
+    rng = np.random.default_rng(0)
+    W1, W2, Y = rng.standard_normal((3, 2, 2))
+    for column, row in ((0, 0), (1, 1)):
+        W1[row, column] = (Y[1, column] - W2[1, 1 - row] * W1[1 - row, column]) / W2[1, row]
+    W2[0] = np.linalg.solve(W1.T, Y[0])
+    np.testing.assert_allclose(W2 @ W1, Y, atol=1e-12)
 
 
 @given(

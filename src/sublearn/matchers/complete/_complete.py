@@ -18,28 +18,49 @@ is MATCHED as soon as a real solution is proved. Loops that find nothing new pro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from sublearn._errors import whole_number
 from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import BallProduct, Enclosure, enclose, separated
 from sublearn.verdicts._grade import PROOF
 from sublearn.verdicts.counts._count import SolutionCount, count_solutions, too_large
-from sublearn.verdicts.counts._polynomials import lifted_system
+from sublearn.verdicts.counts._polynomials import lifted_system, without_determined
 from sublearn.verdicts.counts._product import product_form, product_numbers
 
 NAME = "complete"
 
+FEW_QUADRATIC = 12
+"""Up to so many quadratic equations the count costs no more than a few loops."""
+
 _SEEDS = 50  # attempts to find a first solution
-_QUIET = 1  # loops without anything new before the count is asked for
+_FIRST = 6  # single paths before the first loop: they cost a third of a loop's
+_BESIDE = 3  # the same beside every loop
+_QUIET = 1  # loops without anything new before the count is asked for, where it is not cheap
 _PATIENT = 60  # the same, when the count says that something is missing
 _PATHS_PER_ROOT = 150  # paths after which the search for what is missing is given up, per solution
 _MOST_WEIGHTS = 64
 
 
+@dataclass(frozen=True)
 class Complete(Matcher):
-    """Monodromy up to the solution count: finds all complex solutions, so it can say no."""
+    """Monodromy up to the solution count: finds all complex solutions, so it can say no.
+
+    Only for systems that leave ``fewest`` to ``most`` quadratic equations (default: as many as can be
+    counted), so that a ladder can take the small ones early.
+    """
+
+    fewest: int = 0
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("fewest", self.fewest, least=0)
+        if self.most is not None:
+            whole_number("most", self.most, least=self.fewest)
 
     @property
     def name(self) -> str:
@@ -58,7 +79,12 @@ class Complete(Matcher):
             return f"complete needs r = d m, and here r = {size}, d m = {instance.equations}"
         if size > _MOST_WEIGHTS:
             return f"{size} learnable weights are too many to find all solutions (at most {_MOST_WEIGHTS})"
-        return too_large(lifted_system(form))
+        system = lifted_system(form)
+        left = without_determined(system).quadratic
+        if left < self.fewest or (self.most is not None and left > self.most):
+            wanted = f"{self.fewest} to {'any number' if self.most is None else self.most}"
+            return f"{left} quadratic equations are left, and this rung is for {wanted}"
+        return too_large(system)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         refusal = self.refusal(instance)
@@ -78,6 +104,7 @@ class _Attempt:
         numbers = product_numbers(form, instance)
         self.instance, self.budget = instance, budget
         self.monodromy = Monodromy(form, numbers, rng)
+        self.cheap = without_determined(lifted_system(form)).quadratic <= FEW_QUADRATIC
         self.product = BallProduct(form, numbers)
         self.enclosures: dict[bytes, Enclosure | None] = {}
         self.tried: set[bytes] = set()
@@ -93,24 +120,28 @@ class _Attempt:
             return self._undecided(
                 f"no complex solution was reached from {_SEEDS} starts, as where the rank is deficient"
             )
+        for _ in range(_FIRST - 1):
+            if monodromy.nearly_real.any() or monodromy.paths >= self.budget.paths:
+                break
+            monodromy.seed()
         quiet = 0
         while True:
             decision = self._match() or self._refute()
             if decision is not None:
                 return decision
+            if self.count is None and (self.cheap or quiet >= _QUIET):
+                problem = Problem(self.instance.network, self.instance.samples)
+                self.count = count_solutions(problem, self.instance.allocation)
+                if (self.count.count or 0) > self.budget.roots:
+                    return self._undecided(
+                        f"there are {self.count.count} complex solutions, more than the "
+                        f"{self.budget.roots} that may be enumerated"
+                    )
+                continue
             wanted = None if self.count is None else self.count.count
-            if quiet >= (_QUIET if self.count is None else _PATIENT):
-                if self.count is None:
-                    problem = Problem(self.instance.network, self.instance.samples)
-                    self.count = count_solutions(problem, self.instance.allocation)
-                    if self.count.count is None:
-                        return self._undecided(self._known() + f"; {self.count.reason}")
-                    if self.count.count > self.budget.roots:
-                        return self._undecided(
-                            f"there are {self.count.count} complex solutions, more than the "
-                            f"{self.budget.roots} that may be enumerated"
-                        )
-                    continue
+            if self.count is not None and wanted is None and quiet >= _QUIET:
+                return self._undecided(self._known() + f"; {self.count.reason}")
+            if wanted is not None and quiet >= _PATIENT:
                 return self._undecided(self._known() + f" of {wanted}; loops find no more")
             most = self.budget.paths
             if wanted is not None:
@@ -118,7 +149,10 @@ class _Attempt:
             left = (most - monodromy.paths) // 3
             if left < 1:
                 return self._undecided(self._known() + "; the budget of paths is spent")
-            quiet = 0 if monodromy.loop(left) + monodromy.seed() else quiet + 1
+            fresh = monodromy.loop(left)
+            for _ in range(_BESIDE):
+                fresh += monodromy.seed()
+            quiet = 0 if fresh else quiet + 1
 
     def _known(self) -> str:
         return f"{self.monodromy.found} complex solutions found and none is real"

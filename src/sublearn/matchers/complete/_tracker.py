@@ -26,8 +26,9 @@ TOO_MANY_STEPS = 1
 STEP_TOO_SMALL = 2
 SINGULAR = 3
 
-# Largest first correction, relative to the point, at which a prediction is accepted.
-TRUST = 1e-3
+# Largest first correction, relative to the point, at which a prediction is accepted. Far larger than a
+# tracker that must not jump could allow: a path that jumps does no harm here.
+TRUST = 1e-2
 # A corrected point is accepted when the last correction is below this, relative to the point.
 CLOSE = 1e-6
 SMALLEST_STEP = 1e-14

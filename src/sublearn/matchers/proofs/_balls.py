@@ -5,8 +5,8 @@ for all numbers in its arguments (Johansson, "Arb: efficient arbitrary-precision
 interval arithmetic", IEEE Trans. Comput. 66, 2017). The float64 numbers of an instance enter
 exactly.
 
-Only linear steps are here. A step with tanh or sigmoid has its place in ``_leaving``: the slope
-there, an enclosure of phi' at the pre-activations, makes the left factors depend on the sample.
+Linear chains are here, where the left factors are the same for every sample; chains with tanh,
+sigmoid or ReLU steps are in ``_curved.py``.
 """
 
 from __future__ import annotations
@@ -80,11 +80,61 @@ def column_vector(values: Sequence[Ball]) -> BallMatrix:
     return BALLS.matrix(len(values), 1, list(values))
 
 
-class Chain:
-    """The system of one instance: F(x) = outputs - targets, with x the learnable weights.
+class System(Protocol):
+    """F(x) = outputs - targets of one instance, with x the learnable weights that vary."""
+
+    size: int
+
+    def residual(self, x: Sequence[Ball]) -> BallMatrix:
+        """F(x), a (d m, 1) matrix in the order (output, sample)."""
+
+    def linearised(self, x: Sequence[Ball]) -> tuple[BallMatrix, BallMatrix]:
+        """F(x) and its Jacobian: rows (output, sample), columns in the order of the labels."""
+
+
+class Numbers:
+    """The numbers of an instance in a ring, and the places of the weights that vary.
 
     ``free`` are the positions (in the order of the labels) of the weights that vary; the others
     hold the float64 numbers ``held``, which are then as exact as the frozen ones.
+    """
+
+    def __init__(
+        self, instance: Instance, free: Sequence[int] | None, held: Array | None, ring: Ring
+    ) -> None:
+        network, allocation = instance.network, instance.allocation
+        weights = dict(instance.weights)
+        if free is not None:
+            if held is None:
+                raise BadInputError("held values are needed where some weights are not free.")
+            weights = instance.with_values(held)
+            allocation = allocation.select(free)
+        self.size = len(allocation)
+        self.frozen = {name: ring.exact(np.asarray(weights[name])) for name in network.shapes}
+        self.places = {
+            name: [divmod(int(f), network.shapes[name][1]) for f in allocation.flat(name)]
+            for name in allocation.names
+        }
+        self.blocks = [ring.exact(block) for block in network.split_inputs(instance.inputs)]
+        self.targets = ring.exact(instance.targets)
+        self.ones = ring.exact(np.ones((1, instance.samples)))
+
+    def weights(self, x: Sequence[Ball]) -> dict[str, BallMatrix]:
+        """Every weight by name, with the free entries set to x."""
+        out, start = dict(self.frozen), 0
+        for name, places in self.places.items():
+            matrix = type(out[name])(out[name])
+            for offset, (i, j) in enumerate(places, start):
+                matrix[i, j] = x[offset]
+            start += len(places)
+            out[name] = matrix
+        return out
+
+
+class Chain:
+    """The system of an instance whose network is linear.
+
+    ``free`` and ``held`` are those of :class:`Numbers`.
     """
 
     def __init__(
@@ -94,41 +144,15 @@ class Chain:
         held: Array | None = None,
         ring: Ring = BALLS,
     ) -> None:
-        network, allocation = instance.network, instance.allocation
+        network = instance.network
         if not network.is_linear:
-            raise BadInputError(
-                f"{network.spec} has steps that are not linear; enclosures are written for linear "
-                "chains."
-            )
+            raise BadInputError(f"{network.spec} has steps that are not linear.")
+        numbers = Numbers(instance, free, held, ring)
         self.network, self.ring = network, ring
-        self.samples = instance.samples
-        weights = dict(instance.weights)
-        if free is not None:
-            if held is None:
-                raise BadInputError("held values are needed where some weights are not free.")
-            weights = instance.with_values(held)
-            allocation = allocation.select(free)
-        self.allocation = allocation
-        self.size = len(allocation)
-        self.equations = instance.equations
-        self._frozen = {name: ring.exact(np.asarray(weights[name])) for name in network.shapes}
-        self._places = {
-            name: [divmod(int(f), network.shapes[name][1]) for f in allocation.flat(name)]
-            for name in allocation.names
-        }
-        self._blocks = [ring.exact(block) for block in network.split_inputs(instance.inputs)]
-        self._targets = ring.exact(instance.targets)
-        self._ones = ring.exact(np.ones((1, self.samples)))
-
-    def _weights(self, x: Sequence[Ball]) -> dict[str, BallMatrix]:
-        out, start = dict(self._frozen), 0
-        for name, places in self._places.items():
-            matrix = type(out[name])(out[name])
-            for offset, (i, j) in enumerate(places, start):
-                matrix[i, j] = x[offset]
-            start += len(places)
-            out[name] = matrix
-        return out
+        self.samples, self.equations = instance.samples, instance.equations
+        self.size = numbers.size
+        self._weights, self._places = numbers.weights, numbers.places
+        self._blocks, self._targets, self._ones = numbers.blocks, numbers.targets, numbers.ones
 
     def _leaving(self, weights: dict[str, BallMatrix]) -> tuple[list[BallMatrix], list[BallMatrix]]:
         """d outputs / d (what leaves, what enters) each step, (d, n) matrices.
@@ -181,7 +205,7 @@ class Chain:
             lefts = [left.entries() for left, _ in factors[name]]
             rights = [right.entries() for _, right in factors[name]]
             height = self.network.shapes[name][0]
-            for i, columns in _by_row(places):
+            for i, columns in by_row(places):
                 # sum over uses of left[o, i] right[j, s], for all o, j, s of this row at once.
                 tall = matrix(d, uses, [es[o * height + i] for o in range(d) for es in lefts])
                 wide = matrix(
@@ -228,7 +252,7 @@ class Chain:
         return out
 
 
-def _by_row(places: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+def by_row(places: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
     """(row, columns) of each row that has free entries, in the order of the labels."""
     rows: dict[int, list[int]] = {}
     for i, j in places:

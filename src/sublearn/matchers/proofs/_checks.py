@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.matchers.proofs._balls import Chain, precision
+from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
+from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import to_ball
 from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shift, spread
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 def check(certificate: Certificate, max_bits: int) -> Check:
     """See :meth:`Certificate.check`."""
     instance = certificate.instance
-    if not instance.network.is_linear:
-        return Check(False, f"{instance.network.spec} is not a linear chain")
     if len(certificate.centre) != len(instance.allocation):
         return Check(False, "the centre does not have one number per learnable weight")
     if certificate.kind == "affine":
+        if not instance.network.is_linear:
+            return Check(False, f"{instance.network.spec} is not linear: it has no residues")
         return _check_affine(instance, certificate.prime)
     return _check_box(certificate, max_bits)
 
@@ -46,7 +47,7 @@ def _check_box(certificate: Certificate, max_bits: int) -> Check:
     bits = max(certificate.bits, 64)
     while True:
         with precision(bits):
-            chain = Chain(instance, free, held)
+            chain = system(instance, free, held)
             centre = [to_ball(certificate.centre[i]) for i in free]
             radius = [to_ball(rho) for rho in certificate.radius]
             residual, jacobian = chain.linearised(centre)

@@ -1,7 +1,7 @@
 """The Krawczyk test: a proof that a square system has exactly one root in a box.
 
-Let F be a square polynomial system, x a point, X the box of all points within radius rho_i of x_i,
-Y any matrix, F'(X) an enclosure of the Jacobian over X. If
+Let F be a square system of continuously differentiable functions, x a point, X the box of all points
+within radius rho_i of x_i, Y any matrix, F'(X) an enclosure of the Jacobian over X. If
 
     |Y F(x)| + |I - Y F'(X)| rho < rho    (entry by entry)
 
@@ -9,6 +9,10 @@ then x - Y F(x) + (I - Y F'(X)) (X - x) lies in the interior of X, so F has exac
 is real, and the Jacobian is regular there (Krawczyk, Computing 4, 1969; Rump, "Verification
 methods", Acta Numerica 19, 2010). Y is usually an approximate inverse of F'(x), but nothing is
 assumed about it: a bad Y can only make the test fail.
+
+The proof needs one thing of F'(X): for any two points of X, F(y) - F(z) = A (y - z) with some A in it.
+So F may have kinks (ReLU), if F'(X) encloses Clarke's generalised Jacobian over X (Clarke,
+Optimization and Nonsmooth Analysis, 1983, Proposition 2.6.5).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Proofs that a real solution exists near an approximate one.
 
-F(x) = outputs - targets is polynomial in the learnable weights of a linear chain. From a float64
+F(x) = outputs - targets is smooth in the learnable weights, or piecewise smooth (ReLU). From a float64
 candidate, Newton's method is run to more and more bits; at each precision the Krawczyk test
 (``_krawczyk.py``) is tried on a small box around the point reached. Roots of these systems are badly
 conditioned (1e4 to 1e8 is usual) and lie far away, so that the residual of the float64 rounding of a
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sublearn._errors import BadInputError
-from sublearn.matchers.proofs._balls import Ball, BallMatrix, Chain, column_vector, precision
+from sublearn.matchers.proofs._balls import Ball, BallMatrix, System, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
+from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import (
     Dyadic,
     from_ball,
@@ -61,11 +62,6 @@ def prove(
     ``low``: a candidate known to more digits is ``values + low``. Some roots are so badly conditioned
     that their float64 rounding lies outside the reach of Newton's method.
     """
-    if not instance.network.is_linear:
-        raise BadInputError(
-            f"{instance.network.spec} is not a linear chain: its outputs are not polynomials in "
-            "the weights, and prove is written for those."
-        )
     x = np.array(values, dtype=np.float64)
     if x.shape != (len(instance.allocation),):
         raise BadInputError(f"values must have shape ({len(instance.allocation)},), not {x.shape}.")
@@ -77,6 +73,9 @@ def prove(
     free = free_positions(instance, x)
     if free is None:
         return None
+    if not instance.network.is_linear:
+        centre = from_pairs(x[free], rest[free])
+        return _escalate(instance, x, free, centre, FIRST_BITS, max_bits, "krawczyk")
     from sublearn.matchers.proofs._quick import quick_proof
 
     quick = quick_proof(instance, free, x, rest)
@@ -109,7 +108,7 @@ def _escalate(
     kind: Kind,
 ) -> Certificate | None:
     with precision(bits):
-        chain = Chain(instance, free.tolist(), values)
+        chain = system(instance, free.tolist(), values)
     lost = 0
     while bits <= max_bits and lost < 2:
         refine = bits > FIRST_BITS
@@ -166,7 +165,7 @@ def free_positions(instance: Instance, values: Array) -> NDArray[np.int64] | Non
 
 
 def _prove_at(
-    chain: Chain, start: Sequence[Dyadic], bits: int, refine: bool
+    chain: System, start: Sequence[Dyadic], bits: int, refine: bool
 ) -> tuple[list[Dyadic], list[Dyadic] | None, bool]:
     """(centre, radius, converged) at one precision; the radius is None where the test fails.
 
@@ -183,7 +182,7 @@ def _prove_at(
 
 
 def _polish(
-    chain: Chain, centre: list[Ball], bits: int, refine: bool
+    chain: System, centre: list[Ball], bits: int, refine: bool
 ) -> tuple[list[Ball], BallMatrix | None, bool]:
     """Newton's method, with a new inverse only where the old one does not contract.
 
@@ -225,7 +224,7 @@ def _polish(
 
 
 def enclose(
-    chain: Chain, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
+    chain: System, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
 ) -> list[Dyadic] | None:
     """Radii that pass the test, or None, at the working precision.
 

@@ -26,6 +26,10 @@ theta_q and eta, each times the product of the top powers of all unknowns, in
     prod over equations (groups of unknowns + deg_q theta_q + log |f| eta)  *  (theta_U + sum_g omega_g
     + log(r + 1) eta).
 
+Where determined groups of weights are left out (``_polynomials.py``), all this holds of what is left:
+w then stands for the other weights and the free states, N_C is the same, r counts both, and the linear
+form has a summand for the group of the states too.
+
 The coefficient of theta_U bounds N_C itself. A prime p > 2^30 that divides a adds log p to m(a), so at
 most m(a) / log 2^30 primes do.
 """
@@ -94,10 +98,13 @@ def count_bounds(system: LiftedSystem) -> CountBounds:
                 table = _close(table, g, sizes[g])
     whole = table.get(((), False), np.zeros(3))
     short = table.get(((), True), np.zeros(3))
+    # Free states stand in the linear form too, which may then give its factor to theirs.
+    if system.free:
+        short = short + whole
     return CountBounds(
         float(whole[0]),
         float(short[1]),
-        float(short[2] + whole[0] * log(system.learnable + 1)),
+        float(short[2] + whole[0] * log(system.learnable + system.free + 1)),
     )
 
 

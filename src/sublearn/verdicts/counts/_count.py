@@ -38,7 +38,12 @@ from sublearn.verdicts.counts._msolve import (
     find_msolve,
     leading_monomials,
 )
-from sublearn.verdicts.counts._polynomials import LiftedSystem, lifted_system, polynomials_modulo
+from sublearn.verdicts.counts._polynomials import (
+    LiftedSystem,
+    lifted_system,
+    polynomials_modulo,
+    without_determined,
+)
 from sublearn.verdicts.counts._product import product_form
 
 FEWEST_PRIMES = 2
@@ -46,7 +51,9 @@ MOST_PRIMES = 6
 USELESS = 1e-3
 """A bound above this is not worth stating: the grade is numerical."""
 MOST_QUADRATIC = 22
-"""More quadratic equations than this are only taken on if the solutions are bounded to be few:"""
+MOST_LEFT = 18
+"""More quadratic equations than this, with the determined rows or without, are only taken on if the
+solutions are bounded to be few:"""
 MOST_QUADRATIC_IF_FEW = 26
 FEW = 5000.0
 
@@ -71,7 +78,8 @@ def count_solutions(
     """N_C(A): how many complex values of the learnable weights reproduce generic targets, r = d m.
 
     Frozen weights, inputs and targets are generic; the number does not depend on them. It needs msolve
-    unless the rank is deficient (then N_C = 0) or the outputs are affine in the weights (N_C = 1).
+    unless the rank is deficient (then N_C = 0), the outputs are affine in the weights, or all that is
+    left to solve is linear, as for saturated rows (then N_C = 1).
     More primes are drawn, 2 to 6, until the chance of a mistake is at most ``error``. Within one
     process each question is asked once.
     """
@@ -114,31 +122,37 @@ def _count(
     if is_affine(network, allocation):
         reason = "the outputs are affine in the learnable weights and the rank is full"
         return SolutionCount(1, (), PROOF, reason)
+    system = lifted_system(form)
+    left = without_determined(system)
+    if not left.quadratic:
+        # Linear equations with a solution at generic parameters, as the rank is full, have one.
+        reason = "the states solve a linear system, the weights of each group another, of full rank"
+        return SolutionCount(1, (), PROOF, reason)
     if program is None:
         return _none(HOW_TO_INSTALL)
-    system = lifted_system(form)
     refusal = too_large(system)
     if refusal is not None:
         return _none(refusal)
     rng = generator(seed, "count", problem.digest, allocation.digest)
-    return _agreed(system, count_bounds(system), error, rng)
+    return _agreed(left, count_bounds(left), error, rng)
 
 
 def too_large(system: LiftedSystem) -> str | None:
     """Say why the solutions of a system are too many to count and to find, as far as can be predicted.
 
     What is left after the linear equations are solved is a square system of quadratic ones. Measured
-    with msolve 0.10 on one core: 18 of them take about a second, 21 up to a minute, and 25 about ten
-    seconds where at most 2000 solutions are possible; 24 with up to 10^5 possible do not finish.
+    with msolve 0.10 on one core: without the determined rows 18 of them take 2 to 9 seconds; with
+    them 21 take up to a minute, and 25 about ten seconds where at most 2000 solutions are possible; 24
+    with up to 10^5 possible do not finish.
     """
-    quadratic = sum(any(len(t.unknowns) == 2 for t in e) for e in system.equations)
-    if quadratic <= MOST_QUADRATIC:
+    quadratic, left = system.quadratic, without_determined(system).quadratic
+    if quadratic <= MOST_QUADRATIC or left <= MOST_LEFT:
         return None
     if quadratic <= MOST_QUADRATIC_IF_FEW and count_bounds(system).roots <= FEW:
         return None
     return (
-        f"{quadratic} quadratic equations are left, too many to count and to find all solutions "
-        f"(at most {MOST_QUADRATIC}, or {MOST_QUADRATIC_IF_FEW} where the solutions are few)"
+        f"{left} quadratic equations are left, too many to count and to find all solutions "
+        f"(at most {MOST_LEFT}, or more where the solutions are few)"
     )
 
 

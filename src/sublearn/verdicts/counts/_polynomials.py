@@ -9,16 +9,31 @@ Every equation then has degree at most 2 in the unknowns, all its coefficients a
 unknowns and the parameters together, and its solutions are those of the original system, since the
 states are polynomials in the weights. The parameters are the frozen weights, the inputs and the
 targets. With m = T b inputs the mix is invertible for almost all of them and drops out.
+
+A group of weights that occurs in as many equations as it has members is *determined*: these equations
+are A w = F, where A and F do not contain the group. It is left out, and with it its equations, which
+changes N_C not at all if the rank is full. What is left is again the graph of a polynomial map between
+spaces of one dimension: where an equation said what a state is, that state is now free. If det A were
+0 on all of the graph, the outputs would not change as w moves along the kernel of A, against full
+rank. So det A = 0 is a proper closed subset of the graph, which is irreducible; its image has a lower
+dimension, so that generic parameters have no solution in it; and where det A is not 0 each solution of
+the rest extends to exactly one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sublearn.verdicts.counts._product import ProductForm
+
+Residues = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,12 +45,13 @@ class Term:
     sign: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LiftedSystem:
     """Equations as lists of terms. Unknowns 0..r-1 are the learnable weights, then come the states.
 
     ``groups`` has, for each learnable weight, the number of the group it belongs to in the bounds of
     ``_bezout.py``: its row, or its column where the weight multiplies from the right (the encoder).
+    ``free``: how many states have no equation that says what they are.
     """
 
     equations: tuple[tuple[Term, ...], ...]
@@ -43,11 +59,91 @@ class LiftedSystem:
     unknowns: int
     parameters: int
     groups: tuple[int, ...]
+    free: int = 0
+
+    @cached_property
+    def quadratic(self) -> int:
+        """How many equations are not linear."""
+        return sum(any(len(term.unknowns) == 2 for term in e) for e in self.equations)
+
+    @cached_property
+    def table(self) -> TermTable:
+        """All terms as arrays."""
+        most = max((len(term.parameters) for e in self.equations for term in e), default=0)
+        signs, places, parameters = [], [], []
+        for equation in self.equations:
+            for term in equation:
+                # States come before weights, so that they become pivots; the constant 1 is last.
+                at = sorted((u - self.learnable) % self.unknowns for u in term.unknowns)
+                places.append((at + [self.unknowns] * 2)[:2])
+                signs.append(term.sign)
+                parameters.append((*term.parameters, *[self.parameters] * most)[:most])
+        ends = np.cumsum([0, *(len(equation) for equation in self.equations)])
+        low, high = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        used = np.array(parameters, dtype=np.int64).reshape(len(signs), most)
+        return TermTable(np.array(signs, dtype=np.int64), low, high, used, ends)
 
 
+class TermTable(NamedTuple):
+    """sign x[low] x[high] times the product of parameters, equation by equation, from ``ends`` to ``ends``.
+
+    x = (states, weights, 1); the parameter behind the last one is 1.
+    """
+
+    sign: Residues
+    low: Residues
+    high: Residues
+    parameters: Residues
+    ends: Residues
+
+
+@lru_cache(maxsize=64)
 def lifted_system(form: ProductForm) -> LiftedSystem:
     """The lifted system of a product form."""
     return _Builder(form).build()
+
+
+@lru_cache(maxsize=64)
+def without_determined(system: LiftedSystem) -> LiftedSystem:
+    """The same without the groups of weights that are determined, and their equations."""
+    sizes, equations = Counter(system.groups), list(system.equations)
+    free = system.free
+    while True:
+        held = [{system.groups[u] for u in _weights(system, e)} for e in equations]
+        places: dict[int, list[int]] = {}
+        for place, groups in enumerate(held):
+            for group in groups:
+                places.setdefault(group, []).append(place)
+        determined = [g for g, rows in places.items() if len(rows) == sizes[g]]
+        if not determined:
+            break
+        gone = set(places[determined[0]])
+        # A state is free once the equation that begins with it is gone; the others say what a target is.
+        free += sum(equations[place][0].unknowns != () for place in gone)
+        equations = [e for place, e in enumerate(equations) if place not in gone]
+        del sizes[determined[0]]
+    kept = [u for u in range(system.learnable) if system.groups[u] in sizes]
+    number = {
+        u: place for place, u in enumerate([*kept, *range(system.learnable, system.unknowns)])
+    }
+    return LiftedSystem(
+        tuple(
+            tuple(
+                Term(term.parameters, tuple(number[u] for u in term.unknowns), term.sign)
+                for term in equation
+            )
+            for equation in equations
+        ),
+        len(kept),
+        len(number),
+        system.parameters,
+        tuple(system.groups[u] for u in kept),
+        free,
+    )
+
+
+def _weights(system: LiftedSystem, equation: tuple[Term, ...]) -> set[int]:
+    return {u for term in equation for u in term.unknowns if u < system.learnable}
 
 
 class _Builder:
@@ -155,30 +251,22 @@ def polynomials_modulo(
     """
     from flint import nmod_mat
 
-    values = rng.integers(0, prime, system.parameters).tolist()
-    size = system.unknowns
-    # Column 0 is the constant 1; states come before weights, so that they become pivots.
-    order = [*range(system.learnable, size), *range(system.learnable)]
-    column = {unknown: place for place, unknown in enumerate(order)}
+    table, size = system.table, system.unknowns
+    values = np.append(rng.integers(0, prime, system.parameters), 1)
+    # Residues stay below 2^31, so that a product of two is exact in 64 bits.
+    coefficients = table.sign % prime
+    for column in table.parameters.T:
+        coefficients = coefficients * values[column] % prime
     linear: list[list[int]] = []
-    quadratic: list[dict[tuple[int, int], int]] = []
-    for equation in system.equations:
-        coefficients: dict[tuple[int, int], int] = {}
-        for term in equation:
-            product = term.sign
-            for parameter in term.parameters:
-                product = product * values[parameter] % prime
-            places = sorted(column[unknown] for unknown in term.unknowns)
-            key = (*([size] * (2 - len(places))), *places)
-            key = (min(key), max(key))
-            coefficients[key] = (coefficients.get(key, 0) + product) % prime
-        if all(high == size for _, high in coefficients):
-            row = [0] * (size + 1)
-            for (low, _), value in coefficients.items():
-                row[low] = value
-            linear.append(row)
+    quadratic: list[slice] = []
+    for begin, end in pairwise(table.ends.tolist()):
+        part = slice(begin, end)
+        if (table.high[part] == size).all():
+            row = np.zeros(size + 1, dtype=np.int64)
+            np.add.at(row, table.low[part], coefficients[part])
+            linear.append((row % prime).tolist())
         else:
-            quadratic.append(coefficients)
+            quadratic.append(part)
     free = list(range(size))
     pivots: list[int] = []
     if linear:
@@ -197,28 +285,23 @@ def polynomials_modulo(
         basis[place, target] = 1
     if linear:
         basis[pivots] = (-rows[:, kept]) % prime
-    change = nmod_mat(size + 1, len(kept), basis.ravel().tolist(), prime)
     lines = []
-    for coefficients in quadratic:
-        form = nmod_mat(size + 1, size + 1, prime)
-        for (low, high), value in coefficients.items():
-            form[low, high] = value
-        lines.append(_text(change.transpose() * form * change, len(free), prime))
+    for part in quadratic:
+        scaled = coefficients[part, None] * basis[table.low[part]] % prime
+        products = scaled[:, :, None] * basis[table.high[part]][:, None, :] % prime
+        lines.append(_text(products.sum(axis=0), prime))
     return lines, len(free)
 
 
-def _text(form: Any, unknowns: int, prime: int) -> str:
+def _text(form: Residues, prime: int) -> str:
     """The quadratic form, whose last coordinate is the constant 1, in the syntax of msolve."""
-    size = unknowns + 1
-    entries = np.array([int(v) for v in form.entries()], dtype=np.int64).reshape(size, size)
+    form = (np.triu(form) + np.tril(form, -1).T) % prime
+    one = len(form) - 1
     parts = []
-    for i in range(size):
-        for j in range(i, size):
-            value = int(entries[i, j] + (entries[j, i] if j > i else 0)) % prime
-            if not value:
-                continue
-            if j == unknowns:
-                parts.append(f"{value}" if i == unknowns else f"{value}*x{i}")
-            else:
-                parts.append(f"{value}*x{i}^2" if i == j else f"{value}*x{i}*x{j}")
+    for i, j in np.argwhere(form).tolist():
+        value = int(form[i, j])
+        if j == one:
+            parts.append(f"{value}" if i == one else f"{value}*x{i}")
+        else:
+            parts.append(f"{value}*x{i}^2" if i == j else f"{value}*x{i}*x{j}")
     return "+".join(parts) or "0"

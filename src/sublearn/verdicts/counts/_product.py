@@ -20,6 +20,7 @@ derivative of R_q with respect to what leaves step p depends on q - p alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +82,7 @@ class ProductNumbers:
     targets: Array
 
 
+@lru_cache(maxsize=64)
 def product_form(network: Network, allocation: Allocation, samples: int) -> ProductForm | None:
     """The product form of a linear RNN or of linear layers; None for any other network."""
     if isinstance(network, LinearRNN):

@@ -1,0 +1,152 @@
+"""Trainability: which learners solve which instances, within the same budget of starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation, Rule
+from sublearn.ensembles import Problem
+from sublearn.estimates._estimate import estimate
+from sublearn.estimates._within import WithinEstimate
+from sublearn.learners import LEARNERS, Learner
+
+
+@dataclass(frozen=True, repr=False)
+class Trainability:
+    """The fraction of instances that each learner brings within eps, on the same instances and starts.
+
+    ``runs`` holds one :class:`WithinEstimate` per learner. ``solved`` is the table behind it: row i is
+    trial i, column j learner j. A learner's number says what it finds with its settings, steps and
+    starts; it bounds the share of instances that can be solved from below only.
+    """
+
+    runs: tuple[WithinEstimate, ...]
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The learners' names, in the order of the columns."""
+        return tuple(run.learner.name for run in self.runs)
+
+    @property
+    def solved(self) -> NDArray[np.bool_]:
+        """(trials, learners): whether the instance came within eps."""
+        return np.array([[record.within for record in run.records] for run in self.runs]).T
+
+    @property
+    def by_any(self) -> int:
+        """Instances that at least one learner solved."""
+        return int(self.solved.any(axis=1).sum())
+
+    def only(self, one: int, other: int) -> tuple[int, int]:
+        """Instances solved by learner number ``one`` and not by ``other``, and the other way round."""
+        table = self.solved
+        first, second = table[:, one], table[:, other]
+        return int((first & ~second).sum()), int((second & ~first).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "eps": self.runs[0].eps,
+            "trials": self.runs[0].trials,
+            "by_any": self.by_any,
+            "learners": [run.to_dict() for run in self.runs],
+        }
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{run.learner.name} {run.within}" for run in self.runs)
+        return (
+            f"<Trainability within eps = {self.runs[0].eps:g} of {self.runs[0].trials}: {counts}>"
+        )
+
+    def __str__(self) -> str:
+        first = self.runs[0]
+        head = (
+            f"within eps = {first.eps:g} ({first.relative_eps:.2g} of the targets' mean square), "
+            f"{first.trials} instances, {self.by_any} of them solved by some learner"
+        )
+        rows = [("learner", "steps", "starts", "solved", "share", "95%", "seconds")]
+        for run in self.runs:
+            low, high = run.confidence
+            rows.append(
+                (
+                    run.learner.name,
+                    str(run.steps),
+                    str(run.starts),
+                    str(run.within),
+                    f"{run.share:.3f}",
+                    f"{low:.3f} to {high:.3f}",
+                    f"{run.seconds:.1f}",
+                )
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if column == 0 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+        return "\n".join([head, *lines])
+
+
+def trainability(
+    problem: Problem,
+    allocation: Allocation | Mapping[str, Rule],
+    trials: int = 100,
+    *,
+    eps: float,
+    learners: Sequence[str | Learner] = tuple(LEARNERS),
+    steps: int | Mapping[str, int] | None = None,
+    starts: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[WithinEstimate], None] | None = None,
+) -> Trainability:
+    """Train the same instances with several learners, and count which they bring within eps.
+
+    ``steps`` is one number for all, or a number by name. Instances are those of
+    ``estimate(problem, allocation, trials, eps=eps)``, and start number j of an instance is the same
+    for all learners (up to the scale, which Levenberg-Marquardt varies).
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=3), samples=3)
+    >>> table = sl.trainability(
+    ...     problem, {"W": sl.FirstRows(6)}, 20, eps=1e-3,
+    ...     learners=["gradient-descent", "levenberg-marquardt"], steps=200, starts=2,
+    ... )
+    >>> table.solved.shape, table.runs[0].within < table.runs[1].within
+    ((20, 2), True)
+    """
+    if not learners:
+        raise BadInputError("learners must name at least one learner.")
+    names = [one.name if isinstance(one, Learner) else one for one in learners]
+    if isinstance(steps, Mapping):
+        unknown = [name for name in steps if name not in names]
+        if unknown:
+            raise BadInputError(f"steps names {unknown[0]!r}, which is not among the learners.")
+    runs = []
+    for learner, name in zip(learners, names, strict=True):
+        runs.append(
+            estimate(
+                problem,
+                allocation,
+                trials,
+                eps=eps,
+                method=learner,
+                steps=steps.get(name) if isinstance(steps, Mapping) else steps,
+                starts=starts,
+                seed=seed,
+                workers=workers,
+                executor=executor,
+                progress=progress,
+            )
+        )
+    return Trainability(tuple(runs))

@@ -1,0 +1,132 @@
+"""Outputs that are affine in the learnable weights behind features that are not rational numbers.
+
+Learnable weights of the last layer see frozen features, which tanh and sigmoid make transcendental; and
+an invertible output activation, phi(J x + c) = y, asks for J x + c = phi^-1(y). Both are linear
+systems whose numbers are known as balls, to any precision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.ensembles import Instance
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._curved import system
+from sublearn.matchers.proofs._krawczyk import float_matrix
+from sublearn.networks import FeedForward, Network
+from sublearn.verdicts._affine import is_affine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Array = NDArray[np.float64]
+
+BITS = (128, 512)
+
+
+def without_output(network: Network) -> Network:
+    """The network up to its last pre-activation."""
+    if isinstance(network, FeedForward) and network.output != "linear":
+        return FeedForward(network.sizes, network.activation, "linear", network.bias)
+    return network
+
+
+def is_affine_behind(instance: Instance) -> bool:
+    """Whether the last pre-activations are affine in the learnable weights, and can be solved for."""
+    output = instance.network.steps[-1].activation
+    if output == "relu":
+        return False
+    return is_affine(without_output(instance.network), instance.allocation)
+
+
+def before_output(activation: str, targets: list[Ball]) -> list[Ball]:
+    """The preimages of targets under an invertible output activation; not finite where there is none."""
+    if activation == "tanh":
+        return [target.atanh() for target in targets]
+    if activation == "sigmoid":
+        return [(target / (1 - target)).log() for target in targets]
+    return targets
+
+
+def linear_system(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:
+    """J and b of the system J x = b in balls at the working precision.
+
+    None where a target has no preimage: it lies outside the image of the output activation.
+    """
+    network = instance.network
+    inner = Instance(
+        without_output(network),
+        instance.allocation,
+        instance.weights,
+        instance.inputs,
+        np.zeros_like(instance.targets),
+    )
+    constants, jacobian = system(inner).linearised([0.0] * len(instance.allocation))
+    wanted = before_output(network.steps[-1].activation, BALLS.exact(instance.targets).entries())
+    right = [w - c for w, c in zip(wanted, constants.entries(), strict=True)]
+    return (jacobian, right) if all(e.is_finite() for e in right) else None
+
+
+def least_squares(instance: Instance) -> Array | None:
+    """A float64 solution of the linear system as far as it has one, or None."""
+    with precision(BITS[0]):
+        found = linear_system(instance)
+        if found is None:
+            return None
+        jacobian = float_matrix(found[0])
+        right = np.array([float(e.mid()) for e in found[1]])
+    if not (np.isfinite(jacobian).all() and np.isfinite(right).all()):
+        return None
+    values: Array = np.linalg.lstsq(jacobian, right, rcond=None)[0]
+    return values
+
+
+def contradiction(instance: Instance) -> str | None:
+    """Why the linear system has no solution, or None where that was not shown.
+
+    Take the equations of one output, or all of them, and the c learnable weights that occur in them. If
+    a minor of order c + 1 of (J | b) is not 0, b is no combination of the c columns.
+    """
+    m = instance.samples
+    groups = [list(range(o * m, (o + 1) * m)) for o in range(instance.network.output_size)]
+    names = [f"the {m} equations of output {o}" for o in range(len(groups))]
+    if len(groups) > 1:
+        groups.append(list(range(instance.equations)))
+        names.append(f"the {instance.equations} equations")
+    for bits in BITS:
+        with precision(bits):
+            found = linear_system(instance)
+            if found is None:
+                return None
+            width, entries = len(instance.allocation), found[0].entries()
+            for rows, name in zip(groups, names, strict=True):
+                inside = [
+                    k
+                    for k in range(width)
+                    if not all(entries[i * width + k].is_zero() for i in rows)
+                ]
+                if len(inside) < len(rows) and _independent(entries, width, rows, inside, found[1]):
+                    return f"{name} hold {len(inside)} learnable weights and contradict each other"
+    return None
+
+
+def _independent(
+    entries: Sequence[Ball], width: int, rows: list[int], columns: list[int], right: list[Ball]
+) -> bool:
+    """Whether (J | b) on these rows and columns certainly has independent columns."""
+    from scipy.linalg import qr
+
+    wide = [[*(entries[i * width + k] for k in columns), right[i]] for i in rows]
+    size = len(columns) + 1
+    if len(rows) > size:
+        floats = np.array([[float(e.mid()) for e in row] for row in wide])
+        if not np.isfinite(floats).all():
+            return False
+        # The rows that a pivoted factorisation takes first are the most independent ones.
+        pivots = qr(floats.T, mode="r", pivoting=True)[1]
+        wide = [wide[i] for i in pivots[:size]]
+    determinant = BALLS.matrix(size, size, [e for row in wide for e in row]).det()
+    return bool(determinant != 0)

@@ -1,0 +1,179 @@
+"""What the outputs can be at all: ranges over every value of the learnable weights.
+
+A pre-activation that a learnable weight touches can be any real number; behind tanh it lies in (-1, 1),
+behind a sigmoid in (0, 1), behind a ReLU in [0, inf). Frozen layers carry such ranges on. Every use of
+a weight is treated as if it were a weight of its own, which can only widen the ranges, so a target
+outside of them is reached by no values: a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._curved import relu, sigmoid, tanh
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Mask = NDArray[np.bool_]
+Array = NDArray[np.float64]
+
+BITS = 128
+# The open or closed interval that an activation's values fill, by name; None: no bound.
+IMAGES: dict[str, tuple[float | None, float | None]] = {
+    "linear": (None, None),
+    "relu": (0.0, None),
+    "tanh": (-1.0, 1.0),
+    "sigmoid": (0.0, 1.0),
+}
+# Whether the ends of that interval are never reached.
+OPEN = {"tanh", "sigmoid"}
+_VALUES: dict[str, Callable[[Ball], tuple[Ball, Ball]]] = {
+    "relu": relu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Lower and upper ends (n, m) as balls, and where they are infinite (their balls are then 0)."""
+
+    low: BallMatrix
+    high: BallMatrix
+    no_low: Mask
+    no_high: Mask
+
+    @property
+    def fixed(self) -> Mask:
+        """Entries that are known to be exactly 0."""
+        shape = self.no_low.shape
+        zero = [
+            bool(a.is_zero() and b.is_zero())
+            for a, b in zip(self.low.entries(), self.high.entries(), strict=True)
+        ]
+        return np.array(zero).reshape(shape) & ~self.no_low & ~self.no_high
+
+
+def out_of_range(instance: Instance) -> str | None:
+    """Why some target is reached by no values of the learnable weights, or None.
+
+    >>> import numpy as np, sublearn as sl
+    >>> net = sl.FeedForward((2, 3, 1), activation="sigmoid")
+    >>> weights = {"W1": np.zeros((3, 2)), "W2": np.array([[1.0, -1.0, 0.5]])}
+    >>> all_first = sl.Allocation.whole(net, ["W1"])
+    >>> out_of_range(sl.Instance(net, all_first, weights, np.ones((2, 1)), np.array([[1.75]])))
+    'output 0 of sample 0 lies in [-1, 1.5] whatever the learnable weights are; its target is 1.75'
+    """
+    with precision(BITS):
+        final = ranges(instance)
+        last = instance.network.steps[-1].activation
+        low, high = final.low.entries(), final.high.entries()
+        strict = last in OPEN
+        m = instance.samples
+        for (o, s), target in np.ndenumerate(instance.targets):
+            at = o * m + s
+            value = float(target)
+            below = not final.no_low[o, s] and bool(low[at] > value)
+            above = not final.no_high[o, s] and bool(high[at] < value)
+            # The ends of an open image are exact numbers, which no pre-activation reaches.
+            first, second = IMAGES[last]
+            if strict and first is not None and second is not None:
+                below, above = below or value <= first, above or value >= second
+            if below or above:
+                left, right = _ends(final, o, s, low[at], high[at])
+                brackets = ("(", ")") if strict else ("[", "]")
+                return (
+                    f"output {o} of sample {s} lies in {brackets[0]}{left}, {right}{brackets[1]} "
+                    f"whatever the learnable weights are; its target is {value:.6g}"
+                )
+    return None
+
+
+def _ends(final: Range, o: int, s: int, low: Ball, high: Ball) -> tuple[str, str]:
+    left = "-inf" if final.no_low[o, s] else f"{float(low.mid()):.6g}"
+    right = "inf" if final.no_high[o, s] else f"{float(high.mid()):.6g}"
+    return left, right
+
+
+def ranges(instance: Instance, entering_last: bool = False) -> Range:
+    """Ranges of the outputs, or of what enters the last step, at the working precision."""
+    network, allocation = instance.network, instance.allocation
+    blocks = network.split_inputs(instance.inputs)
+    state: Range | None = None
+    for step in network.steps:
+        if step.block is not None:
+            block = _exact(blocks[step.block])
+            if step.encoder is not None:
+                block = _through(
+                    instance.weights[step.encoder], allocation.mask(step.encoder), block
+                )
+            state = block if state is None else _sum(state, block)
+        assert state is not None
+        if entering_last and step is network.steps[-1]:
+            return state
+        state = _through(instance.weights[step.weight], allocation.mask(step.weight), state)
+        if step.bias is not None:
+            ones = _exact(np.ones((1, instance.samples)))
+            state = _sum(
+                state, _through(instance.weights[step.bias], allocation.mask(step.bias), ones)
+            )
+        if step.activation != "linear":
+            state = _bent(state, step.activation)
+    assert state is not None
+    return state
+
+
+def _exact(values: Array) -> Range:
+    none = np.zeros(values.shape, dtype=bool)
+    matrix = BALLS.exact(np.ascontiguousarray(values))
+    return Range(matrix, matrix, none, none)
+
+
+def _sum(one: Range, two: Range) -> Range:
+    return Range(
+        one.low + two.low, one.high + two.high, one.no_low | two.no_low, one.no_high | two.no_high
+    )
+
+
+def _through(weights: Array, learnable: Mask, state: Range) -> Range:
+    """The ranges of W state; the learnable entries of W are 0 there and may be anything."""
+    up, down = np.maximum(weights, 0.0), np.minimum(weights, 0.0)
+    plus, minus = BALLS.exact(up), BALLS.exact(down)
+    anything = (learnable @ ~state.fixed).astype(bool)
+    return Range(
+        plus * state.low + minus * state.high,
+        plus * state.high + minus * state.low,
+        anything | ((up > 0) @ state.no_low) | ((down < 0) @ state.no_high),
+        anything | ((up > 0) @ state.no_high) | ((down < 0) @ state.no_low),
+    )
+
+
+def _bent(state: Range, activation: str) -> Range:
+    """The image under an increasing activation."""
+    first, second = IMAGES[activation]
+    bend = _VALUES[activation]
+
+    def ends(matrix: BallMatrix, infinite: Mask, end: float | None) -> BallMatrix:
+        from flint import arb
+
+        spare = arb(0 if end is None else end)
+        flat = [
+            spare if lost else bend(e)[0]
+            for e, lost in zip(matrix.entries(), infinite.ravel(), strict=True)
+        ]
+        return BALLS.matrix(matrix.nrows(), matrix.ncols(), flat)
+
+    # No activation is bounded above and not below.
+    return Range(
+        ends(state.low, state.no_low, first),
+        ends(state.high, state.no_high, second),
+        np.zeros_like(state.no_low),
+        state.no_high if second is None else np.zeros_like(state.no_high),
+    )

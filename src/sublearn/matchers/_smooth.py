@@ -1,0 +1,167 @@
+"""Networks with activations: a root by Levenberg-Marquardt, proved by the Krawczyk test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import whole_number
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.verdicts._grade import PROOF
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+
+# Sizes of starts, in units of the size of frozen weights; taken in turn.
+SCALES = (1.0, 3.0, 0.3, 10.0)
+FIRST_BLOCK, LARGEST_BLOCK = 8, 64
+MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
+LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
+GOAL = 1e-11  # of the targets' size: where a descent may stop
+NEAR = 1e-7  # where a proof is worth trying
+UNPROVED = 4  # candidates that could not be proved: the roots are singular, and so are the next
+
+
+@dataclass(frozen=True)
+class Smooth(Matcher):
+    """Decide an instance of a network with tanh, sigmoid or ReLU steps, of any depth.
+
+    REFUTED, by proof: where the targets of a sample lie outside what its outputs can be at all, or where
+    the outputs are affine in the learnable weights, up to an invertible output activation, and the
+    equations contradict each other. MATCHED, by proof: a root found from at most ``starts`` random starts of
+    Levenberg-Marquardt, at several scales, that passes the Krawczyk test with enclosures of the
+    activations. A root on a kink of a ReLU, or a singular one, stays UNDECIDED.
+
+    >>> import numpy as np, sublearn as sl
+    >>> from sublearn.matchers import Smooth
+    >>> problem = sl.Problem(sl.RNN(n=6, b=1, d=2, T=3), samples=3)
+    >>> instance = sl.draw(problem, {"W": sl.FirstRows(6)}, seed=0, trial=0)
+    >>> decision = Smooth().attempt(instance, sl.Budget(), np.random.default_rng(0))
+    >>> decision.kind, str(decision.grade)
+    ('matched', 'proof')
+    """
+
+    starts: int = 200
+
+    def __post_init__(self) -> None:
+        whole_number("starts", self.starts, least=0)
+
+    @property
+    def name(self) -> str:
+        return "smooth"
+
+    def refusal(self, instance: Instance) -> str | None:
+        network = instance.network
+        if network.is_linear:
+            return "the network is linear"
+        products = sum(math.prod(network.shapes[step.weight]) for step in network.steps)
+        work = instance.equations * len(instance.allocation) + products * instance.samples
+        return "too large for enclosures" if work > MOST_WORK else None
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares
+        from sublearn.matchers._hull import out_of_hull
+        from sublearn.matchers._ranges import out_of_range
+
+        affine = is_affine_behind(instance)
+        reason = out_of_range(instance) or out_of_hull(instance)
+        if reason is None and affine:
+            reason = contradiction(instance)
+        if reason is not None:
+            return Decision("refuted", self.name, reason, PROOF)
+        r = len(instance.allocation)
+        if r < instance.equations:
+            reason = f"r = {r} weights cannot be proved to meet {instance.equations} equations"
+            return Decision("undecided", self.name, reason)
+        if affine:
+            # There is nothing to search: one linear system.
+            values = least_squares(instance)
+            found = None if values is None else _proved(instance, values, budget, Effort())
+            reason = "the linear system behind the activations is singular, or nearly"
+            return found or Decision("undecided", self.name, reason)
+        return self._search(instance, budget, rng)
+
+    def _search(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        most = min(self.starts, budget.starts)
+        effort, unproved = Effort(), 0
+        for values, effort in candidates(instance, most, budget.iterations, rng):
+            if values is None:
+                continue
+            found = _proved(instance, values, budget, effort)
+            if found is not None:
+                return found
+            unproved += 1
+            if unproved == UNPROVED:
+                break
+        reason = f"no solution proved from {effort.starts} starts"
+        if unproved:
+            reason += f"; {unproved} candidates could not be proved: the roots may be singular"
+        return Decision("undecided", self.name, reason, effort=effort)
+
+
+def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -> Decision | None:
+    from sublearn.matchers.proofs._prove import prove
+
+    certificate = prove(instance, values, budget.bits)
+    if certificate is None:
+        return None
+    way = f"found from start {effort.starts}" if effort.starts else "of the linear system"
+    final = certificate.values
+    return Decision(
+        "matched",
+        "smooth",
+        f"a solution {way}, and proved to exist",
+        PROOF,
+        final,
+        instance.with_values(final),
+        certificate,
+        effort + Effort(bits=certificate.bits),
+    )
+
+
+def candidates(
+    instance: Instance, starts: int, iterations: int, rng: np.random.Generator
+) -> Iterator[tuple[Array | None, Effort]]:
+    """Solutions to working accuracy as they are found, and a word (None) after each block of starts."""
+    from sublearn.learners import Goal, LevenbergMarquardt, Objective, Streams, descend
+
+    size = start_size(instance)
+    rms = float(np.sqrt(np.mean(instance.targets**2))) or 1.0
+    used, steps, block = 0, 0, FIRST_BLOCK
+    most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
+    while used < starts:
+        count = min(block, most, starts - used)
+        scales = np.array([SCALES[start % len(SCALES)] for start in range(used, used + count)])
+        noise = rng.standard_normal((count, size.size)) * size * scales[:, None]
+        found = descend(
+            Objective(instance, starts=count),
+            LevenbergMarquardt(),
+            noise,
+            steps=iterations,
+            goal=Goal(eps=(GOAL * rms) ** 2),
+            streams=Streams(0, [()] * count),  # which this learner never asks
+        )
+        for number in np.flatnonzero(found.loss <= (NEAR * rms) ** 2):
+            before = steps + int(found.steps[: number + 1].sum())
+            yield found.values[number], Effort(used + int(number) + 1, before)
+        used, steps = used + count, steps + int(found.steps.sum())
+        yield None, Effort(used, steps)
+        block *= 2
+
+
+def start_size(instance: Instance) -> Array:
+    """The standard deviation of a frozen weight in each learnable place: 1 / sqrt(row length)."""
+    shapes = instance.network.shapes
+    parts = [
+        np.full(instance.allocation.flat(name).size, 1.0 / np.sqrt(shapes[name][1]))
+        for name in shapes
+    ]
+    return np.concatenate(parts)

@@ -1,0 +1,84 @@
+"""Solved fractions: what is counted, on whom it depends, and the two conjectures taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+import sublearn as sl
+
+NETWORK = sl.FeedForward((64, 90, 10), activation="relu")
+DIGITS = sl.Problem(NETWORK, samples=60, teacher=sl.Labels(sl.digits()))
+ROWS = {"W1": sl.FirstRows(30)}
+
+
+def test_every_trial_is_a_training() -> None:
+    found = sl.estimate_solved(DIGITS, ROWS, trials=4, steps=150)
+    assert found.trials == 4 and found.goal == "every label right"
+    assert found.solved == sum(r.right == 60 for r in found.records)
+    assert 0 < found.solved < 4, "the budget is meant to be short for some of them"
+    assert found.confidence == sl.clopper_pearson(found.solved, 4)
+    more = sl.estimate_solved(DIGITS, ROWS, trials=4, steps=400)
+    assert more.solved == 4 and more.median_accuracy == 1.0
+    # The same starts: what 150 steps solved, 400 solve after as many steps.
+    for few, many in zip(found.records, more.records, strict=True):
+        assert not few.solved or (few.steps == many.steps and few.loss == many.loss)
+    assert found.to_dict()["solved"] == found.solved and f"{found.solved} of 4" in str(found)
+
+
+def test_within_eps_is_another_goal() -> None:
+    problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
+    found = sl.estimate_solved(
+        problem,
+        {"W1": sl.FirstRows(8)},
+        trials=6,
+        learner="levenberg-marquardt",
+        steps=60,
+        starts=10,
+        eps=1e-2,
+        precision="double",
+    )
+    assert found.goal == "mean squared error < 0.01" and found.median_accuracy is None
+    assert all(r.solved == (r.loss < 1e-2) for r in found.records)
+    assert found.solved > 0
+
+
+@pytest.mark.slow
+def test_the_same_on_two_processes() -> None:
+    alone = sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60)
+    assert sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60, workers=2) == alone
+
+
+@pytest.mark.slow
+def test_both_conjectures_on_small_digits() -> None:
+    network = sl.FeedForward((64, 200, 10), activation="relu")
+    seen: list[str] = []
+    cells = sl.compare_conjectures(
+        sl.digits(),
+        network,
+        samples=200,
+        rules={"W1": sl.FirstRows(60)},
+        trials=3,
+        steps=400,
+        progress=lambda cell: seen.append(cell.data),
+    )
+    assert [c.target for c in cells] == ["label", "vector"] * 3
+    assert seen == [c.data for c in cells]
+    steps = {}
+    for cell in cells:
+        steps[cell.data, cell.target] = cell.result.median_steps
+        assert cell.result.goal.startswith("every" if cell.target == "label" else "mean")
+    # A label is easier than a vector; labels that follow from the inputs are learned sooner.
+    assert all(c.result.solved == 3 for c in cells if c.data == "digits" and c.target == "label")
+    assert all(c.result.solved == 0 for c in cells if c.target == "vector")
+    structured, shuffled = steps["digits", "label"], steps["digits, labels shuffled", "label"]
+    assert structured is not None and (shuffled is None or structured < shuffled)
+
+
+@pytest.mark.slow
+def test_figure_3c_at_forty_rows() -> None:
+    # The paper: with more than 40 rows the match probability was constant 1.
+    problem = sl.Problem(
+        sl.FeedForward((784, 1000, 10), activation="relu"), 1000, teacher=sl.Labels(sl.mnist())
+    )
+    found = sl.estimate_solved(problem, {"W1": sl.FirstRows(41)}, trials=2, steps=1500, seed=9)
+    assert found.solved == 2 and len(found.records) == 2
