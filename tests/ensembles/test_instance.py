@@ -96,3 +96,38 @@ def test_shapes_are_checked() -> None:
         sl.Instance(made.network, nothing, weights, inputs, made.targets)
     with pytest.raises(sl.BadInputError, match="seed"):
         sl.draw(PROBLEM, RULE, seed=-1)
+
+
+@pytest.mark.parametrize("law", [sl.Rademacher(), sl.Sparse(0.5)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_samples_that_are_dependent_by_chance_are_left_out(law: object, bias: bool) -> None:
+    from fractions import Fraction
+
+    network = sl.FeedForward((3, 4, 2), bias=bias)
+    problem = sl.Problem(network, 4 if bias else 3, sl.Ensemble(inputs=law))
+    kept = set()
+    for trial in range(60):
+        instance = sl.draw(problem, sl.Allocation.from_rows(network, "W1", [0]), trial=trial)
+        x = instance.inputs
+        if bias:
+            x = np.vstack([x, np.ones(x.shape[1])])
+        kept.add(instance.samples)
+        # Gram determinants in exact fractions: not zero, so what is left is independent.
+        columns = [[Fraction(v) for v in column] for column in x.T.tolist()]
+        gram = [[sum(a * b for a, b in zip(p, q, strict=True)) for q in columns] for p in columns]
+        assert instance.samples == 1 or _determinant(gram) != 0
+    assert len(kept) > 1  # chance made some dependent
+    # A student that is not linear has to match them all.
+    curved = sl.FeedForward((3, 4, 2), activation="tanh", bias=bias)
+    other = sl.Problem(curved, problem.samples, problem.ensemble, teacher=network)
+    learn = sl.Allocation.from_rows(curved, "W1", [0])
+    assert {sl.draw(other, learn, trial=t).samples for t in range(20)} == {problem.samples}
+
+
+def _determinant(rows: list[list]) -> object:
+    if len(rows) == 1:
+        return rows[0][0]
+    return sum(
+        (-1) ** j * rows[0][j] * _determinant([r[:j] + r[j + 1 :] for r in rows[1:]])
+        for j in range(len(rows))
+    )

@@ -132,9 +132,9 @@ def draw(
     The allocation, or the rules that draw one, has a random stream of its own, so that different
     allocations are compared on the same frozen weights, teachers and inputs.
 
-    Linearly dependent samples of a linear network are left out, as appendix F.1 does: a match on
-    the m' independent ones is a match on all. (Kept, they would no longer be dependent after the
-    targets were rounded to float64.)
+    Linearly dependent samples of a linear network are left out, as appendix F.1 does, whether the
+    law makes them dependent or, with signs and zeros, chance: a match on the m' independent ones is a
+    match on all. (Kept, they would no longer be dependent after the targets were rounded to float64.)
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -168,8 +168,30 @@ def draw(
     teacher = network if problem.teacher is None else problem.teacher
     if teacher.is_linear:
         inputs = inputs[..., : problem.effective_samples]
+        # Signs and zeros may be dependent by chance; that helps only where both networks are linear.
+        if network.is_linear and not ensemble.inputs.has_density:
+            biased = any(step.bias is not None for step in (*network.steps, *teacher.steps))
+            inputs = inputs[..., _independent(inputs.reshape(-1, inputs.shape[-1]), biased)]
     targets = teacher.forward(draw_weights(teacher, ensemble.teacher, rng), inputs)
     return Instance(network, held, weights, inputs, targets, problem)
+
+
+def _independent(samples: Array, biased: bool) -> list[int]:
+    """Each sample that is no linear combination of those before it (affine, with a bias); exact.
+
+    At least one is kept: where all are zero it says what a linear network does with zeros.
+    """
+    from flint import fmpq, fmpq_mat
+
+    matrix = np.vstack([samples, np.ones(samples.shape[1])]) if biased else samples
+    ratios = [value.as_integer_ratio() for value in matrix.ravel().tolist()]
+    reduced, rank = fmpq_mat(*matrix.shape, [fmpq(*ratio) for ratio in ratios]).rref()
+    pivots, column = [], 0
+    for row in range(rank):
+        while reduced[row, column] == 0:
+            column += 1
+        pivots.append(column)
+    return pivots or [0]
 
 
 def draw_weights(network: Network, law: Distribution, rng: np.random.Generator) -> dict[str, Array]:
