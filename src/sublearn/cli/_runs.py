@@ -207,19 +207,23 @@ def _watching(chosen: list[Experiment], budget: str) -> Iterator[Callable[[Progr
     """A bar with the time left where somebody looks; else one line per point that ends."""
     total = sum(e.plan(budget).trials for e in chosen)
     terminal = sys.stderr.isatty()
-    with progress_bar(total, f"{budget} run", time_left=False) as advance:
-        latest = ""
+    with progress_bar(total, "run", time_left=False) as advance:
+        latest = "first point"
 
         def show(now: Progress) -> None:
             nonlocal latest
             left = "" if now.seconds_left is None else f"about {_time(now.seconds_left)} left"
             latest = now.news or latest
-            advance(now.done, f"{latest}  {left}")
+            advance(now.done, f"{left or 'starting'}, {_shortened(latest)}")
             if now.news and not terminal:
                 share = f"{now.done / now.trials:4.0%}"
                 typer.echo(f"{share}  {now.news}" + (f"  ({left})" if left else ""), err=True)
 
         yield show
+
+
+def _shortened(text: str, most: int = 24) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _time(seconds: float) -> str:
