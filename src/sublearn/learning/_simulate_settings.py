@@ -158,7 +158,7 @@ def linear_steady_state(
     and the loss is taken on all outputs, 1/(2m) sum |D y* - W' B x|^2.
 
     >>> run, predicted = linear_steady_state(20, 10, (0.06, 1.0, 0.04), cycles=1000, repeats=4)
-    >>> predicted.rank, 0.8 < run.final(400).mean() / predicted.value < 1.2
+    >>> predicted.rank, bool(0.8 < run.final(400).mean() / predicted.value < 1.2)
     (100, True)
     """
     which = check_repeats(repeats)

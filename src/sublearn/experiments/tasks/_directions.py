@@ -22,7 +22,9 @@ class Directions(Task):
     The student of the published pictures, ``approached`` gradient steps into learning. A step has
     ``steps`` times the length |g|/|q| and turns from the gradient ``towards`` the flatter direction or
     a random one; trial i takes angle i % ``angles`` of student i // ``angles``, from 0 to 90 degrees.
-    Slope, curvature and the fall of F are in units of the slope of the gradient step.
+    Slope, curvature and the fall of F are in units of the slope of the gradient step. The table tells
+    students apart by the sign of q: where F ``bends`` up along the gradient the curvature eats into
+    the slope, where it bends down it adds to it.
     """
 
     @property
@@ -31,7 +33,7 @@ class Directions(Task):
 
     @property
     def columns(self) -> Mapping[str, type]:
-        return {"angle": float, "slope": float, "curvature": float, "fall": float}
+        return {"bends": str, "angle": float, "slope": float, "curvature": float, "fall": float}
 
     def check(self, point: Mapping[str, Json]) -> None:
         one_of("towards", str(point.get("towards")), TOWARDS)
@@ -47,31 +49,27 @@ class Directions(Task):
         towards, steps = str(point["towards"]), float(str(point.get("steps", 1.0)))
         found: list[Row] = []
         for student, place in turns(trials, angles):
-            rows = _turned(seed, student, approached, steps, angles)
+            bends, rows = _turned(seed, student, approached, steps, angles)
             row = [row for row in rows if row["towards"] == towards][place]
             unit = float(rows[0]["slope"] or 0.0)
             line = {name: float(row[name] or 0.0) / unit for name in ("slope", "curvature")}
             fall = float(row["measured"] or 0.0) / unit
-            found.append({"angle": float(row["angle"] or 0.0), **line, "fall": fall})
+            angle = float(row["angle"] or 0.0)
+            found.append({"bends": bends, "angle": angle, **line, "fall": fall})
         return found
 
     def summarise(
         self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
     ) -> list[Row]:
         lines: list[Row] = []
-        for angle in np.unique(rows["angle"]):
-            here = rows["angle"] == angle
-            curvature, fall = rows["curvature"][here], rows["fall"][here]
-            lines.append(
-                {
-                    "angle": float(angle),
-                    "students": int(here.sum()),
-                    "slope": float(np.median(rows["slope"][here])),
-                    **_quartiles("curvature", curvature),
-                    **_quartiles("fall", fall),
-                    "learn": int((fall > 0).sum()),
-                }
-            )
+        for bends in ("up", "down"):
+            for angle in np.unique(rows["angle"][rows["bends"] == bends]):
+                here = (rows["bends"] == bends) & (rows["angle"] == angle)
+                fall = rows["fall"][here]
+                line: Row = {"bends": bends, "angle": float(angle), "students": int(here.sum())}
+                line["slope"] = float(np.median(rows["slope"][here]))
+                line |= {**_quartiles("curvature", rows["curvature"][here])}
+                lines.append({**line, **_quartiles("fall", fall), "learn": int((fall > 0).sum())})
         return lines
 
 
@@ -83,11 +81,11 @@ def _quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
 @lru_cache(maxsize=8)  # the angles of one student come one after the other
 def _turned(
     seed: int, student: int, approached: int, steps: float, angles: int
-) -> list[dict[str, float | int | str | None]]:
+) -> tuple[str, list[dict[str, float | int | str | None]]]:
     (grown,) = sigmoid_path((5,), trained=0, approached=approached, seed=stream(seed, student))
     geometry = grown.geometry()
     length = steps * geometry.gradient_norm / abs(geometry.q)
-    return slope_against_curvature(
+    rows = slope_against_curvature(
         grown.network,
         grown.weights,
         inputs=grown.inputs,
@@ -96,3 +94,4 @@ def _turned(
         angles=angles,
         seed=stream(seed, student),
     )
+    return "up" if geometry.q > 0 else "down", rows

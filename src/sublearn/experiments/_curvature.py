@@ -1,0 +1,162 @@
+"""Gradient against curvature: how the direction of a step trades slope for curvature."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments.tasks import Directions
+from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ANGLES = 19
+_STEPS = (0.5, 1.0, 2.0)
+_BENDS = {"up": "F bends up along the gradient", "down": "F bends down along the gradient"}
+
+
+def _point(towards: str, steps: float, students: int) -> Point:
+    params: Row = {"towards": towards, "steps": steps, "approached": 30, "angles": ANGLES}
+    return Point(params, students * ANGLES, chunk=4 * ANGLES)
+
+
+def _plane(ax: Axes, rows: Table, bends: str) -> None:
+    """Slope across, curvature up: above the diagonal a step undoes more than it gains."""
+    for colour, towards in enumerate(("flatter", "random")):
+        for steps in distinct(rows, "steps"):
+            held = where(rows, bends=bends, towards=towards, steps=steps)
+            if held:
+                label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
+                ax.plot(
+                    values(held, "slope"),
+                    values(held, "curvature"),
+                    color=COLOURS[colour],
+                    marker="os"[colour],
+                    markersize=3.0,
+                    linewidth=1.3,
+                    label=label,
+                )
+                if towards == "flatter":
+                    start = held[0]
+                    ax.annotate(
+                        f"{steps:g} |g|/|q|",
+                        (number(start, "slope"), number(start, "curvature")),
+                        xytext=(5, -3),
+                        textcoords="offset points",
+                        fontsize=8,
+                    )
+    low, high = ax.get_ylim()
+    ax.fill_between(
+        [0.0, 1.3],
+        [0.0, 1.3],
+        10.0,
+        color="#777777",
+        alpha=0.15,
+        lw=0,
+        label="curvature above slope: F rises",
+    )
+    ax.axhline(0.0, color="#777777", linewidth=0.8)
+    ax.set_xlim(-0.03, 1.28)
+    ax.set_ylim(low, max(high, 1.2))
+    name_axes(ax, "slope (gradient step: 1)", "curvature, same unit", title=_BENDS[bends])
+
+
+def _turning(ax: Axes, rows: Table, steps: float) -> None:
+    for colour, (towards, bends) in enumerate(
+        (t, b) for b in ("up", "down") for t in ("flatter", "random")
+    ):
+        held = where(rows, steps=steps, towards=towards, bends=bends)
+        if held:
+            ends = (values(held, "fall_low"), values(held, "fall_high"))
+            label = f"{towards}, bends {bends}"
+            curve(ax, values(held, "angle"), values(held, "fall"), *ends, label=label, colour=colour)
+    ax.axhline(0.0, color="#777777", linewidth=0.8)
+    name_axes(
+        ax, "angle to the gradient (degrees)", "fall of F", title=f"steps of {steps:g} |g|/|q|"
+    )
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, axes = panels(2, width=4.6, height=3.8)
+    for ax, bends in zip(axes, _BENDS, strict=True):
+        _plane(ax, table, bends)
+    shared_legend(fig, axes, across=3)
+    figures = {"slope-against-curvature": fig}
+    lengths = distinct(table, "steps")
+    fig, axes = panels(len(lengths), width=3.6)
+    for ax, steps in zip(axes, lengths, strict=False):
+        _turning(ax, table, steps)
+    if not lengths:
+        name_axes(axes[0], "angle to the gradient (degrees)", "fall of F")
+    shared_legend(fig, axes)
+    return {**figures, "fall-against-angle": fig}
+
+
+def _words(rows: Table, steps: float, bends: str) -> str:
+    flat = where(rows, steps=steps, bends=bends, towards="flatter")
+    start = flat[0]
+    top = max(flat, key=lambda row: number(row, "fall"))
+    text = (
+        f"Steps of {steps:g} |g|/|q|, F bending {bends}: the gradient step lowers F for {start['learn']} of "
+        f"{start['students']} students, by {number(start, 'fall'):.2f} of its slope (median)"
+    )
+    if top is not start:
+        text += (
+            f"; turned by {number(top, 'angle'):.0f} degrees towards the flatter direction it lowers F for "
+            f"{top['learn']}, by {number(top, 'fall'):.2f}, with {number(top, 'slope'):.2f} of the slope and a "
+            f"curvature of {number(top, 'curvature'):.2f} instead of {number(start, 'curvature'):.2f}"
+        )
+    return f"{text}."
+
+
+def find(table: Table) -> str:
+    lines = [
+        _words(table, steps, bends)
+        for bends in _BENDS
+        for steps in distinct(table, "steps")
+        if where(table, steps=steps, bends=bends, towards="flatter")
+    ]
+    for bends in _BENDS:
+        held = where(table, towards="random", steps=1.0, bends=bends)
+        if held:
+            last = held[-1]
+            lines.append(
+                f"A wholly random step of length |g|/|q|, F bending {bends}, lowers F for {last['learn']} of "
+                f"{last['students']} students: no slope, and a curvature of "
+                f"{number(last, 'curvature'):.2f} (median)."
+            )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="curvature",
+    title="Gradient against curvature",
+    source="Slides, 'Error Reduction Depends on Gradient, Hessian' (Figure 3A of the source)",
+    claim="Curvature competes with the gradient to accelerate, slow or reverse learning.",
+    task=Directions(),
+    quick=Plan(tuple(_point(t, s, 24) for t in ("flatter", "random") for s in _STEPS)),
+    full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
+    hours=0.03,
+    columns={
+        "towards": "turned towards",
+        "steps": "length of the step, in |g|/|q|",
+        "approached": "gradient steps into learning",
+        "angles": "angles",
+        "bends": "F bends along the gradient",
+        "angle": "angle to the gradient (degrees)",
+        "students": "students",
+        "slope": "slope (gradient step: 1), median",
+        "curvature": "curvature, same unit, median",
+        "curvature_low": "lower quartile",
+        "curvature_high": "upper quartile",
+        "fall": "fall of F, same unit, median",
+        "fall_low": "lower quartile",
+        "fall_high": "upper quartile",
+        "learn": "students whose F falls",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,163 @@
+"""A deep sigmoid network against its size, at three levels of synaptic noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._under_noise import ERROR, GAMMA, errors_away, interval, with_error
+from sublearn.experiments.tasks import DeepSizes
+from sublearn.learning import DEEP_NOISE, DEEP_WIDTHS
+from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTHS = " ".join(map(str, DEEP_WIDTHS))
+LONG = 5000
+
+
+def _point(gamma3: float, cycles: int, repeats: int) -> Point:
+    params: Row = {
+        "gamma1": 0.007,
+        "gamma2": 1.0,
+        "gamma3": gamma3,
+        "cycles": cycles,
+        "widths": _WIDTHS,
+    }
+    # A chunk is one repeat of all widths: some seconds at most.
+    return Point(params, repeats * len(DEEP_WIDTHS), chunk=len(DEEP_WIDTHS))
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, (left, right) = panels(2, width=4.8, height=3.6)
+    curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
+    for colour, (gamma3, cycles) in enumerate(curves):
+        rows = where(table, gamma3=gamma3, cycles=cycles)
+        look = {"colour": colour, "dashed": cycles == LONG}
+        label = f"gamma3 = {gamma3:g}, {cycles} cycles"
+        sizes = values(rows, "size")
+        curve(left, sizes, values(rows, "value"), *interval(rows), label=label, **look)
+        ends = interval(rows, "less", "less_error")
+        curve(right, sizes, values(rows, "less"), *ends, label=label, **look)
+    right.axhline(0.0, color="#777777", linewidth=0.8)
+    for ax, words in ((left, "error of the last 50 cycles"), (right, "less error than width 5")):
+        ax.set_xscale("log")
+        name_axes(ax, "number of weights N", words)
+    left.set_title("mean over repeats", loc="left", fontsize=10)
+    right.set_title("repeats paired", loc="left", fontsize=10)
+    shared_legend(fig, (left, right), across=2)
+    return {"deep-size": fig}
+
+
+def _best(rows: Table) -> Row:
+    return next(row for row in rows if row["best"])
+
+
+def _without(rows: Table) -> str:
+    """Without noise: is the smallest network the worst?"""
+    first, best = rows[0], _best(rows)
+    text = (
+        f"Without synaptic noise, {first['cycles']} cycles, {first['repeats']} paired repeats: the error "
+        f"goes from {with_error(first, 'value', 'error')} at width {first['width']} to "
+        f"{with_error(rows[-1], 'value', 'error')} at width {rows[-1]['width']}"
+    )
+    worst = max(rows, key=lambda row: number(row, "value"))
+    if worst is first and best is not first:
+        text += (
+            f"; the smallest network is the worst, by {with_error(first, 'more', 'more_error')} over width "
+            f"{best['width']} ({errors_away(first, 'more', 'more_error'):.1f} standard errors)."
+        )
+        return text
+    return f"{text}; the worst is width {worst['width']}."
+
+
+def _with(rows: Table) -> str:
+    """With noise: is the largest network worse than the best?"""
+    last, first, best = rows[-1], rows[0], _best(rows)
+    text = (
+        f"gamma3 = {last['gamma3']:g}, {last['cycles']} cycles, {last['repeats']} paired repeats: width "
+        f"{best['width']} is best with {with_error(best, 'value', 'error')}"
+    )
+    for row, words in ((last, "largest"), (first, "smallest")):
+        if row is not best:
+            text += (
+                f"; the {words} network (width {row['width']}) has "
+                f"{with_error(row, 'more', 'more_error', sign=True)} more error "
+                f"({errors_away(row, 'more', 'more_error'):.1f} standard errors)"
+            )
+    return f"{text}."
+
+
+def _long(short: Table, long: Table) -> list[str]:
+    """What more cycles do to the disadvantage of the small network, and whether errors still fall."""
+    lines = []
+    if short and long:
+        was, now = _best(short), _best(long)
+        one, two = short[0], long[0]
+        lines.append(
+            f"From {one['cycles']} to {two['cycles']} cycles at gamma3 = {one['gamma3']:g} the smallest "
+            f"network's disadvantage to the best goes from {with_error(one, 'more', 'more_error')} (best: "
+            f"width {was['width']}) to {with_error(two, 'more', 'more_error')} (best: width "
+            f"{now['width']})."
+        )
+    if long:
+        ends = "; ".join(
+            f"width {row['width']}: {with_error(row, 'change', 'change_error', sign=True)}"
+            for row in (long[0], long[-1])
+        )
+        lines.append(f"Change over the last tenth of the {long[0]['cycles']} cycles: {ends}.")
+    return lines
+
+
+def find(table: Table) -> str:
+    lines = []
+    for gamma3 in distinct(table, "gamma3"):
+        for cycles in distinct(where(table, gamma3=gamma3), "cycles"):
+            rows = where(table, gamma3=gamma3, cycles=cycles)
+            if number(rows[0], "repeats") < 2:
+                lines.append(f"gamma3 = {gamma3:g}: one repeat shows nothing.")
+            else:
+                lines.append(_with(rows) if gamma3 else _without(rows))
+    long = where(table, cycles=LONG)
+    if long and number(long[0], "repeats") > 1:
+        short = where(table, gamma3=long[0]["gamma3"], cycles=1500)
+        lines += _long(short, long)
+    if lines:
+        lines.append(
+            "The best width is chosen on the same repeats, so differences to it lean to the large side."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="deep-size",
+    title="Deep sigmoid networks: error against size",
+    source="Slides, 'Optimal Non-Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
+    claim="Larger networks learn better, but intrinsically noisy synapses eventually negate the benefits "
+    "of larger network size.",
+    task=DeepSizes(),
+    quick=Plan(tuple(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE)),
+    full=Plan((*(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE), _point(0.05, LONG, 96))),
+    hours=0.06,
+    columns={
+        **GAMMA,
+        "cycles": "cycles",
+        "widths": "widths compared",
+        "width": "width of the five hidden layers",
+        "size": "number of weights N",
+        "repeats": "paired repeats",
+        "value": "error of the last 50 cycles",
+        "error": ERROR,
+        "best": "smallest mean error",
+        "more": "more error than the best",
+        "more_error": ERROR + ", paired",
+        "less": "less error than the first width",
+        "less_error": ERROR + ", paired",
+        "change": "last tenth of the cycles less the tenth before",
+        "change_error": ERROR + ", paired",
+    },
+    draw=draw,
+    find=find,
+)

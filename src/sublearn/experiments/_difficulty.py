@@ -1,0 +1,116 @@
+"""Local task difficulty against size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._under_noise import GAMMA
+from sublearn.experiments.tasks import Difficulties
+from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
+
+
+def _point(gamma3: float, students: int) -> Point:
+    params: Row = {
+        "gamma1": 0.007,
+        "gamma2": 1.0,
+        "gamma3": gamma3,
+        "approached": 30,
+        "widths": _WIDTHS,
+    }
+    sizes = len(_WIDTHS.split())
+    return Point(params, students * sizes, chunk=4 * sizes)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    levels = distinct(table, "gamma3")
+    fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
+    for row, gamma3 in enumerate(levels):
+        left, right = axes[2 * row : 2 * row + 2]
+        held = where(table, gamma3=gamma3)
+        sizes = values(held, "size")
+        ends = (values(held, "difficulty_low"), values(held, "difficulty_high"))
+        label = "local task difficulty, median and quartiles"
+        curve(left, sizes, values(held, "difficulty"), *ends, label=label)
+        critical = values(held, "critical")
+        curve(left, sizes, critical, label="critical difficulty", colour=1, dashed=True)
+        ends = (values(held, "ratio_low"), values(held, "ratio_high"))
+        label = "difficulty over critical difficulty"
+        curve(right, sizes, values(held, "ratio"), *ends, label=label, colour=2)
+        right.axhline(1.0, color="#777777", linewidth=0.8)
+        for ax, words in ((left, "difficulty"), (right, "ratio; below 1 it learns")):
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            name_axes(ax, "number of weights N", words, title=f"gamma3 = {gamma3:g}")
+    if not levels:
+        for ax in axes:
+            name_axes(ax, "number of weights N", "difficulty")
+    shared_legend(fig, axes, across=3)
+    return {"difficulty": fig}
+
+
+def find(table: Table) -> str:
+    lines, best = [], []
+    for gamma3 in distinct(table, "gamma3"):
+        held = where(table, gamma3=gamma3)
+        first, last = held[0], held[-1]
+        low = min(held, key=lambda row: number(row, "ratio"))
+        most = max(held, key=lambda row: number(row, "learn"))
+        best.append(number(low, "size"))
+        lines.append(
+            f"gamma3 = {gamma3:g}, {first['students']} students: the median difficulty falls from "
+            f"{number(first, 'difficulty'):.2g} at N = {first['size']} to {number(last, 'difficulty'):.2g} at "
+            f"N = {last['size']}, the critical one from {number(first, 'critical'):.2g} to "
+            f"{number(last, 'critical'):.2g}; their ratio is smallest at N = {low['size']}, "
+            f"{number(low, 'ratio'):.2f} (quartiles {number(low, 'ratio_low'):.2f} to "
+            f"{number(low, 'ratio_high'):.2f}). Most students learn at N = {most['size']}: "
+            f"{most['learn']} of {most['students']}."
+        )
+    if len(best) > 1 and best[-1] < best[0]:
+        lines.append(
+            f"More noise moves the best size from N = {best[0]:.0f} to {best[-1]:.0f}, and makes every "
+            "size harder."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="difficulty",
+    title="Local task difficulty against size",
+    source="Slides, 'Local Task Difficulty' (low and high intrinsic noise)",
+    claim="Top: low intrinsic noise, gamma3 = 0.05. Bottom: high intrinsic noise, gamma3 = 0.1. Learning "
+    "occurs where the difficulty lies below gamma1 / (T (gamma1^2 + gamma2^2 + gamma3^2 N / T)); there is "
+    "an optimal size.",
+    task=Difficulties(),
+    quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
+    full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
+    hours=0.03,
+    columns={
+        **GAMMA,
+        "approached": "gradient steps into learning",
+        "widths": "widths compared",
+        "width": "width of the five hidden layers",
+        "size": "number of weights N",
+        "students": "students",
+        "difficulty": "local task difficulty, median",
+        "difficulty_low": "lower quartile",
+        "difficulty_high": "upper quartile",
+        "ratio": "difficulty over critical difficulty, median",
+        "ratio_low": "lower quartile",
+        "ratio_high": "upper quartile",
+        "rate": "mean rate <k>, median",
+        "rate_low": "lower quartile",
+        "rate_high": "upper quartile",
+        "critical": "critical difficulty",
+        "learn": "students that learn",
+        "best": "students for whom this size has the smallest ratio",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,239 @@
+"""A linear network against its size: where errors settle, and where the rate is largest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._under_noise import ERROR, GAMMA, interval
+from sublearn.experiments.tasks import LinearSizes
+from sublearn.learning import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
+from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
+EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
+SYNAPSES = "20 26 34 44 58 75 98 127 165 215"
+RATE = (0.8, 1.0, 0.05)
+SIZES = {
+    "factors": "sizes, as factors c",
+    "size": "number of weights N",
+    "repeats": "repeats",
+    "value": "measured",
+    "error": ERROR,
+    "predicted": "predicted",
+    "ratio": "measured over predicted",
+    "change": "last third of the cycles less the one before",
+    "change_error": ERROR + " of the change",
+    "level": "settled",
+    "best": "best size measured",
+    "best_low": "95% interval, low end",
+    "best_high": "95% interval, high end",
+    "inside": "best size inside the range",
+    "best_predicted": "best size predicted",
+    "best_slides": "best size by the slides' formula",
+}
+
+
+def steady_point(
+    gamma: tuple[float, float, float], mixing: float, repeats: int, factors: str = STEADY
+) -> Point:
+    """A curve of simulated steady states over sizes."""
+    params: Row = {
+        "quantity": "steady state",
+        "grow": "expansion",
+        **dict(zip(GAMMA, gamma, strict=True)),
+        "mixing": mixing,
+        "cycles": 1500,
+        "factors": factors,
+    }
+    sizes = len(factors.split())
+    return Point(params, repeats * sizes, chunk=2 * sizes)
+
+
+def rate_point(
+    grow: str, gamma: tuple[float, float, float], draws: int, batches: int, factors: str = EXPANDED
+) -> Point:
+    """A curve of measured rates over sizes."""
+    params: Row = {
+        "quantity": "rate",
+        "grow": grow,
+        **dict(zip(GAMMA, gamma, strict=True)),
+        "draws": draws,
+        "factors": factors,
+    }
+    sizes = len(factors.split())
+    return Point(params, batches * sizes, chunk=2 * sizes)
+
+
+def _levels(row: Row) -> tuple[float, float, float]:
+    one, two, three = (number(row, name) for name in GAMMA)
+    return one, two, three
+
+
+def _steady_panel(ax: Axes, rows: Table) -> None:
+    for colour, gamma in enumerate(dict.fromkeys(_levels(row) for row in rows)):
+        for mixing in distinct(rows, "mixing"):
+            held = where(rows, **dict(zip(GAMMA, gamma, strict=True)), mixing=mixing)
+            if not held:
+                continue
+            label = f"gamma = {gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}; mixing {mixing:g}"
+            shade = COLOURS[2 * colour + (1 if mixing else 0)]
+            ax.plot(values(held, "size"), values(held, "predicted"), color=shade, linewidth=1.0)
+            curve(
+                ax,
+                values(held, "size"),
+                values(held, "value"),
+                *interval(held),
+                label=label,
+                colour=2 * colour + (1 if mixing else 0),
+                dashed=True,
+            )
+    ax.set_xscale("log")
+    name_axes(
+        ax, "number of weights N", "steady-state error", title="simulated; thin lines: predicted"
+    )
+
+
+def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
+    sizes = values(rows, "size")
+    curve(ax, sizes, values(rows, "value"), *interval(rows), label="measured over random cycles")
+    ax.plot(sizes, values(rows, "predicted"), color="#333333", linewidth=1.0, label="formula")
+    low, high = ax.get_ylim()
+    marks = [("best_slides", COLOURS[1], "slides' best size", ":")]
+    marks.append(("best_predicted", COLOURS[2], "predicted best size", "--"))
+    for name, shade, words, line in marks:
+        ax.axvline(number(rows[0], name), color=shade, linestyle=line, linewidth=1.4, label=words)
+    if rows[0]["best"] is not None:
+        ends = (number(rows[0], "best_low"), number(rows[0], "best_high"))
+        ax.axvspan(*ends, color=COLOURS[0], alpha=0.15, lw=0, label="measured best size, 95%")
+    ax.set_ylim(low, high)
+    ax.set_xscale("log")
+    name_axes(ax, "number of weights N", "mean rate <k>", title=title)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    figures = {}
+    steady = where(table, quantity="steady state")
+    fig, axes = panels(1, width=6.4, height=3.8)
+    _steady_panel(axes[0], steady)
+    shared_legend(fig, axes, across=2)
+    figures["steady-state"] = fig
+    rates = where(table, quantity="rate")
+    if rates:
+        grown = distinct(rows := rates, "grow")
+        fig, axes = panels(len(grown), width=4.8)
+        for ax, grow in zip(axes, grown, strict=True):
+            title = "expansion, c1 = c2" if grow == "expansion" else "redundant synapses"
+            _rate_panel(ax, where(rows, grow=grow), title)
+        shared_legend(fig, axes, across=3)
+        figures["best-size"] = fig
+    return figures
+
+
+def _steady_words(rows: Table) -> list[str]:
+    ratios = np.array(values(rows, "ratio"), dtype=float)
+    inside = int(((ratios >= 0.9) & (ratios <= 1.15)).sum())
+    gaps = [
+        abs(number(row, "value") - number(row, "predicted")) / number(row, "error")
+        for row in rows
+        if row["error"]
+    ]
+    lines = [
+        f"Steady states, {rows[0]['repeats']} repeats: simulated over predicted lies between "
+        f"{ratios.min():.2f} and {ratios.max():.2f}, from 0.9 to 1.15 in {inside} of {len(rows)} cells"
+        + (
+            f"; the prediction lies within 3 standard errors in {sum(gap <= 3 for gap in gaps)} of "
+            f"{len(gaps)}."
+            if gaps
+            else "."
+        )
+    ]
+    for gamma in dict.fromkeys(_levels(row) for row in rows):
+        held = where(rows, **dict(zip(GAMMA, gamma, strict=True)))
+        for mixing in distinct(held, "mixing"):
+            row = where(held, mixing=mixing)[0]
+            if row["best"] is not None:
+                lines.append(
+                    f"gamma = ({gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}), mixing {mixing:g}: the error is "
+                    f"smallest at {best_words(row)}; predicted {number(row, 'best_predicted'):.0f}."
+                )
+    return lines
+
+
+def best_words(row: Row) -> str:
+    """For example "N = 397 (95%: 371 to 425)"."""
+    low, high = number(row, "best_low"), number(row, "best_high")
+    edge = "" if row["inside"] else ", at an end of the range"
+    return f"N = {number(row, 'best'):.0f} (95%: {low:.0f} to {high:.0f}{edge})"
+
+
+def _rate_words(row: Row) -> str:
+    gamma = ", ".join(f"{number(row, name):g}" for name in GAMMA)
+    low, high = number(row, "best_low"), number(row, "best_high")
+    # The power law that holds along expansion; along synapses it is the rival.
+    power_law = number(row, "gamma2") ** 2 / number(row, "gamma3") ** 2
+    said_by = [("the maximum of <k>", number(row, "best_predicted"))]
+    if row["grow"] == "synapses":
+        said_by.append(("the power law", power_law))
+    said_by.append(("the slides' formula", number(row, "best_slides")))
+    words = ", ".join(
+        f"{size:.0f} by {name} ({'inside' if low <= size <= high else 'outside'})"
+        for name, size in said_by
+    )
+    path = "expansion with c1 = c2" if row["grow"] == "expansion" else "redundant synapses"
+    return f"Rate at gamma = ({gamma}), {path}: largest at {best_words(row)}; {words}."
+
+
+def find(table: Table) -> str:
+    lines = []
+    steady = where(table, quantity="steady state")
+    if steady:
+        lines += _steady_words(steady)
+    for grow in distinct(rates := where(table, quantity="rate"), "grow"):
+        row = where(rates, grow=grow)[0]
+        if row["best"] is not None:
+            lines.append(_rate_words(row))
+    return said(lines or ["Too few sizes or repeats to tell."] if table else [])
+
+
+EXPERIMENT = Experiment(
+    name="linear-size",
+    title="Linear networks: error and rate against size",
+    source="Slides, 'Optimal Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
+    claim="There is an optimal size N* = (T gamma2^2 / gamma3^2) (1 - gamma1^2 / gamma2^2) that maximises "
+    "the learning rate, whether neurons or redundant synapses are added.",
+    task=LinearSizes(),
+    quick=Plan(
+        (
+            *(steady_point(gamma, 0.0, 4) for gamma in LINEAR_GAMMAS),
+            rate_point("expansion", RATE, 250, 20),
+            rate_point("synapses", RATE, 20, 10, SYNAPSES),
+        )
+    ),
+    full=Plan(
+        (
+            *(steady_point(g, mixing, 48) for g in LINEAR_GAMMAS for mixing in LINEAR_MIXINGS),
+            rate_point("expansion", RATE, 1000, 40),
+            rate_point("synapses", RATE, 200, 40, SYNAPSES),
+        )
+    ),
+    hours=0.1,
+    columns={
+        "quantity": "quantity",
+        "grow": "way of growing",
+        **GAMMA,
+        "mixing": "old part of n2",
+        "cycles": "cycles",
+        "draws": "pairs of cycles per batch",
+        **SIZES,
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,137 @@
+"""The predictions: the best size is inversely related to the noise of a synapse."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.experiments._linear_size import SIZES, best_words, rate_point, steady_point
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._under_noise import GAMMA
+from sublearn.experiments.tasks import LinearSizes
+from sublearn.plots import COLOURS, MARKERS, figure, legend, name_axes
+from sublearn.runs import Experiment, Plan, Point, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
+_AROUND = {
+    0.03: "2 2.6 3.2 3.8 4.4 5 5.6 6.4 7.2 8 9",
+    0.04: "1.6 2 2.4 2.8 3.2 3.6 4.2 4.8 5.6 6.4 7",
+    0.05: "1.2 1.6 2 2.4 2.8 3.2 3.6 4.2 4.8 5.4",
+    0.07: "1 1.2 1.4 1.6 1.8 2 2.4 2.8 3.4 4",
+    0.1: "1 1.2 1.4 1.6 1.8 2 2.2 2.6 3",
+}
+_RATE1, _STEADY1 = 0.8, 0.05
+
+
+def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
+    return (
+        *(rate_point("expansion", (_RATE1, 1.0, g3), draws, batches, around)
+          for g3, around in _AROUND.items()),
+        *(steady_point((_STEADY1, 1.0, g3), 0.0, repeats, around)
+          for g3, around in _AROUND.items()),
+    )  # fmt: skip
+
+
+def _curves(table: Table) -> dict[str, Table]:
+    """One row per noise level whose best size was measured, by quantity."""
+    found: dict[str, Table] = {}
+    for quantity in distinct(table, "quantity"):
+        rows = where(table, quantity=quantity)
+        firsts = [where(rows, gamma3=level)[0] for level in distinct(rows, "gamma3")]
+        held = [row for row in firsts if row["best"] is not None]
+        if held:
+            found[str(quantity)] = held
+    return found
+
+
+def exponent(rows: Table) -> tuple[float, float]:
+    """b of best size ~ gamma3^b, weighted by the intervals, and its standard error."""
+    x = np.log(np.array(values(rows, "gamma3"), dtype=float))
+    y = np.log(np.array(values(rows, "best"), dtype=float))
+    ends = [np.log(np.array(values(rows, name), dtype=float)) for name in ("best_low", "best_high")]
+    weight = (3.92 / np.maximum(ends[1] - ends[0], 1e-9)) ** 2
+    x = x - np.average(x, weights=weight)
+    spread = float(np.sum(weight * x**2))
+    return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, ax = figure(width=6.4, height=4.0)
+    names = {
+        "rate": f"largest rate, gamma1 = {_RATE1:g}",
+        "steady state": f"smallest steady-state error, gamma1 = {_STEADY1:g}",
+    }
+    for colour, (quantity, rows) in enumerate(_curves(table).items()):
+        levels = np.array(values(rows, "gamma3"), dtype=float) * (1.0, 1.03)[colour % 2]
+        best = np.array(values(rows, "best"), dtype=float)
+        low, high = (np.array(values(rows, name), dtype=float) for name in ("best_low", "best_high"))
+        ax.errorbar(
+            levels,
+            best,
+            yerr=[best - low, high - best],
+            color=COLOURS[colour],
+            marker=MARKERS[colour],
+            linestyle="none",
+            capsize=3,
+            label=f"measured: {names[quantity]}",
+        )
+    fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
+    ax.plot(fine, fine**-2.0, color="#333333", linewidth=1.2, label="T gamma2^2 / gamma3^2")
+    slides = (1 - _RATE1**2) / fine**2
+    label = f"slides, gamma1 = {_RATE1:g}"
+    ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
+    ax.minorticks_off()
+    name_axes(ax, "synaptic noise gamma3", "best size N")
+    legend(ax)
+    return {"noise-and-size": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for quantity, rows in _curves(table).items():
+        words = "rate is largest" if quantity == "rate" else "steady-state error is smallest"
+        each = "; ".join(
+            f"gamma3 = {row['gamma3']:g}: {best_words(row)}, predicted "
+            f"{number(row, 'best_predicted'):.0f}, slides {number(row, 'best_slides'):.0f}"
+            for row in rows
+        )
+        lines.append(f"The {words} at: {each}.")
+        if len(rows) > 2:
+            power, error = exponent(rows)
+            lines.append(
+                f"Best size by the {quantity}: proportional to gamma3 to the power {power:.2f} +- "
+                f"{error:.2f}; -2 means inversely proportional to the variance that noise adds to a synapse."
+            )
+    return said(lines or ["Too few sizes or repeats to tell."] if table else [])
+
+
+EXPERIMENT = Experiment(
+    name="noise-and-size",
+    title="Best size against the noise of a synapse",
+    source="Slides, experimental predictions",
+    claim="Circuit size should be inversely proportional to the per-synaptic rate of change; suppression "
+    "of synaptic noise allows for larger circuit formation.",
+    task=LinearSizes(),
+    quick=Plan(_points(60, 12, 4)),
+    full=Plan(_points(1000, 40, 96)),
+    hours=0.15,
+    columns={
+        "quantity": "quantity",
+        "grow": "way of growing",
+        **GAMMA,
+        "draws": "pairs of cycles per batch",
+        "mixing": "old part of n2",
+        "cycles": "cycles",
+        **SIZES,
+    },
+    draw=draw,
+    find=find,
+)
