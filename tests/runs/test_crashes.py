@@ -88,7 +88,7 @@ def test_a_disk_that_fails_gives_a_clear_error_and_loses_nothing(
     tmp_path: Path, plain: Run, code: int, message: str
 ) -> None:
     real = os.fsync
-    for last in (1, 4, 9, 15):
+    for last in (1, 3, 5, 7):
         folder = tmp_path / str(last)
         with pytest.MonkeyPatch.context() as patch:
             count = [0]
@@ -108,7 +108,7 @@ def test_a_disk_that_fails_gives_a_clear_error_and_loses_nothing(
         kept = sum(s.trials_done for s in runs.open(folder).states())
         execute(experiments(), out=folder)
         assert tables(folder) == tables(plain.folder)
-        assert kept > 0 or last < 9
+        assert kept > 0 or last < 5
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,9 @@ class Generalisation:
 
 
 @dataclass(frozen=True)
-class _Job:
+class FreshJob:
+    """What a worker needs to know; ``training`` is None where solved means an exact match."""
+
     problem: Problem
     allocation: Allocation | Mapping[str, Rule]
     seed: int
@@ -120,6 +122,7 @@ class _Job:
     training: WithinJob | None
 
     def decide(self, trials: range) -> list[FreshTrial]:
+        """Solve these trials, and ask for fresh samples."""
         instances = [
             draw(self.problem, self.allocation, seed=self.seed, trial=trial) for trial in trials
         ]
@@ -191,7 +194,7 @@ def generalisation(
         raise BadInputError("method, steps and starts belong to a match within eps: give eps.")
     else:
         name = "the ladder"
-    job = _Job(problem, allocation, seed, fresh, budget or Budget(), training)
+    job = FreshJob(problem, allocation, seed, fresh, budget or Budget(), training)
     records: list[FreshTrial] = []
 
     def summary() -> Generalisation:

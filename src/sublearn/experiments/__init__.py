@@ -23,6 +23,13 @@ _FILES = {
     "theorem-map": "_theorem_map",
     "deficient-fraction": "_deficient_fraction",
     "non-gaussian": "_non_gaussian",
+    "curvature": "_curvature",
+    "difficulty": "_difficulty",
+    "rate-check": "_rate_check",
+    "linear-size": "_linear_size",
+    "noise-and-size": "_noise_and_size",
+    "deep-size": "_deep_size",
+    "placement": "_placement",
 }
 
 

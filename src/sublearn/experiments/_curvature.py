@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ANGLES = 19
-_STEPS = (0.5, 1.0, 2.0)
+_STEPS = (1.0, 2.0, 4.0)
 _BENDS = {"up": "F bends up along the gradient", "down": "F bends down along the gradient"}
 
 
@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     source="Slides, 'Error Reduction Depends on Gradient, Hessian' (Figure 3A of the source)",
     claim="Curvature competes with the gradient to accelerate, slow or reverse learning.",
     task=Directions(),
-    quick=Plan(tuple(_point(t, s, 24) for t in ("flatter", "random") for s in _STEPS)),
+    quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
     hours=0.03,
     columns={

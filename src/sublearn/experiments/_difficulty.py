@@ -69,8 +69,12 @@ def find(table: Table) -> str:
             f"N = {last['size']}, the critical one from {number(first, 'critical'):.2g} to "
             f"{number(last, 'critical'):.2g}; their ratio is smallest at N = {low['size']}, "
             f"{number(low, 'ratio'):.2f} (quartiles {number(low, 'ratio_low'):.2f} to "
-            f"{number(low, 'ratio_high'):.2f}). Most students learn at N = {most['size']}: "
-            f"{most['learn']} of {most['students']}."
+            f"{number(low, 'ratio_high'):.2f}). "
+            + (
+                f"Most students learn at N = {most['size']}: {most['learn']} of {most['students']}."
+                if most["learn"]
+                else "No student learns at any size."
+            )
         )
     if len(best) > 1 and best[-1] < best[0]:
         lines.append(

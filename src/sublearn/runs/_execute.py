@@ -33,7 +33,7 @@ from sublearn.runs._schedule import outcomes
 from sublearn.runs._shards import DAMAGED, POINT, TRIAL
 
 # Writing may take one part in so many of the time: dear chunks are kept one by one, cheap ones together.
-_SHARE = 20
+_SHARE = 50
 
 
 @dataclass(frozen=True)

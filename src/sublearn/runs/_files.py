@@ -14,16 +14,21 @@ _KEPT = "what was finished before is kept, and the same command goes on from the
 _SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, it is there in full or as it was before."""
+def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write a file so that, whatever happens, it is there in full or as it was before.
+
+    Not ``durable``: after a power cut it may be torn, which is for files that are made anew from others.
+    """
     beside = path.with_name(f".{path.name}{_BESIDE}")
     try:
         with open(beside, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(beside, path)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
     except OSError as problem:
         with suppress(OSError):
             beside.unlink()
@@ -50,9 +55,9 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any, *, durable: bool = True) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(path, f"{text}\n".encode())
+    write_whole(path, f"{text}\n".encode(), durable=durable)
 
 
 def make_folder(folder: Path) -> None:

@@ -68,7 +68,7 @@ def finish(
         return problems
     make_folder(folder)
     (folder / ABOUT).unlink(missing_ok=True)
-    write_whole(path, content)
+    write_whole(path, content, durable=False)
     # Drawn from what was written: what a reader of the file sees is what the picture shows.
     about = {"finds": "", "pictures": []}
     if table:
@@ -78,7 +78,7 @@ def finish(
             about["finds"] = experiment.find(back)
         except Exception as problem:
             problems.append(trouble("find", problem))
-    write_json(folder / ABOUT, about)
+    write_json(folder / ABOUT, about, durable=False)
     return problems
 
 

@@ -172,7 +172,7 @@ def read_failures(folder: Path) -> list[dict[str, Any]]:
 
 
 def write_failures(folder: Path, failures: list[dict[str, Any]]) -> None:
-    write_json(folder / FAILURES, failures)
+    write_json(folder / FAILURES, failures, durable=False)
 
 
 def add_timings(folder: Path, done: Iterable[tuple[Chunk, Done]]) -> None:

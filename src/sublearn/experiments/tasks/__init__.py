@@ -6,10 +6,14 @@ from sublearn.experiments.tasks._deficiency import Deficiency
 from sublearn.experiments.tasks._difficulties import Difficulties
 from sublearn.experiments.tasks._directions import Directions
 from sublearn.experiments.tasks._equations import ByEquations
+from sublearn.experiments.tasks._fresh import FreshErrors
+from sublearn.experiments.tasks._labelled import Labelled
 from sublearn.experiments.tasks._linear_sizes import LinearSizes
 from sublearn.experiments.tasks._placements import Placements
 from sublearn.experiments.tasks._rates import Rates
+from sublearn.experiments.tasks._trainability import Trainability
 from sublearn.experiments.tasks._verdicts import Verdicts
+from sublearn.experiments.tasks._within import ExactOrWithin
 from sublearn.runs import Task
 
 _EVERY: tuple[Task, ...] = (
@@ -24,6 +28,10 @@ _EVERY: tuple[Task, ...] = (
     LinearSizes(),
     DeepSizes(),
     Placements(),
+    ExactOrWithin(),
+    Trainability(),
+    Labelled(),
+    FreshErrors(),
 )
 TASKS: dict[str, Task] = {task.name: task for task in _EVERY}
 """Every shared task by its name, as a sweep's file writes it."""
@@ -36,9 +44,13 @@ __all__ = [
     "Deficiency",
     "Difficulties",
     "Directions",
+    "ExactOrWithin",
+    "FreshErrors",
+    "Labelled",
     "LinearSizes",
     "Placements",
     "Rates",
     "Saturation",
+    "Trainability",
     "Verdicts",
 ]

@@ -1,0 +1,196 @@
+"""Spread or concentrated: where should a fixed number of plastic weights sit when they are noisy?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._under_noise import ERROR, GAMMA, half_width, interval, with_error
+from sublearn.experiments.tasks import Placements
+from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PLAIN = (0.1, 1.0, 0.05)
+_STRONG = (0.1, 1.8, 0.12)
+_SETTINGS: dict[str, tuple[int, int, tuple[float, float, float]]] = {
+    "white inputs, m = 8": (8, 0, _PLAIN),
+    "white inputs, m = 400": (400, 0, _PLAIN),
+    "correlated inputs, m = 400": (400, 2, _PLAIN),
+    "white inputs, m = 8, strong noise": (8, 0, _STRONG),
+}
+_SWEEP = "white inputs, m = 8, noise varied"
+_SCALES = (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
+_NAMES = ("spread", "concentrated", "designed")
+
+
+def _point(
+    setting: str,
+    samples: int,
+    factors: int,
+    gamma: tuple[float, float, float],
+    cycles: int,
+    repeats: int,
+) -> Point:
+    params: Row = {
+        "setting": setting,
+        "network": "linear:inputs=32,outputs=8",
+        "samples": samples,
+        "ensemble": "weights=normal*4 teacher=normal*4",
+        "factors": factors,
+        "plastic": 64,
+        **dict(zip(GAMMA, gamma, strict=True)),
+        "cycles": cycles,
+    }
+    return Point(params, 2 * repeats, chunk=16)
+
+
+def _plan(cycles: int, repeats: int) -> Plan:
+    sweep = ((0.1, scale, 0.05 * scale) for scale in _SCALES)
+    return Plan(
+        (
+            *(
+                _point(setting, *what, cycles, repeats)
+                for setting, what in _SETTINGS.items()
+            ),
+            *(_point(_SWEEP, 8, 0, gamma, cycles, repeats) for gamma in sweep),
+        )
+    )
+
+
+def _bars(ax: Axes, table: Table) -> None:
+    settings = [name for name in _SETTINGS if where(table, setting=name)]
+    for colour, name in enumerate(_NAMES):
+        held = [where(table, setting=setting, placement=name) for setting in settings]
+        places = [k for k, rows in enumerate(held) if rows]
+        rows = [rows[0] for rows in held if rows]
+        if not rows:
+            continue
+        at = np.array(places) + (colour - 0.5) * 0.3
+        ax.bar(at, values(rows, "value"), 0.28, color=COLOURS[colour], label=f"{name}, simulated",
+               yerr=[half_width(row) for row in rows], ecolor="#333333", capsize=2)  # fmt: skip
+        ax.plot(at, values(rows, "predicted"), "_", color="#333333", markersize=16,
+                label="predicted" if not colour else None)  # fmt: skip
+        ax.plot(at, values(rows, "minimum"), ".", color="#333333",
+                label="without noise, F_min" if not colour else None)  # fmt: skip
+    words = [name.replace(", ", "\n").replace(" inputs", "") for name in settings]
+    ax.set_xticks(range(len(settings)), words, fontsize=8)
+    name_axes(ax, "setting", "steady-state error / error at the start")
+
+
+def _swept(ax: Axes, rows: Table) -> None:
+    for colour, name in enumerate(_NAMES):
+        held = where(rows, placement=name)
+        if held:
+            scales = values(held, "gamma2")
+            low, high = interval(held)
+            shown = values(held, "value")
+            curve(ax, scales, shown, low, high, label=f"{name}, simulated", colour=colour)
+            ax.plot(scales, values(held, "predicted"), "--", color=COLOURS[colour], linewidth=1.0)
+    ax.set_yscale("log")
+    name_axes(
+        ax,
+        "noise: gamma2 = 20 gamma3",
+        "steady-state error / error at the start",
+        title="white inputs, m = 8; dashed: predicted",
+    )
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, (left, right) = panels(2, width=5.2, height=3.8)
+    _bars(left, table)
+    _swept(right, where(table, setting=_SWEEP))
+    shared_legend(fig, (left, right))
+    return {"placement": fig}
+
+
+def _line(rows: Table) -> str:
+    spread, other = rows[0], rows[1]
+    gamma = ", ".join(f"{number(spread, name):g}" for name in GAMMA)
+    gap = with_error(other, "more", "more_error", sign=True)
+    half = half_width(other, "more_error")
+    more = number(other, "more")
+    verdict = "no clear difference"
+    if abs(more) > half:
+        verdict = "spreading wins" if more > 0 else "concentrating wins"
+    settled = "" if spread["level"] and other["level"] else "; not all have settled"
+    return (
+        f"{spread['setting']}, gamma = ({gamma}), {spread['repeats']} repeats: spread "
+        f"{with_error(spread, 'value', 'error')} (predicted {number(spread, 'predicted'):.3f}, F_min "
+        f"{number(spread, 'minimum'):.3f}, {number(spread, 'modes'):.0f} modes), concentrated "
+        f"{with_error(other, 'value', 'error')} (predicted {number(other, 'predicted'):.3f}, F_min "
+        f"{number(other, 'minimum'):.3f}, {number(other, 'modes'):.0f} modes); paired {gap}: "
+        f"{verdict}{settled}."
+    )
+
+
+def _crossing(rows: Table) -> list[str]:
+    """Between which noise levels the two change places."""
+    pairs = [where(rows, gamma2=level) for level in distinct(rows, "gamma2")]
+    more = [(number(p[1], "gamma2"), number(p[1], "more"), half_width(p[1], "more_error"))
+            for p in pairs if len(p) > 1]  # fmt: skip
+    wins = [level for level, gap, half in more if gap > half]
+    loses = [level for level, gap, half in more if gap < -half]
+    if wins and loses and max(wins) < min(loses):
+        return [
+            f"With white inputs and m = 8 spreading wins up to gamma2 = {max(wins):g} and concentrating from "
+            f"{min(loses):g} on (gamma3 = gamma2 / 20): spreading has more modes for the noise to excite."
+        ]
+    return []
+
+
+def find(table: Table) -> str:
+    lines = []
+    for setting in _SETTINGS:
+        rows = where(table, setting=setting)
+        if len(rows) > 1 and rows[0]["error"] is not None:
+            lines.append(_line(rows))
+    lines += _crossing(where(table, setting=_SWEEP))
+    return said(lines or ["Too few repeats to tell."] if table else [])
+
+
+EXPERIMENT = Experiment(
+    name="placement",
+    title="Spread or concentrated under noise",
+    source="The paper's allocations (section 2.1) under the slides' noise; neither source asks",
+    claim="Without noise an allocation should spread the learnable weights over the rows, so that its rank "
+    "is full; what noise does to that is not said.",
+    task=Placements(),
+    quick=_plan(6000, 8),
+    full=_plan(24_000, 96),
+    hours=0.1,
+    columns={
+        "setting": "setting",
+        "network": "network",
+        "samples": "samples m",
+        "ensemble": "ensemble",
+        "factors": "latent factors of the inputs (0: white)",
+        "plastic": "plastic weights r",
+        **GAMMA,
+        "cycles": "cycles",
+        "placement": "placement",
+        "verdict": "verdict of certify",
+        "verdict_grade": "its grade",
+        "rank": "rank",
+        "needed": "needed",
+        "repeats": "paired repeats",
+        "value": "simulated error / error at the start",
+        "error": ERROR,
+        "more": "more than spread",
+        "more_error": ERROR + ", paired",
+        "change": "last quarter of the cycles less the one before",
+        "change_error": ERROR + " of the change",
+        "level": "settled",
+        "minimum": "F_min / error at the start",
+        "predicted": "predicted steady state / error at the start",
+        "rate": "mean rate <k> at the start",
+        "modes": "rank of H_M",
+    },
+    draw=draw,
+    find=find,
+)

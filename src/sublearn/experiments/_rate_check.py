@@ -1,0 +1,169 @@
+"""The mean learning rate: formula and slides against random cycles, cell by cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.experiments._table import number, said, values, where
+from sublearn.experiments._under_noise import ERROR, GAMMA
+from sublearn.experiments.tasks import Rates
+from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
+_SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
+_SETTINGS = {"expansion": "linear expansion", "subset": "subset plasticity"}
+
+
+def _expansion(
+    path: str, reading: str, gamma: tuple[float, ...], T: float, draws: int, cells: int
+) -> Point:
+    params: Row = {
+        "setting": "expansion",
+        "path": path,
+        "reading": reading,
+        **dict(zip(GAMMA, gamma, strict=True)),
+        "T": T,
+        "draws": draws,
+    }
+    return Point(params, cells, chunk=8)
+
+
+def _subset(
+    inputs: str, noise_on: str, gamma: tuple[float, ...], T: float, draws: int, cells: int
+) -> Point:
+    params: Row = {
+        "setting": "subset",
+        "inputs": inputs,
+        "noise_on": noise_on,
+        **dict(zip(GAMMA, gamma, strict=True)),
+        "T": T,
+        "draws": draws,
+    }
+    return Point(params, cells, chunk=16)
+
+
+def _plan(draws: int, expanded: int, masked: int) -> Plan:
+    """``expanded`` cells for each of 24 points, ``masked`` for each of 16."""
+    return Plan(
+        (
+            *(
+                _expansion(path, reading, gamma, T, draws, expanded)
+                for path in ("both", "inputs", "outputs")
+                for reading in ("expanded", "projected")
+                for gamma in _GAMMAS
+                for T in (1.0, 2.0)
+            ),
+            *(
+                _subset(inputs, noise_on, gamma, T, draws, masked)
+                for inputs in ("white", "correlated")
+                for noise_on in ("plastic", "all")
+                for gamma in _SUBSET
+                for T in (1.0, 2.0)
+            ),
+        )
+    )
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, axes = panels(3, width=3.9, height=3.7)
+    for ax, setting in zip(axes, _SETTINGS, strict=False):
+        rows = where(table, setting=setting)
+        if rows:
+            measured = values(rows, "measured")
+            for name, colour, words in (
+                ("slides", 1, "slides' formula"),
+                ("predicted", 0, "corrected formula"),
+            ):
+                ax.plot(
+                    values(rows, name),
+                    measured,
+                    linestyle="none",
+                    marker="so"[colour == 0],
+                    markersize=3.5,
+                    color=COLOURS[colour],
+                    alpha=0.7,
+                    label=words,
+                )
+            every = [*values(rows, "predicted"), *measured]
+            ends = [min(every), max(every)]
+            ax.plot(ends, ends, color=INK, linewidth=0.8, label="said = measured")
+        name_axes(ax, "mean rate <k> by formula", "measured", title=_SETTINGS[setting])
+    off = np.sort(np.array([row["off"] for row in table], dtype=float))
+    last = axes[2]
+    if off.size:
+        from scipy.special import ndtri
+
+        normal = ndtri((np.arange(off.size) + 0.5) / off.size)
+        last.plot(normal, off, ".", color=COLOURS[0], label="corrected formula")
+        last.plot([-3, 3], [-3, 3], color=INK, linewidth=0.8)
+    for edge in (-3.0, 3.0):
+        last.axhline(edge, color="#777777", linewidth=0.8, linestyle=":")
+    name_axes(
+        last,
+        "standard errors that chance makes",
+        "(measured - formula) / standard error",
+        title="all cells",
+    )
+    shared_legend(fig, axes, across=3)
+    return {"rate-check": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for setting, words in _SETTINGS.items():
+        rows = where(table, setting=setting)
+        if not rows:
+            continue
+        ours = np.abs(np.array(values(rows, "off"), dtype=float))
+        theirs = np.abs(np.array(values(rows, "slides_off"), dtype=float))
+        wrong = sum(number(row, "slides") * number(row, "measured") < 0 for row in rows)
+        lines.append(
+            f"{words.capitalize()}: the corrected formula lies within 3 standard errors of the measured rate "
+            f"in {int((ours <= 3).sum())} of {len(rows)} cells (largest difference {ours.max():.2f}), the "
+            f"slides' in {int((theirs <= 3).sum())} (median difference {np.median(theirs):.0f}); the slides' "
+            f"has the wrong sign in {wrong}."
+        )
+    if table:
+        lines.append(
+            f"By chance alone {0.0027 * len(table):.1f} of {len(table)} cells would lie beyond 3 standard "
+            "errors of a formula that holds."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="rate-check",
+    title="The mean learning rate, formula against random cycles",
+    source="Slides, 'Weight Change Effect on Learning Rate'",
+    claim="<k> = -(|g|/F) [-gamma1 + T gamma1^2 q + T Tr H / (2 |g|^2) (gamma2^2/N + gamma3^2/T)].",
+    task=Rates(),
+    quick=_plan(400, 2, 7),
+    full=_plan(10_000, 8, 16),
+    hours=0.1,
+    columns={
+        "setting": "setting",
+        "path": "grown along",
+        "reading": "loss read",
+        "inputs": "inputs",
+        "noise_on": "noise on",
+        **GAMMA,
+        "T": "time T of a cycle",
+        "draws": "pairs of random cycles",
+        "cell": "cell",
+        "size": "plastic weights",
+        "measured": "measured mean rate",
+        "error": ERROR,
+        "predicted": "corrected formula",
+        "slides": "slides' formula",
+        "off": "(measured - corrected) / " + ERROR,
+        "slides_off": "(measured - slides') / " + ERROR,
+    },
+    draw=draw,
+    find=find,
+)
