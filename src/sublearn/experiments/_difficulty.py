@@ -48,6 +48,9 @@ def draw(table: Table) -> dict[str, Figure]:
             ax.set_xscale("log")
             ax.set_yscale("log")
             name_axes(ax, "number of weights N", words, title=f"gamma3 = {gamma3:g}")
+        right.yaxis.set_major_formatter("{x:g}")
+        right.yaxis.set_minor_formatter("{x:g}")
+        right.tick_params(axis="y", which="minor", labelsize=8)
     if not levels:
         for ax in axes:
             name_axes(ax, "number of weights N", "difficulty")

@@ -110,6 +110,9 @@ def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
     marks.append(("best_predicted", COLOURS[2], "predicted best size", "--"))
     for name, shade, words, line in marks:
         ax.axvline(number(rows[0], name), color=shade, linestyle=line, linewidth=1.4, label=words)
+    if rows[0]["grow"] == "synapses":
+        words = "power law, T gamma2^2 / gamma3^2"
+        ax.axvline(_power_law(rows[0]), color=COLOURS[3], linestyle="-.", label=words)
     if rows[0]["best"] is not None:
         ends = (number(rows[0], "best_low"), number(rows[0], "best_high"))
         ax.axvspan(*ends, color=COLOURS[0], alpha=0.15, lw=0, label="measured best size, 95%")
@@ -174,14 +177,17 @@ def best_words(row: Row) -> str:
     return f"N = {number(row, 'best'):.0f} (95%: {low:.0f} to {high:.0f}{edge})"
 
 
+def _power_law(row: Row) -> float:
+    """T gamma2^2 / gamma3^2, T = 1: it holds along expansion; along synapses it is the rival."""
+    return number(row, "gamma2") ** 2 / number(row, "gamma3") ** 2
+
+
 def _rate_words(row: Row) -> str:
     gamma = ", ".join(f"{number(row, name):g}" for name in GAMMA)
     low, high = number(row, "best_low"), number(row, "best_high")
-    # The power law that holds along expansion; along synapses it is the rival.
-    power_law = number(row, "gamma2") ** 2 / number(row, "gamma3") ** 2
     said_by = [("the maximum of <k>", number(row, "best_predicted"))]
     if row["grow"] == "synapses":
-        said_by.append(("the power law", power_law))
+        said_by.append(("the power law", _power_law(row)))
     said_by.append(("the slides' formula", number(row, "best_slides")))
     words = ", ".join(
         f"{size:.0f} by {name} ({'inside' if low <= size <= high else 'outside'})"

@@ -66,10 +66,13 @@ def draw(table: Table) -> dict[str, Figure]:
         "rate": f"largest rate, gamma1 = {_RATE1:g}",
         "steady state": f"smallest steady-state error, gamma1 = {_STEADY1:g}",
     }
-    for colour, (quantity, rows) in enumerate(_curves(table).items()):
-        levels = np.array(values(rows, "gamma3"), dtype=float) * (1.0, 1.03)[colour % 2]
+    for quantity, rows in _curves(table).items():
+        colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
+        levels = np.array(values(rows, "gamma3"), dtype=float) * aside
         best = np.array(values(rows, "best"), dtype=float)
-        low, high = (np.array(values(rows, name), dtype=float) for name in ("best_low", "best_high"))
+        low, high = (
+            np.array(values(rows, name), dtype=float) for name in ("best_low", "best_high")
+        )
         ax.errorbar(
             levels,
             best,
@@ -90,7 +93,7 @@ def draw(table: Table) -> dict[str, Figure]:
     ax.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
     ax.minorticks_off()
     name_axes(ax, "synaptic noise gamma3", "best size N")
-    legend(ax)
+    legend(ax, place="lower left")
     return {"noise-and-size": fig}
 
 

@@ -54,10 +54,7 @@ def _plan(cycles: int, repeats: int) -> Plan:
     sweep = ((0.1, scale, 0.05 * scale) for scale in _SCALES)
     return Plan(
         (
-            *(
-                _point(setting, *what, cycles, repeats)
-                for setting, what in _SETTINGS.items()
-            ),
+            *(_point(setting, *what, cycles, repeats) for setting, what in _SETTINGS.items()),
             *(_point(_SWEEP, 8, 0, gamma, cycles, repeats) for gamma in sweep),
         )
     )
@@ -80,7 +77,7 @@ def _bars(ax: Axes, table: Table) -> None:
                 label="without noise, F_min" if not colour else None)  # fmt: skip
     words = [name.replace(", ", "\n").replace(" inputs", "") for name in settings]
     ax.set_xticks(range(len(settings)), words, fontsize=8)
-    name_axes(ax, "setting", "steady-state error / error at the start")
+    name_axes(ax, "setting", "steady-state error / start", title="64 of 256 weights plastic")
 
 
 def _swept(ax: Axes, rows: Table) -> None:
@@ -96,7 +93,7 @@ def _swept(ax: Axes, rows: Table) -> None:
     name_axes(
         ax,
         "noise: gamma2 = 20 gamma3",
-        "steady-state error / error at the start",
+        "steady-state error / start",
         title="white inputs, m = 8; dashed: predicted",
     )
 
@@ -151,6 +148,12 @@ def find(table: Table) -> str:
         if len(rows) > 1 and rows[0]["error"] is not None:
             lines.append(_line(rows))
     lines += _crossing(where(table, setting=_SWEEP))
+    slow = [row for row in table if row["error"] is not None and not row["level"]]
+    if slow:
+        lines.append(
+            f"{len(slow)} of {len(table)} curves have not settled in {slow[0]['cycles']} cycles (noise "
+            f"down to gamma2 = {min(values(slow, 'gamma2')):g}): flat directions of square systems are slow."
+        )
     return said(lines or ["Too few repeats to tell."] if table else [])
 
 

@@ -14,6 +14,7 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
 _SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
@@ -70,6 +71,13 @@ def _plan(draws: int, expanded: int, masked: int) -> Plan:
     )
 
 
+def _ticks(reached: list[float]) -> FixedLocator:
+    from matplotlib.ticker import FixedLocator
+
+    below = [tick for tick in (-100.0, -10.0, -1.0) if tick >= 2 * min([0.0, *reached])]
+    return FixedLocator([*below, -0.2, -0.1, 0.0, 0.1, 0.2])
+
+
 def draw(table: Table) -> dict[str, Figure]:
     fig, axes = panels(3, width=3.9, height=3.7)
     for ax, setting in zip(axes, _SETTINGS, strict=False):
@@ -81,8 +89,8 @@ def draw(table: Table) -> dict[str, Figure]:
                 ("predicted", 0, "corrected formula"),
             ):
                 ax.plot(
-                    values(rows, name),
                     measured,
+                    values(rows, name),
                     linestyle="none",
                     marker="so"[colour == 0],
                     markersize=3.5,
@@ -90,10 +98,13 @@ def draw(table: Table) -> dict[str, Figure]:
                     alpha=0.7,
                     label=words,
                 )
-            every = [*values(rows, "predicted"), *measured]
-            ends = [min(every), max(every)]
-            ax.plot(ends, ends, color=INK, linewidth=0.8, label="said = measured")
-        name_axes(ax, "mean rate <k> by formula", "measured", title=_SETTINGS[setting])
+            ends = [min(measured), max(measured)]
+            ax.plot(ends, ends, color=INK, linewidth=0.8, label="formula = measured")
+            # The slides' values lie far below; ours near 0 keep a linear scale.
+            ax.set_yscale("symlog", linthresh=0.2, linscale=2.0)
+            ax.yaxis.set_major_locator(_ticks(values(rows, "slides")))
+            ax.yaxis.set_major_formatter("{x:g}")
+        name_axes(ax, "measured mean rate <k>", "by formula", title=_SETTINGS[setting])
     off = np.sort(np.array([row["off"] for row in table], dtype=float))
     last = axes[2]
     if off.size:

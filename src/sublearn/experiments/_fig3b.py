@@ -1,0 +1,128 @@
+"""Figure 3b: shallow ReLU networks, exact matches beside matches within eps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import decided
+from sublearn.experiments._reached import (
+    ADAHESSIAN,
+    NAMES,
+    NEWTON,
+    REACHED,
+    TRAINING,
+    reached,
+    reached_words,
+)
+from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, pooled, said, where
+from sublearn.experiments.tasks import ExactOrWithin
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPS = 1e-2  # the paper's (appendix E.1)
+
+
+def _setting(n: int, k: int, method: str) -> Row:
+    return {
+        "n": n,
+        "k": k,
+        "network": f"ffn:6-{n}-4,activation=relu",
+        "samples": 6,
+        "learn": f"W1:first-rows={k}",
+        "method": method,
+    }
+
+
+def _exact(n: int, k: int, trials: int) -> Point:
+    # Beyond 8 rows the search for patterns may spend all its nodes: 20 seconds for one instance.
+    return Point(_setting(n, k, "ladder"), trials, chunk=8 if k <= 8 else 1)
+
+
+def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -> Point:
+    more: Row = {"eps": EPS, "steps": steps, "starts": starts}
+    return Point({**_setting(n, k, method), **more}, trials, chunk=32)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    sizes = distinct(table, "n")
+    fig, axes = panels(len(sizes))
+    for ax, n in zip(axes, sizes, strict=False):
+        rows = where(table, n=n)
+        paper = f"within {EPS:g}, AdaHessian (the paper's criterion and learner)"
+        reached(ax, where(rows, method=ADAHESSIAN), "k", paper, colour=1, dashed=True)
+        reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
+        decided(ax, where(rows, method="ladder"), "k", "exact match, decided")
+        name_axes(ax, "rows in use, k", "share of instances", title=f"n = {n} hidden units")
+        ax.set_ylim(-0.02, 0.82)
+        ax.set_xlim(3.5, 16.5)
+    shared_legend(fig, axes, across=2)
+    return {"fig3b": fig}
+
+
+def _rise(rows: Table) -> str:
+    """The first and the last k of one learner."""
+    first, last = rows[0], rows[-1]
+    text = f"{reached_words(first)} at k = {first['k']}"
+    return text if first is last else f"from {text} to {reached_words(last)} at k = {last['k']}"
+
+
+def find(table: Table) -> str:
+    lines = []
+    exact = where(table, method="ladder")
+    for n in distinct(table, "n"):
+        rows = where(exact, n=n)
+        if rows:
+            span = f"k = {rows[0]['k']} to {rows[-1]['k']} together"
+            lines.append(f"Exact match, n = {n}, {span}: {decided_words(pooled(rows))}.")
+        learners = [(name, where(table, n=n, method=name)) for name in (ADAHESSIAN, NEWTON)]
+        each = [f"{NAMES[name]} {_rise(found)}" for name, found in learners if found]
+        if each:
+            lines.append(f"Within eps = {EPS:g}, n = {n}: {'; '.join(each)}.")
+    if exact:
+        total = pooled(exact)
+        lines.append(
+            f"Of {total['trials']} instances {total['proved']} are decided by proof and "
+            f"{total['undecided']} are undecided."
+        )
+    relative = [number(row, "relative_eps") for row in where(table, method=NEWTON)]
+    if relative:
+        lines.append(
+            f"eps is {min(relative):.1%} to {max(relative):.1%} of the targets' mean square: within eps "
+            "is another question than an exact match, and its share belongs to the learner."
+        )
+    return said(lines)
+
+
+_QUICK = {8: (4, 5, 6, 7, 8), 12: (4, 6, 8, 12), 16: (4, 6, 8, 12, 16)}
+_FULL = {n: tuple(range(4, n + 1)) for n in (8, 12, 16)}
+
+EXPERIMENT = Experiment(
+    name="fig3b",
+    title="Figure 3b: shallow ReLU networks, exactly and within eps",
+    source="Figure 3b; section 5; appendices D and E.1",
+    claim="In a shallow ReLU network (q = 6, d = 4, m = 6) with 24 learnable weights in the first k rows "
+    "of W1 the match probability rises with k; a match is there a mean squared error below 1e-2, "
+    "reached by AdaHessian.",
+    task=ExactOrWithin(),
+    quick=Plan(
+        (
+            *(_exact(n, k, 24) for n, ks in _QUICK.items() for k in ks if k <= 8),
+            *(_within(n, k, ADAHESSIAN, 16, 1000, 1) for n, ks in _QUICK.items() for k in ks),
+            *(_within(n, k, NEWTON, 48, 200, 10) for n, ks in _QUICK.items() for k in ks),
+        )
+    ),
+    full=Plan(
+        (
+            *(_exact(n, k, 1000 if k <= 8 else 200) for n, ks in _FULL.items() for k in ks),
+            *(_within(n, k, ADAHESSIAN, 1000, 2000, 10) for n, ks in _FULL.items() for k in ks),
+            *(_within(n, k, NEWTON, 1000, 200, 10) for n, ks in _FULL.items() for k in ks),
+        )
+    ),
+    hours=4.0,
+    columns={"n": "hidden units n", "k": "rows k", "question": "question", **ESTIMATE, **TRAINING, **REACHED},
+    draw=draw,
+    find=find,
+)
