@@ -111,8 +111,8 @@ def _words(rows: Table, steps: float, bends: str) -> str:
     if top is not start:
         text += (
             f"; turned by {number(top, 'angle'):.0f} degrees towards the flatter direction it lowers F for "
-            f"{top['learn']}, by {number(top, 'fall'):.2f}, with {number(top, 'slope'):.2f} of the slope and a "
-            f"curvature of {number(top, 'curvature'):.2f} instead of {number(start, 'curvature'):.2f}"
+            f"{top['learn']}, by {number(top, 'fall'):.2f}, with {number(top, 'slope'):.2f} of the slope and "
+            f"a curvature of {number(top, 'curvature'):.2f} instead of {number(start, 'curvature'):.2f}"
         )
     return f"{text}."
 

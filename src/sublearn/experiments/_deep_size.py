@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, errors_away, interval, with_error
@@ -35,7 +35,7 @@ def draw(table: Table) -> dict[str, Figure]:
     curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
     for colour, (gamma3, cycles) in enumerate(curves):
         rows = where(table, gamma3=gamma3, cycles=cycles)
-        look = {"colour": colour, "dashed": cycles == LONG}
+        look: dict[str, Any] = {"colour": colour, "dashed": cycles == LONG}
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
         sizes = values(rows, "size")
         curve(left, sizes, values(rows, "value"), *interval(rows), label=label, **look)

@@ -68,8 +68,8 @@ def find(table: Table) -> str:
         best.append(number(low, "size"))
         lines.append(
             f"gamma3 = {gamma3:g}, {first['students']} students: the median difficulty falls from "
-            f"{number(first, 'difficulty'):.2g} at N = {first['size']} to {number(last, 'difficulty'):.2g} at "
-            f"N = {last['size']}, the critical one from {number(first, 'critical'):.2g} to "
+            f"{number(first, 'difficulty'):.2g} at N = {first['size']} to {number(last, 'difficulty'):.2g} "
+            f"at N = {last['size']}, the critical one from {number(first, 'critical'):.2g} to "
             f"{number(last, 'critical'):.2g}; their ratio is smallest at N = {low['size']}, "
             f"{number(low, 'ratio'):.2f} (quartiles {number(low, 'ratio_low'):.2f} to "
             f"{number(low, 'ratio_high'):.2f}). "

@@ -14,7 +14,15 @@ from sublearn.experiments._reached import (
     reached,
     reached_words,
 )
-from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, pooled, said, where
+from sublearn.experiments._table import (
+    ESTIMATE,
+    decided_words,
+    distinct,
+    number,
+    pooled,
+    said,
+    where,
+)
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -121,8 +129,15 @@ EXPERIMENT = Experiment(
             *(_within(n, k, NEWTON, 1000, 200, 10) for n, ks in _FULL.items() for k in ks),
         )
     ),
-    hours=4.0,
-    columns={"n": "hidden units n", "k": "rows k", "question": "question", **ESTIMATE, **TRAINING, **REACHED},
+    hours=2.6,
+    columns={
+        "n": "hidden units n",
+        "k": "rows k",
+        "question": "question",
+        **ESTIMATE,
+        **TRAINING,
+        **REACHED,
+    },
     draw=draw,
     find=find,
 )

@@ -36,7 +36,13 @@ def draw(table: Table) -> dict[str, Figure]:
     if table:
         ends = [values(table, name) for name in ("k", "share", "low", "high")]
         curve(ax, *ends, label="every label right (Adam, at most 4000 steps)")
-    ax.axvline(ALWAYS, color="#777777", linewidth=1.0, linestyle=":", label="from here on 1, says the paper")
+    ax.axvline(
+        ALWAYS,
+        color="#777777",
+        linewidth=1.0,
+        linestyle=":",
+        label="from here on 1, says the paper",
+    )
     ax.set_xscale("log")
     ticks = values(table, "k")
     ax.set_xticks(ticks, [str(k) for k in ticks])
@@ -73,8 +79,8 @@ EXPERIMENT = Experiment(
     name="fig3c",
     title="Figure 3c: MNIST digits",
     source="Figure 3c; appendices E.1 and E.2",
-    claim="On MNIST (q = 784, n = 1000, d = 10, m = 1000, 10,000 learnable weights in the first k rows, Adam) "
-    "every label becomes right in all trials when more than 40 rows are in use.",
+    claim="On MNIST (q = 784, n = 1000, d = 10, m = 1000; 10,000 learnable weights in the first k rows; "
+    "Adam) every label becomes right in all trials when more than 40 rows are in use.",
     task=Labelled(),
     quick=Plan(
         (

@@ -134,7 +134,13 @@ def candidates(
     from sublearn.learners import Goal, LevenbergMarquardt, Objective, Streams, descend
 
     size = start_size(instance)
-    rms = float(np.sqrt(np.mean(instance.targets**2))) or 1.0
+    with np.errstate(over="ignore"):
+        rms = float(np.sqrt(np.mean(instance.targets**2)))
+        if not rms and not instance.targets.any():
+            rms = 1.0
+        goal, near = (GOAL * rms) ** 2, (NEAR * rms) ** 2
+    if not (goal > 0 and np.isfinite(near)):
+        return  # the squares of such numbers do not fit into float64, so no descent can be steered
     used, steps, block = 0, 0, FIRST_BLOCK
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
     while used < starts:
@@ -146,10 +152,10 @@ def candidates(
             LevenbergMarquardt(),
             noise,
             steps=iterations,
-            goal=Goal(eps=(GOAL * rms) ** 2),
+            goal=Goal(eps=goal),
             streams=Streams(0, [()] * count),  # which this learner never asks
         )
-        for number in np.flatnonzero(found.loss <= (NEAR * rms) ** 2):
+        for number in np.flatnonzero(found.loss <= near):
             before = steps + int(found.steps[: number + 1].sum())
             yield found.values[number], Effort(used + int(number) + 1, before)
         used, steps = used + count, steps + int(found.steps.sum())

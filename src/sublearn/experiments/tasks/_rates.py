@@ -102,7 +102,7 @@ def _expansion(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, G
     rng = np.random.default_rng([seed, 11])  # one problem for all: sizes are compared on it
     network = LinearEstimator(inputs=10, outputs=5)
     x = rng.standard_normal((10, 40))
-    data = {"inputs": x, "targets": rng.standard_normal((5, 10)) @ x}
+    data: dict[str, Any] = {"inputs": x, "targets": rng.standard_normal((5, 10)) @ x}
     weights = {"W": rng.standard_normal((5, 10))}
     c1, c2 = (factor if path != axis else 1.0 for axis in ("outputs", "inputs"))
     grown = expand_linear(

@@ -1,0 +1,124 @@
+"""The same allocations under other activations: linear, ReLU, tanh, sigmoid, and a tanh RNN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._lines import decided
+from sublearn.experiments._reached import (
+    NAMES,
+    NEWTON,
+    REACHED,
+    TRAINING,
+    reached,
+    reached_words,
+)
+from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, said, where
+from sublearn.experiments.tasks import ExactOrWithin
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPS = 1e-2
+_KINDS = {
+    **{
+        name: (f"ffn:6-8-4,activation={name}", 6, "W1", (4, 5, 6, 7, 8))
+        for name in ("linear", "relu", "tanh", "sigmoid")
+    },
+    "linear RNN": ("lrnn:n=6,b=1,d=3,T=4", 4, "W", (3, 4, 5, 6)),
+    "tanh RNN": ("rnn:n=6,b=1,d=3,T=4,activation=tanh", 4, "W", (3, 4, 5, 6)),
+}
+_TITLES = {
+    "linear": "linear, n = 8",
+    "relu": "ReLU, n = 8",
+    "tanh": "tanh, n = 8",
+    "sigmoid": "sigmoid, n = 8",
+    "linear RNN": "linear RNN, n = 6",
+    "tanh RNN": "tanh RNN, n = 6",
+}
+
+
+def _points(exact: int, within: int, all_rows: bool) -> tuple[Point, ...]:
+    found = []
+    for kind, (network, samples, name, rows) in _KINDS.items():
+        for k in rows if all_rows else (rows[0], rows[len(rows) // 2], rows[-1]):
+            params: Row = {
+                "kind": kind,
+                "k": k,
+                "network": network,
+                "samples": samples,
+                "learn": f"{name}:first-rows={k}",
+            }
+            found.append(Point({**params, "method": "ladder"}, exact, chunk=6))
+            more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
+            found.append(Point({**params, **more}, within, chunk=32))
+    return tuple(found)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    kinds = distinct(table, "kind")
+    fig, axes = panels(len(kinds), height=2.9)
+    for ax, kind in zip(axes, kinds, strict=False):
+        rows = where(table, kind=kind)
+        reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
+        decided(ax, where(rows, method="ladder"), "k", "exact match, decided")
+        name_axes(
+            ax, "rows in use, k", "share of instances", title=_TITLES[kind], unit_interval=True
+        )
+        ax.set_xticks(distinct(rows, "k"))
+    shared_legend(fig, axes)
+    return {"activations": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for kind in distinct(table, "kind"):
+        rows = where(table, kind=kind)
+        for k in (distinct(rows, "k")[0], distinct(rows, "k")[-1]):
+            exact = where(rows, k=k, method="ladder")
+            within = where(rows, k=k, method=NEWTON)
+            parts = [f"exact match {decided_words(row)}" for row in exact]
+            parts += [f"within {EPS:g} {reached_words(row)}" for row in within]
+            lines.append(f"{_TITLES[kind]}, k = {k}: {'; '.join(parts)}.")
+    by_kind = {kind: where(table, kind=kind, method="ladder") for kind in distinct(table, "kind")}
+    bounded = [kind for kind in ("relu", "tanh", "sigmoid") if by_kind.get(kind)]
+    linear = by_kind.get("linear")
+    if (
+        linear
+        and bounded
+        and all(
+            max(number(row, "high") for row in by_kind[kind])
+            < min(number(row, "low") for row in linear)
+            for kind in bounded
+        )
+    ):
+        lines.append(
+            f"A linear layer that matches becomes one that seldom does under {', '.join(bounded)}: what "
+            "frozen readouts can make of units that are never negative, or bounded, is limited."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="activations",
+    title="Linear, ReLU, tanh and sigmoid; a tanh RNN",
+    source="Section 6, further work; the summary",
+    claim="The results for linear networks and shallow ReLU networks should be extended to other "
+    "nonlinear networks; nonlinearity itself is said to favour distributed allocations.",
+    task=ExactOrWithin(),
+    quick=Plan(_points(exact=12, within=32, all_rows=False)),
+    full=Plan(_points(exact=500, within=1000, all_rows=True)),
+    hours=1.0,
+    columns={
+        "kind": "activation",
+        "k": "rows k",
+        "question": "question",
+        **ESTIMATE,
+        **TRAINING,
+        **REACHED,
+    },
+    draw=draw,
+    find=find,
+)

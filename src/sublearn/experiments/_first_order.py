@@ -1,0 +1,117 @@
+"""First-order against second-order learners, on the same instances from the same starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._reached import NAMES, NEWTON, REACHED, TRAINING, reached_words
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments.tasks import Trainability
+from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CASES = {
+    "Linear RNN": ("lrnn:n=8,b=1,d=4,T=4", 4, "W:first-rows=8"),
+    "Shallow ReLU": ("ffn:6-16-4,activation=relu", 6, "W1:first-rows=16"),
+}
+_LEARNERS = tuple(NAMES)  # Levenberg-Marquardt, with which the others are compared, is the last
+_FIRST_ORDER = ("gradient-descent", "sgd", "adam")
+_EPS = (1e-2, 1e-6)
+
+
+def _points(instances: int, steps: int, starts: int) -> tuple[Point, ...]:
+    found = []
+    for case, (network, samples, learn) in _CASES.items():
+        for eps in _EPS:
+            params: Row = {
+                "case": case,
+                "network": network,
+                "samples": samples,
+                "learn": learn,
+                "eps": eps,
+                "steps": steps,
+                "starts": starts,
+                "learners": " ".join(_LEARNERS),
+            }
+            # Many instances make one batch of each learner.
+            found.append(Point(params, instances * len(_LEARNERS), chunk=25 * len(_LEARNERS)))
+    return tuple(found)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    cases = distinct(table, "case")
+    fig, axes = panels(len(cases), width=4.6, height=3.2)
+    learners = [name for name in _LEARNERS if name in distinct(table, "learner")]
+    for ax, case in zip(axes, cases, strict=False):
+        for shade, eps in enumerate(_EPS):
+            rows = where(table, case=case, eps=eps)
+            places = [learners.index(str(row["learner"])) + 0.12 * (2 * shade - 1) for row in rows]
+            for place, row in zip(places, rows, strict=True):
+                ends = [number(row, "within_low"), number(row, "within_high")]
+                ax.plot(ends, [place] * 2, color=COLOURS[shade], lw=1.4)
+            ax.plot(
+                values(rows, "within_share"),
+                places,
+                color=COLOURS[shade],
+                marker=MARKERS[shade],
+                linestyle="none",
+                label=f"mean squared error < {eps:g}",
+            )
+        name_axes(ax, "share of instances reached, with its 95% interval", "learner", title=case)
+        ax.set_xlim(-0.03, 1.03)
+        ax.set_yticks(
+            range(len(learners)), [NAMES[name] for name in learners], fontsize=9, color=INK
+        )
+        ax.set_ylim(len(learners) - 0.5, -0.5)
+    shared_legend(fig, axes)
+    return {"first-order": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for case in distinct(table, "case"):
+        for eps in distinct(where(table, case=case), "eps"):
+            rows = where(table, case=case, eps=eps)
+            each = "; ".join(f"{NAMES[str(row['learner'])]} {reached_words(row)}" for row in rows)
+            lines.append(f"{case}, within {eps:g}: {each}.")
+            newton = where(rows, learner=NEWTON)
+            first = [row for row in rows if row["learner"] in _FIRST_ORDER]
+            if newton and first:
+                best = max(first, key=lambda row: number(row, "within"))
+                apart = number(best, "within_high") < number(newton[0], "within_low")
+                tail = "the intervals are apart" if apart else "their intervals overlap"
+                lines.append(
+                    f"The best first-order learner there, {NAMES[str(best['learner'])]}, misses "
+                    f"{best['missed']} instances that Levenberg-Marquardt solves, and solves {best['only']} "
+                    f"that it misses; {tail}."
+                )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="first-order",
+    title="First-order against second-order learners",
+    source="Appendix E.1; the summary's open questions",
+    claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
+    "to find solutions, and second-order methods were necessary.",
+    task=Trainability(),
+    quick=Plan(_points(instances=25, steps=600, starts=1)),
+    full=Plan(_points(instances=500, steps=5000, starts=10)),
+    hours=2.0,
+    columns={
+        "case": "network kind",
+        "learners": "learners compared",
+        "learner": "learner",
+        **TRAINING,
+        "trials": "instances",
+        **REACHED,
+        "only": "solved, and not by Levenberg-Marquardt",
+        "missed": "not solved, but by Levenberg-Marquardt",
+        "median_steps": "median steps spent",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,143 @@
+"""After a match on m samples: the error on fresh samples of the same teacher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._reached import NEWTON, TRAINING
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments.tasks import FreshErrors
+from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPS = 1e-2
+FLOOR = 1e-4  # smaller errors are drawn here: they are rounding
+RNN, RELU = "linear RNN", "shallow ReLU"
+_LINEAR = {
+    "W, k = d rows": "W:first-rows=2",
+    "W, all rows": "W:first-rows=6",
+    "whole decoder, least norm": "D:all",
+}
+_CURVED = {"W1, k = n / 2 rows": "W1:first-rows=8", "W1, all rows": "W1:first-rows=16"}
+_TITLES = {
+    RNN: "linear RNN (T = 6), exact match",
+    RELU: f"shallow ReLU (q = 6), within {EPS:g}",
+}
+
+
+def _points(exact: int, within: int, few: bool) -> tuple[Point, ...]:
+    found = []
+    for learnable, learn in _LINEAR.items():
+        for m in (1, 3, 5, 6) if few else range(1, 7):
+            params: Row = {
+                "case": RNN,
+                "learnable": learnable,
+                "network": "lrnn:n=6,b=1,d=2,T=6",
+                "samples": m,
+                "learn": learn,
+                "fresh": 1000,
+            }
+            found.append(Point(params, exact, chunk=16))
+    for learnable, learn in _CURVED.items():
+        for m in (2, 4, 6) if few else (2, 3, 4, 5, 6, 8):
+            params = {
+                "case": RELU,
+                "learnable": learnable,
+                "network": "ffn:6-16-4,activation=relu",
+                "samples": m,
+                "learn": learn,
+                "fresh": 1000,
+            }
+            more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
+            found.append(Point({**params, **more}, within, chunk=32))
+    return tuple(found)
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, axes = panels(2, width=4.8)
+    for ax, case, first in zip(axes, (RNN, RELU), (0, 3), strict=True):
+        rows = [row for row in where(table, case=case) if row["median"] is not None]
+        for colour, learnable in enumerate(distinct(rows, "learnable"), first):
+            held = where(rows, learnable=learnable)
+            ends = [
+                [max(value, FLOOR) for value in values(held, name)]
+                for name in ("median", "quarter", "three_quarters")
+            ]
+            curve(ax, values(held, "samples"), *ends, label=learnable, colour=colour)
+        ax.axhline(1.0, color="#777777", linewidth=1.0, linestyle=":", label="answering 0")
+        ax.set_yscale("log")
+        ax.set_ylim(FLOOR / 2, None)
+        name_axes(
+            ax,
+            "samples m that were solved",
+            "relative error on fresh samples",
+            title=_TITLES[case],
+        )
+    shared_legend(fig, axes, across=3)
+    return {"generalisation": fig}
+
+
+def _words(row: Row) -> str:
+    if row["median"] is None:
+        return f"m = {row['samples']}: none of {row['trials']} instances solved"
+    return (
+        f"m = {row['samples']}: median {number(row, 'median'):.2g} (quartiles {number(row, 'quarter'):.2g} "
+        f"and {number(row, 'three_quarters'):.2g}; {row['solved']} of {row['trials']} solved, "
+        f"{row['below_one']} of these below 1)"
+    )
+
+
+def find(table: Table) -> str:
+    lines = []
+    for case in distinct(table, "case"):
+        for learnable in distinct(where(table, case=case), "learnable"):
+            rows = where(table, case=case, learnable=learnable)
+            each = "; ".join(
+                _words(row) for row in (rows[:1] + rows[-1:] if len(rows) > 1 else rows)
+            )
+            lines.append(f"{_TITLES[case]}, {learnable}: {each}.")
+    whole = [row for row in where(table, case=RNN, samples=6) if row["median"] is not None]
+    if whole and max(number(row, "three_quarters") for row in whole) < 1e-6:
+        lines.append(
+            "With m = T b samples an exact match of a linear RNN is the teacher's map, and no error is left."
+        )
+    fewer = [row for row in where(table, case=RNN) if number(row, "samples") < 6 and row["solved"]]
+    if fewer:
+        below, solved = (sum(values(fewer, name)) for name in ("below_one", "solved"))
+        lines.append(
+            f"With fewer samples {below} of {solved} exact matches are better on fresh samples than "
+            "answering 0."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="generalisation",
+    title="What a match is worth on fresh samples",
+    source="Section 6, limitations; the summary's open questions",
+    claim="The analysis is about expressivity; generalisation is left to future work.",
+    task=FreshErrors(),
+    quick=Plan(_points(exact=48, within=64, few=True)),
+    full=Plan(_points(exact=1000, within=1000, few=False)),
+    hours=0.3,
+    columns={
+        "case": "network kind",
+        "learnable": "learnable",
+        **TRAINING,
+        "fresh": "fresh samples",
+        "question": "solved means",
+        "trials": "trials",
+        "solved": "solved",
+        "quarter": "relative error, lower quartile",
+        "median": "relative error, median",
+        "three_quarters": "relative error, upper quartile",
+        "below_one": "solved with a relative error below 1",
+        "below_low": "its share: 95% interval, low end",
+        "below_high": "its share: 95% interval, high end",
+    },
+    draw=draw,
+    find=find,
+)
