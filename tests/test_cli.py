@@ -170,6 +170,27 @@ def test_repair(run: Run, tmp_path: Path) -> None:
     assert "nothing to repair" in nothing.out and nothing.code == 0
 
 
+def test_forbidden_and_required_from_files(run: Run, tmp_path: Path) -> None:
+    network = sl.FeedForward((3, 3, 2))
+    kept = sl.Allocation.from_entries(network, {"W1": [(0, 0), (1, 1)]})
+    frozen = sl.Allocation.from_columns(network, "W1", [2])
+    for suffix in (".json", ".npz", ".csv"):
+        names = []
+        for held, stem in ((kept, "kept"), (frozen, "frozen")):
+            file = tmp_path / f"{stem}{suffix}"
+            held.save(file)
+            names.append(f"W1:{file}" if suffix == ".csv" else str(file))
+        limits = ["--required", names[0], "--forbidden", names[1], "--forbidden", "W1:entries=2.0"]
+        found = run("design", *LAYER, "--learn", "W1", *limits, "--json")
+        assert (found.code, found.err) == (0, "")
+        chosen = {tuple(entry) for entry in found.json["entries"]["W1"]}
+        assert {(0, 0), (1, 1)} <= chosen
+        assert (2, 0) not in chosen and not any(column == 2 for _, column in chosen)
+        rows = ["--learn", "W1:entries=0.0/0.1/1.0/1.1"]
+        mended = run("repair", *LAYER, *rows, "--forbidden", names[1], "--json")
+        assert mended.code == 0 and all(column != 2 for _, column in mended.json["entries"]["W1"])
+
+
 def test_census(run: Run) -> None:
     shown = run("census", *LAYER, "--learn", "W1")
     assert "9 of these 90 are deficient all the same (10.0%)" in shown.out
@@ -257,7 +278,8 @@ def test_help_loads_nothing_heavy() -> None:
     assert "certify" in done.stdout
 
 
-def test_as_a_module() -> None:
-    arguments = ["-m", "sublearn.cli", "certify", *LAYER, "--learn", CROSS, "--json"]
+@pytest.mark.parametrize("module", ["sublearn", "sublearn.cli"])
+def test_as_a_module(module: str) -> None:
+    arguments = ["-m", module, "certify", *LAYER, "--learn", CROSS, "--json"]
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["rank"] == 3 and done.stderr == ""

@@ -96,6 +96,24 @@ def test_decide_in_json() -> None:
     assert found["grade"] == {"kind": "proof", "error": None}
 
 
+@pytest.mark.parametrize("command", ["estimate", "decide", "certify", "train"])
+def test_json_says_what_was_asked_and_of_which_version(command: str) -> None:
+    words = {"estimate": ["--trials", "2"], "train": ["--steps", "3"]}.get(command, [])
+    rule = ["--learn", "W:first-rows=5,count=11"]
+    found = json.loads(run(command, *NETWORK, *rule, *words, "--json"))
+    problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=4, T=3), 3)
+    assert found["sublearn"] == sl.__version__ and found["network"] == problem.network.spec
+    assert found["samples"] == 3 and found["problem"] == problem.digest
+    if command in ("estimate", "decide", "train"):
+        assert found["rules"] == {"W": {"rule": "FirstRows", "k": 5, "count": 11}}
+    if command in ("decide", "train"):
+        held = sl.draw(problem, {"W": sl.FirstRows(5, 11)}, seed=0, trial=0).allocation
+        assert found["entries"] == {"W": [list(entry) for entry in held.entries["W"]]}
+    fixed = ["--learn", "W:entries=0.0/1.2"]
+    found = json.loads(run(command, *NETWORK, *fixed, *words, "--json"))
+    assert found["entries"] == {"W": [[0, 0], [1, 2]]} and "rules" not in found
+
+
 def test_doctor_names_what_there_is() -> None:
     found = json.loads(run("doctor", "--json"))
     assert found["sublearn"] == sl.__version__ and found["numpy"] and "msolve" in found

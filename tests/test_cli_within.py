@@ -39,6 +39,9 @@ def test_within_is_the_api() -> None:
     found = json.loads(run(*RELU, "--trials", "8", *options, "--rate", "0.1", "--json"))
     adam = Adam(rate=0.1)
     plain = sl.estimate(PROBLEM, RULE, 8, eps=0.05, method=adam, steps=40, starts=2).to_dict()
+    assert found.pop("rules") == {"W1": {"rule": "FirstRows", "k": 6, "count": None}}
+    assert (found.pop("sublearn"), found.pop("problem")) == (sl.__version__, PROBLEM.digest)
+    assert found.pop("teacher") is None
     assert {k: v for k, v in found.items() if k != "timing"} == {
         k: v for k, v in plain.items() if k != "timing"
     }

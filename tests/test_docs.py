@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import api_page
 import sublearn as sl
 from sublearn.cli import app
 
@@ -68,3 +69,25 @@ def test_examples_of_the_pages_print_what_they_say(
     said = re.findall(r"^print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
     exec(compile(block, "example", "exec"), {})
     assert capsys.readouterr().out.splitlines() == said
+
+
+def test_every_public_name_stands_on_its_page_as_its_docstring_says() -> None:
+    written = api_page.PAGE.read_text(encoding="utf-8")
+    missing = [n for n in sl.__all__ if not n.startswith("__") and f"| `{n}` |" not in written]
+    assert not missing
+    assert written == api_page.page(), "write it again: python tests/api_page.py"
+
+
+def test_every_page_is_reached_from_the_start_page() -> None:
+    """A reader who only follows links finds every page that the navigation lists."""
+    docs = ROOT / "docs"
+    seen: set[Path] = set()
+    ahead = [docs / "index.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        links = re.findall(r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))
+        ahead += [(page.parent / link).resolve() for link in links]
+    assert sorted(str(page.relative_to(docs)) for page in set(docs.rglob("*.md")) - seen) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time names come from __getattr__
     from sublearn._errors import BadInputError
-    from sublearn.allocations import Allocation, FirstColumns, FirstRows
+    from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows
     from sublearn.datasets import Dataset, digits, mnist
     from sublearn.designs import design, repair
     from sublearn.ensembles import (
@@ -122,6 +122,7 @@ __all__ = [
     "AdaHessian",
     "Adam",
     "Allocation",
+    "Anywhere",
     "BadInputError",
     "Budget",
     "Census",
@@ -231,7 +232,7 @@ __all__ = [
 # Rooms are imported when a name of theirs is first used: `import sublearn` stays fast.
 _ROOMS = {
     "sublearn._errors": ("BadInputError",),
-    "sublearn.allocations": ("Allocation", "FirstColumns", "FirstRows"),
+    "sublearn.allocations": ("Allocation", "Anywhere", "FirstColumns", "FirstRows"),
     "sublearn.datasets": ("Dataset", "digits", "mnist"),
     "sublearn.designs": ("design", "repair"),
     "sublearn.ensembles": (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from networks.reference import one_sentence
-from sublearn import BadInputError, FirstColumns, FirstRows
+from sublearn import Anywhere, BadInputError, FirstColumns, FirstRows
 from sublearn.allocations import Rule, _rules, draw_flat
 from sublearn.networks import Bounds
 
@@ -193,3 +193,26 @@ def test_bad_rules(kind: type, k: object, count: object) -> None:
     with pytest.raises(BadInputError, match="must be a whole number of at least 1") as caught:
         kind(k, count)
     assert one_sentence(caught.value)
+
+
+def test_anywhere_is_uniform_over_all_sets() -> None:
+    # Bounds that no set of three within one row keeps: they are not asked.
+    rng, shape, bounds = np.random.default_rng(11), (2, 4), Bounds(1, 1)
+    sets = list(combinations(range(8), 3))
+    found = Counter(
+        tuple(draw_flat(Anywhere(), "W", shape, bounds, 3, rng).tolist())
+        for _ in range(25 * len(sets))
+    )
+    assert set(found) == set(sets)
+    assert chisquare([found[s] for s in sets]).pvalue > 0.01
+
+
+def test_anywhere_takes_up_to_all_entries() -> None:
+    rng, bounds = np.random.default_rng(0), Bounds(1, 1)
+    assert draw_flat(Anywhere(), "W", (2, 4), bounds, 8, rng).tolist() == list(range(8))
+    with pytest.raises(BadInputError, match="W has 8 entries, fewer than 9") as caught:
+        draw_flat(Anywhere(), "W", (2, 4), bounds, 9, rng)
+    assert one_sentence(caught.value)
+    for count in (0, -1, 1.5):
+        with pytest.raises(BadInputError, match="count must be a whole number of at least 1"):
+            Anywhere(count)  # type: ignore[arg-type]

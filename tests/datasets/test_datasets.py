@@ -83,9 +83,10 @@ def test_published_files_are_recognised(tmp_path: Path, monkeypatch: pytest.Monk
         (_idx_bytes(LABELS)[:-1], "announces 11 bytes, and there are 10"),
         (_idx_bytes(LABELS) + b"\0", "announces 11 bytes, and there are 12"),
         (b"\0\0\x08\x03\0\0", "is damaged"),
-        (gzip.compress(_idx_bytes(LABELS))[:20], "damaged gzip"),
+        (gzip.compress(_idx_bytes(LABELS), mtime=0)[:20], "damaged gzip"),
         (_idx_bytes(LABELS[:2]), "do not belong together"),
     ],
+    ids=["empty", "type", "short", "long", "header", "gzip", "count"],
 )
 def test_damaged_files(tmp_path: Path, content: bytes, match: str) -> None:
     _write(tmp_path)

@@ -59,6 +59,18 @@ def test_rules() -> None:
     assert learn_from_text(NET, zero).draw(PROBLEM) == counted.draw(PROBLEM)
 
 
+def test_random_takes_a_count_and_no_bounds() -> None:
+    learn = learn_from_text(NET, ["W:random=60,seed=2"])
+    assert dict(learn.rules) == {"W": sl.Anywhere(60)} and learn.seed == 2
+    drawn = learn.draw(PROBLEM)
+    # Sixty of 64 entries: no row is spared, and a row of more than d = 4 breaks the bound.
+    assert len(drawn) == 60 and drawn.row_counts("W").min() >= 4
+    both = PROBLEM.draw_allocation(
+        {"W": sl.Anywhere(), "D": sl.Anywhere(5)}, np.random.default_rng(0)
+    )
+    assert both.flat("W").size == 16 - 5 and both.flat("D").size == 5
+
+
 def test_rules_and_fixed_entries_together() -> None:
     learn = learn_from_text(NET, ["B:all", "W:first-rows=4,count=8,seed=1"])
     drawn = learn.draw(PROBLEM)
@@ -106,6 +118,9 @@ BAD = {
     "W:first-rows=5,sed=1": "cannot be read",
     "W:first-rows=5,seed": "cannot be read",
     "W:first-rows=five": "cannot be read",
+    "W:random": "cannot be read: write it like 'W:random=16,seed=0'",
+    "W:random=0": "count must be a whole number of at least 1, not 0",
+    "W:random=3,count=3": "cannot be read",
 }
 
 

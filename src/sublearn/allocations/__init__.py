@@ -1,11 +1,14 @@
 """Allocations: which entries of which weights are learnable, and rules that draw them."""
 
 from sublearn.allocations._allocation import Allocation, Entry, mask_of
+from sublearn.allocations._files import SUFFIXES
 from sublearn.allocations._picture import cells, picture
-from sublearn.allocations._rules import FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.allocations._rules import Anywhere, FirstColumns, FirstRows, Rule, draw_flat
 
 __all__ = [
+    "SUFFIXES",
     "Allocation",
+    "Anywhere",
     "Entry",
     "FirstColumns",
     "FirstRows",

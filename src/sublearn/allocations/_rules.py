@@ -1,8 +1,8 @@
 """Rules that draw an allocation at random, as the paper's experiments do.
 
-A rule is uniform over the sets of a given size that lie in the first k rows (or columns) of a weight
-and keep the degree bounds of the network: no row and no column has more learnable weights than can be
-independent.
+FirstRows and FirstColumns are uniform over the sets of a given size that lie in the first k rows (or
+columns) of a weight and keep the degree bounds of the network: no row and no column has more learnable
+weights than can be independent. Anywhere is uniform over all sets of a given size, bounds or not.
 """
 
 from __future__ import annotations
@@ -51,11 +51,31 @@ class FirstColumns:
         _check(self)
 
 
-Rule = FirstRows | FirstColumns
+@dataclass(frozen=True)
+class Anywhere:
+    """Uniform over all sets of ``count`` entries of the weight, whether they keep the bounds or not.
+
+    ``count`` defaults to what the problem needs, d m.
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> a = problem.draw_allocation({"W": sl.Anywhere(12)}, np.random.default_rng(0))
+    >>> len(a), a.names
+    (12, ('W',))
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+Rule = FirstRows | FirstColumns | Anywhere
 
 
 def _check(rule: Rule) -> None:
-    whole_number("k", rule.k, least=1)
+    if not isinstance(rule, Anywhere):
+        whole_number("k", rule.k, least=1)
     if rule.count is not None:
         whole_number("count", rule.count, least=1)
 
@@ -70,6 +90,10 @@ def draw_flat(
 ) -> Index:
     """Sorted flat indices of one draw of ``rule`` for the weight ``name``."""
     rows, columns = shape
+    if isinstance(rule, Anywhere):
+        if count > rows * columns:
+            raise BadInputError(f"{name} has {rows * columns} entries, fewer than {count}.")
+        return np.sort(rng.choice(rows * columns, count, replace=False)).astype(np.int64)
     if isinstance(rule, FirstColumns):
         turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
         found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng)

@@ -66,6 +66,8 @@ def main() -> None:
         _fail(f"{message.rstrip('.')}.")
     except BadInputError as problem:
         _fail(str(problem))
+    except MemoryError:
+        _fail("this does not fit into memory: ask for fewer samples or a smaller network.")
     except OSError as problem:
         _fail(f"{problem.filename or 'a file'}: {problem.strerror}.")
     if code == INTERRUPTED:

@@ -1,4 +1,4 @@
-"""estimate, check and doctor."""
+"""estimate, decide, check and doctor."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sublearn.cli._options import (
     read_problem,
 )
 from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
 from sublearn.cli._train import estimate_solved
 from sublearn.cli._within import Request
@@ -172,7 +173,7 @@ def estimate(
         except Unfinished as stopped:
             found, unfinished = stopped.estimate, True
     if as_json:
-        print_json({**found.to_dict(), "unfinished": unfinished})
+        print_json({**asked_for(problem, asked), **found.to_dict(), "unfinished": unfinished})
     else:
         _print(found, f"unfinished, {found.trials} of {trials} trials: " if unfinished else "")
     if unfinished:
@@ -221,15 +222,20 @@ def decide(
 
     problem = read_problem(network, samples, input_rank, teacher)
     asked = read_learn(problem, learn, allocation, weight)
-    found = verb(draw(problem, asked, seed=seed, trial=trial), seed=seed)
+    instance = draw(problem, asked, seed=seed, trial=trial)
+    found = verb(instance, seed=seed)
     saved = out if out is not None and found.certificate is not None else None
     if saved is not None and found.certificate is not None:
         found.certificate.save(saved)
     if as_json:
         values = None if found.values is None else found.values.tolist()
         grade = None if found.grade is None else found.grade.to_dict()
+        # The rules, if there are any, and in every case the entries that were decided about.
+        question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
+        question |= {"seed": seed, "trial": trial}
         plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
-        print_json({**plain, "values": values, "effort": vars(found.effort), "saved": saved})
+        tail = {"values": values, "effort": vars(found.effort), "saved": saved}
+        print_json({**question, **plain, **tail})
         return
     typer.echo(str(found))
     if saved is not None:
@@ -260,7 +266,14 @@ def doctor(as_json: JsonOption = False) -> None:
         print_json(found)
         return
     for name, value in found.items():
-        typer.echo(f"{name:<14} {value if value is not None else 'not found'}")
+        missing = (
+            f"not found: pip install 'sublearn[{_EXTRA[name]}]'" if name in _EXTRA else "not found"
+        )
+        typer.echo(f"{name:<14} {missing if value is None else value}")
+
+
+_NEEDED = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "typer", "rich")
+_EXTRA = {"mlxtend": "data", "scikit-learn": "data", "jax": "jax", "distributed": "dask"}
 
 
 def _examine() -> dict[str, Any]:
@@ -273,7 +286,7 @@ def _examine() -> dict[str, Any]:
     from sublearn.verdicts.counts import find_msolve, msolve_version
 
     out: dict[str, Any] = {"sublearn": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "numba", "python-flint", "typer", "rich"):
+    for package in (*_NEEDED, *_EXTRA):
         try:
             out[package] = version(package)
         except PackageNotFoundError:

@@ -29,8 +29,8 @@ LearnOption = Annotated[
         "--learn",
         metavar="NAME:WHAT",
         help="Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
-        "W:first-columns=3,count=8 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | W:diagonal | "
-        "W:block=0-3x0-3 | W:spread=16 | W:all",
+        "W:first-columns=3,count=8 | W:random=16 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | "
+        "W:diagonal | W:block=0-3x0-3 | W:spread=16 | W:all",
     ),
 ]
 FileOption = Annotated[
@@ -70,11 +70,19 @@ ScoresOption = Annotated[
 ]
 ForbiddenOption = Annotated[
     list[str] | None,
-    typer.Option("--forbidden", metavar="NAME:WHAT", help="Entries that must stay frozen."),
+    typer.Option(
+        "--forbidden",
+        metavar="NAME:WHAT|FILE",
+        help="Entries that must stay frozen: as in --learn, or a .json or .npz file, or NAME:FILE.csv.",
+    ),
 ]
 RequiredOption = Annotated[
     list[str] | None,
-    typer.Option("--required", metavar="NAME:WHAT", help="Entries that must be learnable."),
+    typer.Option(
+        "--required",
+        metavar="NAME:WHAT|FILE",
+        help="Entries that must be learnable: as in --learn, or a file as in --forbidden.",
+    ),
 ]
 
 
@@ -136,6 +144,24 @@ def read_allocation(
     return fixed | asked.draw(problem)
 
 
+def read_entries(problem: Problem, texts: list[str] | None) -> Allocation:
+    """Entries that are forbidden or required, from texts NAME:WHAT and files, joined."""
+    from sublearn.allocations import SUFFIXES, Allocation
+    from sublearn.ensembles import learn_from_text
+
+    network = problem.network
+    files = [text for text in texts or [] if Path(text).suffix in SUFFIXES]
+    rest = [text for text in texts or [] if text not in files]
+    held = learn_from_text(network, rest).draw(problem)
+    for text in files:
+        name, colon, path = text.partition(":")
+        of_weight = bool(colon) and name in network.shapes and text.endswith(".csv")
+        held |= (
+            Allocation.load(path, network, name) if of_weight else Allocation.load(text, network)
+        )
+    return held
+
+
 def read_learn(
     problem: Problem, learn: list[str] | None, file: str | None, weight: str | None
 ) -> Allocation | Mapping[str, Rule]:
@@ -186,5 +212,6 @@ def _read_matrix(path: str) -> Any:
             return np.loadtxt(path, delimiter=",", ndmin=2)
         found = np.load(path, allow_pickle=False)
     if not isinstance(found, np.ndarray):
+        found.close()
         raise ValueError("it holds several arrays")
     return found

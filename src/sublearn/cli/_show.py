@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
-    from sublearn.allocations import Allocation
+    from sublearn.allocations import Allocation, Rule
     from sublearn.ensembles import Problem
     from sublearn.verdicts import Verdict
 
@@ -19,16 +21,26 @@ def entries(allocation: Allocation) -> dict[str, list[list[int]]]:
     return {name: [list(e) for e in allocation.entries[name]] for name in allocation.names}
 
 
-def asked(problem: Problem, allocation: Allocation) -> dict[str, Any]:
+def asked(
+    problem: Problem, learnable: Allocation | Mapping[str, Rule] | None = None
+) -> dict[str, Any]:
+    """What was asked, and of which version: an allocation by its entries, or the rules that draw one."""
     from sublearn import __version__
+    from sublearn.allocations import Allocation
 
-    return {
+    out: dict[str, Any] = {
         "sublearn": __version__,
         "network": problem.network.spec,
         "samples": problem.samples,
-        "entries": entries(allocation),
-        "digest": allocation.digest,
+        "teacher": None if problem.teacher is None else problem.teacher.spec,
+        "problem": problem.digest,
     }
+    if isinstance(learnable, Allocation):
+        out |= {"entries": entries(learnable), "digest": learnable.digest}
+    elif learnable is not None:
+        named = {name: {"rule": type(r).__name__, **vars(r)} for name, r in learnable.items()}
+        out["rules"] = named
+    return out
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from sublearn.cli._options import (
     read_problem,
 )
 from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def train(
         )
     saved = None if out is None else _save(found, Path(out))
     if as_json:
-        print_json({**found.to_dict(), "trial": trial, "saved": saved})
+        question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
+        print_json({**question, **found.to_dict(), "trial": trial, "saved": saved})
         return
     typer.echo(str(found))
     if saved is not None:
@@ -183,7 +185,7 @@ def estimate_solved(
             progress=show,
         )
     if as_json:
-        print_json(found.to_dict())
+        print_json({**asked_for(problem, asked), **found.to_dict()})
         return
     typer.echo(str(found))
     typer.echo(f"{found.seconds:.1f} s")

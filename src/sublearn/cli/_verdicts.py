@@ -22,6 +22,7 @@ from sublearn.cli._options import (
     TeacherOption,
     WeightOption,
     read_allocation,
+    read_entries,
     read_problem,
     read_scores,
 )
@@ -87,17 +88,15 @@ def design(
 ) -> None:
     """Choose the best allocation: proved to match always, or with the best score."""
     from sublearn.designs import design as verb
-    from sublearn.ensembles import learn_from_text
     from sublearn.verdicts import certify as check
 
     problem = read_problem(network, samples, input_rank, teacher)
-    net = problem.network
     chosen = verb(
         problem,
         learn,
-        scores=read_scores(net.shapes, scores),
-        forbidden=learn_from_text(net, forbidden or []).draw(problem),
-        required=learn_from_text(net, required or []).draw(problem),
+        scores=read_scores(problem.network.shapes, scores),
+        forbidden=read_entries(problem, forbidden),
+        required=read_entries(problem, required),
         want=want,
         error=error,
         seed=seed,
@@ -136,7 +135,6 @@ def repair(
 ) -> None:
     """Move the fewest weights such that none is wasted."""
     from sublearn.designs import repair as verb
-    from sublearn.ensembles import learn_from_text
     from sublearn.verdicts import certify as check
 
     problem = read_problem(network, samples, input_rank, teacher)
@@ -145,7 +143,7 @@ def repair(
         problem,
         held,
         scores=read_scores(problem.network.shapes, scores),
-        forbidden=learn_from_text(problem.network, forbidden or []).draw(problem),
+        forbidden=read_entries(problem, forbidden),
         learn=into,
         error=error,
         seed=seed,
@@ -190,8 +188,9 @@ def census(
             problem, learn, draws=draws, seed=seed, progress=lambda done, of: advance(done / of, "")
         )
     if as_json:
-        question = {"network": problem.network.spec, "samples": samples, "weight": learn}
-        print_json({**question, **asdict(count), "grade": count.grade.to_dict()})
+        print_json(
+            {**asked(problem), "weight": learn, **asdict(count), "grade": count.grade.to_dict()}
+        )
         return
     size = problem.effective_equations
     looked = "random allocations" if count.drawn else "allocations"

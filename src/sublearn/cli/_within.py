@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sublearn.cli._progress import progress_bar
-from sublearn.cli._show import print_json
+from sublearn.cli._show import asked, print_json
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation, Rule
@@ -86,7 +86,7 @@ def within(request: Request) -> None:
                 **common,
             )
     if request.as_json:
-        print_json(found.to_dict())
+        print_json({**asked(request.problem, request.asked), **found.to_dict()})
         return
     typer.echo(str(found))
     if len(learners) == 1:
@@ -132,7 +132,7 @@ def fresh(request: Request, count: int) -> None:
             **options,
         )
     if request.as_json:
-        print_json(found.to_dict())
+        print_json({**asked(request.problem, request.asked), **found.to_dict()})
         return
     typer.echo(str(found))
     typer.echo(f"{found.seconds:.1f} s")

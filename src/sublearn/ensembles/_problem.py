@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
-from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule, draw_flat
 from sublearn.datasets import Dataset
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.networks import Network
@@ -226,9 +226,9 @@ class Problem:
         open_rules = []
         for name, rule in rules.items():
             self.network.shape(name)
-            if not isinstance(rule, (FirstRows, FirstColumns)):
+            if not isinstance(rule, (FirstRows, FirstColumns, Anywhere)):
                 raise BadInputError(
-                    f"the rule for {name} must be FirstRows or FirstColumns, not {rule!r}."
+                    f"the rule for {name} must be FirstRows, FirstColumns or Anywhere, not {rule!r}."
                 )
             if rule.count is None:
                 open_rules.append(name)

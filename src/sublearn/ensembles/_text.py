@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
-from sublearn.allocations import Allocation, FirstColumns, FirstRows, Rule
+from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule
 from sublearn.ensembles._problem import Problem
 from sublearn.networks import Network
 
@@ -22,11 +22,9 @@ FORMS = {
     "spread": "W:spread=16",
     "first-rows": "W:first-rows=5,seed=0",
     "first-columns": "W:first-columns=3,count=8,seed=0",
+    "random": "W:random=16,seed=0",
 }
-_RULES: dict[str, type[FirstRows] | type[FirstColumns]] = {
-    "first-rows": FirstRows,
-    "first-columns": FirstColumns,
-}
+_RULES = ("first-rows", "first-columns", "random")
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,7 @@ def learn_from_text(network: Network, texts: Iterable[str]) -> Learn:
             if name in rules:
                 raise BadInputError(f"two rules for {name} are given; join them in one.")
             options = _options(text, kind, parts[1:])
-            count = options.get("count")
-            rules[name] = _RULES[kind](_integer(text, kind, value), count)
+            rules[name] = _rule(text, kind, _integer(text, kind, value), options.get("count"))
             if "seed" in options:
                 seeds.add(options["seed"])
         elif len(parts) > 1:
@@ -82,6 +79,16 @@ def learn_from_text(network: Network, texts: Iterable[str]) -> Learn:
     if len(seeds) > 1:
         raise BadInputError(f"the rules must share one seed, not {sorted(seeds)}.")
     return Learn(fixed, rules, seeds.pop() if seeds else None)
+
+
+def _rule(text: str, kind: str, number: int, count: int | None) -> Rule:
+    if kind == "first-rows":
+        return FirstRows(number, count)
+    if kind == "first-columns":
+        return FirstColumns(number, count)
+    if count is not None:  # the number behind random is the count itself
+        raise _unreadable(text, kind)
+    return Anywhere(number)
 
 
 def _fixed(network: Network, name: str, text: str, kind: str, value: str) -> Allocation:

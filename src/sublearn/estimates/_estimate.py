@@ -16,6 +16,7 @@ from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify
+from sublearn.verdicts._needed import teacher_may_collapse
 
 if TYPE_CHECKING:
     from sublearn.estimates._within import WithinEstimate
@@ -47,8 +48,8 @@ class Estimate:
     ``bracket`` = (matched / N, (matched + undecided) / N): where the share of matches lies however the
     undecided ones fall. ``confidence``: the 95% interval around the bracket, Clopper-Pearson for a
     fixed number of trials, a confidence sequence when it was allowed to stop early. ``verdict`` is
-    that of certify for a fixed allocation; where it is maximal or minimal nothing was sampled and
-    the bracket is (1, 1) or (0, 0).
+    that of certify for a fixed allocation; where it is maximal, or minimal with no teachers set aside,
+    nothing was sampled and the bracket is (1, 1) or (0, 0).
     """
 
     problem: Problem
@@ -210,7 +211,8 @@ def estimate(
 
     ``allocation`` is fixed, or a rule that draws one for each trial, as the paper does: ``{"W":
     FirstRows(5)}``. A fixed one is certified first (with ``count``, if asked), and nothing is sampled
-    where the verdict is maximal or minimal, unless ``sample_always``. With ``precision`` the run stops
+    where the verdict is maximal or minimal, unless ``sample_always`` or where "minimal" sets teachers
+    aside (ReLU teachers that are off on the samples may be matched). With ``precision`` the run stops
     at the first trial at which the confidence interval, valid at all times, reaches no further than
     that from its middle. ``method="reference"`` is the paper's protocol (fsolve, 400 starts), for
     comparison.
@@ -267,7 +269,7 @@ def estimate(
     verdict = None
     if isinstance(allocation, Allocation):
         verdict = certify(problem, allocation, count=count)
-        if verdict.kind in ("maximal", "minimal") and not sample_always and way == "ladder":
+        if _settles(problem, verdict) and not sample_always and way == "ladder":
             ends = (1.0, 1.0) if verdict.kind == "maximal" else (0.0, 0.0)
             return Estimate(problem, 0, 0, 0, 0, ends, way, seed, verdict, ())
     job = _Job(problem, allocation, seed, budget or Budget(), way)
@@ -291,6 +293,13 @@ def estimate(
         # Whoever stops a run may have looked at it: only an interval valid at all times is honest.
         raise Unfinished(summary(records, early=True)) from None
     return summary(records)
+
+
+def _settles(problem: Problem, verdict: Verdict) -> bool:
+    """Whether the verdict is a match probability: 1, or 0 with no teachers set aside."""
+    if verdict.kind == "minimal":
+        return not teacher_may_collapse(problem)
+    return verdict.kind == "maximal"
 
 
 @dataclass(frozen=True)

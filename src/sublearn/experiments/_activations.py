@@ -31,12 +31,12 @@ _KINDS = {
     "tanh RNN": ("rnn:n=6,b=1,d=3,T=4,activation=tanh", 4, "W", (3, 4, 5, 6)),
 }
 _TITLES = {
-    "linear": "linear, n = 8",
+    "linear": "Linear, n = 8",
     "relu": "ReLU, n = 8",
-    "tanh": "tanh, n = 8",
-    "sigmoid": "sigmoid, n = 8",
-    "linear RNN": "linear RNN, n = 6",
-    "tanh RNN": "tanh RNN, n = 6",
+    "tanh": "Tanh, n = 8",
+    "sigmoid": "Sigmoid, n = 8",
+    "linear RNN": "Linear RNN, n = 6",
+    "tanh RNN": "Tanh RNN, n = 6",
 }
 
 

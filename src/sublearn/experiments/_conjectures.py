@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 EPS = 1e-2
 DATA = {
     "mnist": "MNIST digits",
-    "mnist-shuffled": "the same, labels shuffled",
-    "noise": "noise, random labels",
+    "mnist-shuffled": "The same, labels shuffled",
+    "noise": "Noise, random labels",
 }
 TARGETS = {"label": "every label right", "vector": f"one-hot vectors within {EPS:g}"}
 
@@ -65,7 +65,7 @@ def draw(table: Table) -> dict[str, Figure]:
 
 def find(table: Table) -> str:
     lines = [
-        f"{DATA[str(row['data'])].capitalize()}, {TARGETS[str(row['target'])]}: {solved_words(row)}"
+        f"{DATA[str(row['data'])]}, {TARGETS[str(row['target'])]}: {solved_words(row)}"
         f"; {number(row, 'median_right'):.1%} of the labels are right at the end."
         for row in table
     ]

@@ -14,20 +14,22 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDTHS = " ".join(map(str, DEEP_WIDTHS))
 LONG = 5000
+LONGEST = 20_000
 
 
-def _point(gamma3: float, cycles: int, repeats: int) -> Point:
+def _point(
+    gamma3: float, cycles: int, repeats: int, widths: tuple[int, ...] = DEEP_WIDTHS
+) -> Point:
     params: Row = {
         "gamma1": 0.007,
         "gamma2": 1.0,
         "gamma3": gamma3,
         "cycles": cycles,
-        "widths": _WIDTHS,
+        "widths": " ".join(map(str, widths)),
     }
     # A chunk is one repeat of all widths: some seconds at most.
-    return Point(params, repeats * len(DEEP_WIDTHS), chunk=len(DEEP_WIDTHS))
+    return Point(params, repeats * len(widths), chunk=len(widths))
 
 
 def draw(table: Table) -> dict[str, Figure]:
@@ -35,7 +37,7 @@ def draw(table: Table) -> dict[str, Figure]:
     curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
     for colour, (gamma3, cycles) in enumerate(curves):
         rows = where(table, gamma3=gamma3, cycles=cycles)
-        look: dict[str, Any] = {"colour": colour, "dashed": cycles == LONG}
+        look: dict[str, Any] = {"colour": colour, "dashed": cycles in (LONG, LONGEST)}
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
         sizes = values(rows, "size")
         curve(left, sizes, values(rows, "value"), *interval(rows), label=label, **look)
@@ -91,24 +93,32 @@ def _with(rows: Table) -> str:
     return f"{text}."
 
 
-def _long(short: Table, long: Table) -> list[str]:
-    """What more cycles do to the disadvantage of the small network, and whether errors still fall."""
+def _longer(table: Table) -> list[str]:
+    """What more cycles do to the two flanks, and whether errors still fall."""
+    noisy = [row for row in table if row["gamma3"] and number(row, "repeats") > 1]
     lines = []
-    if short and long:
-        was, now = _best(short), _best(long)
-        one, two = short[0], long[0]
-        lines.append(
-            f"From {one['cycles']} to {two['cycles']} cycles at gamma3 = {one['gamma3']:g} the smallest "
-            f"network's disadvantage to the best goes from {with_error(one, 'more', 'more_error')} (best: "
-            f"width {was['width']}) to {with_error(two, 'more', 'more_error')} (best: width "
-            f"{now['width']})."
-        )
-    if long:
+    for gamma3 in distinct(noisy, "gamma3"):
+        curves = [
+            where(noisy, gamma3=gamma3, cycles=cycles)
+            for cycles in sorted(distinct(where(noisy, gamma3=gamma3), "cycles"))
+        ]
+        if len(curves) < 2:
+            continue
+        for place, words in ((0, "smallest"), (-1, "largest")):
+            each = ", ".join(
+                f"{with_error(rows[place], 'more', 'more_error')} after {rows[place]['cycles']} (best: width "
+                f"{_best(rows)['width']})"
+                for rows in curves
+            )
+            lines.append(
+                f"More error of the {words} network at gamma3 = {gamma3:g}: {each} cycles."
+            )
+        last = curves[-1]
         ends = "; ".join(
             f"width {row['width']}: {with_error(row, 'change', 'change_error', sign=True)}"
-            for row in (long[0], long[-1])
+            for row in (last[0], _best(last), last[-1])
         )
-        lines.append(f"Change over the last tenth of the {long[0]['cycles']} cycles: {ends}.")
+        lines.append(f"Change over the last tenth of the {last[0]['cycles']} cycles: {ends}.")
     return lines
 
 
@@ -121,10 +131,7 @@ def find(table: Table) -> str:
                 lines.append(f"gamma3 = {gamma3:g}: one repeat shows nothing.")
             else:
                 lines.append(_with(rows) if gamma3 else _without(rows))
-    long = where(table, cycles=LONG)
-    if long and number(long[0], "repeats") > 1:
-        short = where(table, gamma3=long[0]["gamma3"], cycles=1500)
-        lines += _long(short, long)
+    lines += _longer(table)
     if lines:
         lines.append(
             "The best width is chosen on the same repeats, so differences to it lean to the large side."
@@ -140,7 +147,13 @@ EXPERIMENT = Experiment(
     "of larger network size.",
     task=DeepSizes(),
     quick=Plan(tuple(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE)),
-    full=Plan((*(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE), _point(0.05, LONG, 96))),
+    full=Plan(
+        (
+            *(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
+            _point(0.05, LONG, 96),
+            _point(0.05, LONGEST, 48, (5, 12, 45)),  # the two flanks and what lies between
+        )
+    ),
     hours=0.06,
     columns={
         **GAMMA,

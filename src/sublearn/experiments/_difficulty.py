@@ -48,9 +48,10 @@ def draw(table: Table) -> dict[str, Figure]:
             ax.set_xscale("log")
             ax.set_yscale("log")
             name_axes(ax, "number of weights N", words, title=f"gamma3 = {gamma3:g}")
-        right.yaxis.set_major_formatter("{x:g}")
-        right.yaxis.set_minor_formatter("{x:g}")
-        right.tick_params(axis="y", which="minor", labelsize=8)
+        low, high = right.get_ylim()
+        shown = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50) if low <= tick <= high]
+        right.set_yticks(shown, [f"{tick:g}" for tick in shown])
+        right.yaxis.minorticks_off()
     if not levels:
         for ax in axes:
             name_axes(ax, "number of weights N", "difficulty")

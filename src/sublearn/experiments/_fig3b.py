@@ -57,6 +57,8 @@ def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -
 def draw(table: Table) -> dict[str, Figure]:
     sizes = distinct(table, "n")
     fig, axes = panels(len(sizes))
+    ends = [row.get(name) for row in table for name in ("high", "within_high")]
+    top = min(1.03, max((float(end) for end in ends if end is not None), default=0.5) + 0.05)
     for ax, n in zip(axes, sizes, strict=False):
         rows = where(table, n=n)
         paper = f"within {EPS:g}, AdaHessian (the paper's criterion and learner)"
@@ -64,8 +66,8 @@ def draw(table: Table) -> dict[str, Figure]:
         reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
         decided(ax, where(rows, method="ladder"), "k", "exact match, decided")
         name_axes(ax, "rows in use, k", "share of instances", title=f"n = {n} hidden units")
-        ax.set_ylim(-0.02, 0.82)
-        ax.set_xlim(3.5, 16.5)
+        ax.set_ylim(-0.02, top)
+        ax.set_xlim(3.5, n + 0.5)
     shared_legend(fig, axes, across=2)
     return {"fig3b": fig}
 

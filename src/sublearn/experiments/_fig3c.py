@@ -8,7 +8,7 @@ from sublearn.estimates import clopper_pearson
 from sublearn.experiments._solved import SOLVED, solved_words
 from sublearn.experiments._table import number, said, values
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import curve, figure, legend, name_axes
+from sublearn.plots import curve, figure, name_axes, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _point(k: int, trials: int) -> Point:
 
 
 def draw(table: Table) -> dict[str, Figure]:
-    fig, ax = figure()
+    fig, ax = figure(height=4.0)
     if table:
         ends = [values(table, name) for name in ("k", "share", "low", "high")]
         curve(ax, *ends, label="every label right (Adam, at most 4000 steps)")
@@ -48,7 +48,7 @@ def draw(table: Table) -> dict[str, Figure]:
     ax.set_xticks(ticks, [str(k) for k in ticks])
     ax.set_xticks([], minor=True)
     name_axes(ax, "rows in use, k (of 1000)", "share of trials solved", unit_interval=True)
-    legend(ax, place="lower right")
+    shared_legend(fig, [ax], across=1)
     return {"fig3c": fig}
 
 
@@ -84,8 +84,8 @@ EXPERIMENT = Experiment(
     task=Labelled(),
     quick=Plan(
         (
-            *(_point(k, 2) for k in (13, 16)),
-            *(_point(k, 3) for k in (20, 40, 60, 100)),
+            *(_point(k, 3) for k in (13, 16)),
+            *(_point(k, 4) for k in (20, 40, 60, 100)),
         )
     ),
     full=Plan(tuple(_point(k, 100) for k in _ROWS)),

@@ -206,7 +206,7 @@ def find(table: Table) -> str:
         row = where(rates, grow=grow)[0]
         if row["best"] is not None:
             lines.append(_rate_words(row))
-    return said(lines or ["Too few sizes or repeats to tell."] if table else [])
+    return said(lines or ["Too few sizes or repeats to tell where the best size lies."] if table else [])
 
 
 EXPERIMENT = Experiment(

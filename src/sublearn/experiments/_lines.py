@@ -19,7 +19,7 @@ def decided(ax: Axes, rows: Table, x: str, label: str, colour: int = 0) -> None:
     """Shares matched, undecided as the gap to the shares not refuted, intervals shaded."""
     if rows:
         ends = [values(rows, name) for name in ("share", "possible", "low", "high")]
-        gap = "undecided" if label == "decided" else None
+        gap = "undecided" if label.endswith("decided") else None
         bracket(ax, values(rows, x), *ends, label=label, colour=colour, gap=gap)
 
 

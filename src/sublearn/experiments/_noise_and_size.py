@@ -113,7 +113,7 @@ def find(table: Table) -> str:
                 f"Best size by the {quantity}: proportional to gamma3 to the power {power:.2f} +- "
                 f"{error:.2f}; -2 means inversely proportional to the variance that noise adds to a synapse."
             )
-    return said(lines or ["Too few sizes or repeats to tell."] if table else [])
+    return said(lines or ["Too few sizes or repeats to tell where the best size lies."] if table else [])
 
 
 EXPERIMENT = Experiment(

@@ -154,7 +154,7 @@ def find(table: Table) -> str:
             f"{len(slow)} of {len(table)} curves have not settled in {slow[0]['cycles']} cycles (noise "
             f"down to gamma2 = {min(values(slow, 'gamma2')):g}): flat directions of square systems are slow."
         )
-    return said(lines or ["Too few repeats to tell."] if table else [])
+    return said(lines or ["Too few repeats to tell the placements apart."] if table else [])
 
 
 EXPERIMENT = Experiment(

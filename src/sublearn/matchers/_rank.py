@@ -11,7 +11,8 @@ from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.verdicts import GenericRank, generic_rank
-from sublearn.verdicts._needed import needed_rank
+from sublearn.verdicts._grade import NUMERICAL
+from sublearn.verdicts._needed import Needed, needed_rank, teacher_may_collapse
 
 
 class Rank(Matcher):
@@ -29,19 +30,28 @@ class Rank(Matcher):
     def refusal(self, instance: Instance) -> str | None:
         if not instance.generic:
             return "the instance was not drawn from laws with densities"
-        return None if instance.network.is_linear else "the network is not linear"
+        if not instance.network.is_linear:
+            return "the network is not linear"
+        assert instance.problem is not None, "a generic instance was drawn from a problem"
+        if teacher_may_collapse(instance.problem):
+            return "the gates of the teacher may leave it fewer dimensions than a generic one has"
+        return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         problem = instance.problem
         assert problem is not None, "a generic instance was drawn from a problem"
         found, needed = _ranks(problem, instance.allocation)
-        if found.rank < needed:
-            reason = f"generic rank {found.rank} of {needed} needed: no match, with probability 1"
-            return Decision("refuted", self.name, reason, found.grade)
+        if found.rank < needed.rank:
+            reason = (
+                f"generic rank {found.rank} of {needed.rank} needed: no match, with probability 1"
+            )
+            # What is needed is never too large, unless float64 counted it.
+            grade = NUMERICAL if needed.grade == NUMERICAL else found.grade
+            return Decision("refuted", self.name, reason, grade)
         return Decision("undecided", self.name, "full generic rank")
 
 
 @lru_cache(maxsize=4096)
-def _ranks(problem: Problem, allocation: Allocation) -> tuple[GenericRank, int]:
+def _ranks(problem: Problem, allocation: Allocation) -> tuple[GenericRank, Needed]:
     found = generic_rank(problem, allocation, error=1e-12, seed=0)
-    return found, needed_rank(problem, found.rank, error=1e-12, seed=0).rank
+    return found, needed_rank(problem, found.rank, error=1e-12, seed=0)

@@ -14,7 +14,13 @@ from sublearn.verdicts._equations import equation_counts
 from sublearn.verdicts._gates import rank_over_gates
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
 from sublearn.verdicts._maximal import Candidate, candidates
-from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations, shortfall
+from sublearn.verdicts._needed import (
+    Needed,
+    needed_rank,
+    reachable_equations,
+    shortfall,
+    teacher_may_collapse,
+)
 from sublearn.verdicts._numerical import draw_point, numerical_rank
 from sublearn.verdicts._points import check_options, generator
 from sublearn.verdicts._rank import GenericRank, generic_rank
@@ -70,6 +76,8 @@ def certify(
 def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
     """The verdict after counting complex solutions; the targets must fill all d m dimensions."""
     if verdict.kind != "between" or verdict.needed < problem.equations:
+        return verdict
+    if teacher_may_collapse(problem):
         return verdict
     found = count_solutions(problem, allocation, seed=seed)
     if found.count is None or found.grade is None:
@@ -179,7 +187,7 @@ def _decide_other_teacher(
         return "between", found.grade, [reason]
     for known in candidates(problem, allocation):
         # What is affine and onto matches any targets; the others need generic ones.
-        if known.onto and needed.rank < equations:
+        if known.onto and (needed.rank < equations or teacher_may_collapse(problem)):
             continue
         if _holds(problem, allocation, known, equations, error, seed):
             grade = needed.grade if known.onto else PROOF
@@ -214,12 +222,7 @@ def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed
 
 def _set_aside(problem: Problem, needed: Needed) -> list[str]:
     """What "minimal" leaves out for ReLU teachers: their dimension depends on their gates."""
-    teacher = problem.teacher or problem.network
-    if (
-        isinstance(teacher, (Targets, Labels))
-        or teacher.is_linear
-        or not teacher.is_piecewise_linear
-    ):
+    if not teacher_may_collapse(problem):
         return []
     return [
         f"Teachers whose gates leave them fewer than {needed.rank} dimensions, such as all units off, "

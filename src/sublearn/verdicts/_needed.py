@@ -79,6 +79,18 @@ def needed_rank(problem: Problem, rank: int = -1, *, error: float, seed: int) ->
     return Needed(numerical_rank(problem, teacher, whole, seed=seed).rank, NUMERICAL)
 
 
+def teacher_may_collapse(problem: Problem) -> bool:
+    """Whether the teacher has ReLU units.
+
+    With positive probability their gates then leave it fewer dimensions than *needed*, as where all
+    units are off and every target is 0. Facts about generic targets say nothing about such draws.
+    """
+    if isinstance(problem.teacher, (Targets, Labels)):
+        return False
+    teacher = problem.teacher or problem.network
+    return any(step.activation == "relu" for step in teacher.steps)
+
+
 def shortfall(problem: Problem, needed: Needed) -> list[str]:
     """A sentence that says why *needed* is below d m, where it is."""
     if needed.rank == problem.equations:

@@ -13,7 +13,7 @@ from sublearn.estimates import clopper_pearson
 from sublearn.estimates._within import Job, settled
 from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
 from sublearn.experiments.tasks._decisions import Decisions, counted, verdict_of
-from sublearn.learners import LEARNERS
+from sublearn.learners import LEARNERS, Learner, learner_named
 from sublearn.runs import Json, Row
 
 EXACT, WITHIN = "exact match", "match within eps"
@@ -86,10 +86,11 @@ def eps_of(point: Mapping[str, Json]) -> float:
     return float(eps)
 
 
-def within_job(point: Mapping[str, Json], seed: int, method: str | None = None) -> Job:
-    """What is to be trained, and how far; ``method`` stands in for the point's."""
+def within_job(point: Mapping[str, Json], seed: int, learner: Learner | None = None) -> Job:
+    """What is to be trained, and how far; ``learner`` stands in for the point's method."""
     problem = problem_of(point)
-    learner = one_of("method", method or point.get("method"), LEARNERS)
+    if learner is None:
+        learner = learner_named(one_of("method", point.get("method"), LEARNERS))
     counts: Any = (point.get("steps"), point.get("starts"))
     return settled(problem, asked(learn_of(point, problem)), seed, eps_of(point), learner, *counts)
 
