@@ -111,6 +111,12 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
         (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise_on must be one of"),
         (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for an ffn"),
         (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths'"),
+        (["size", *DEEP, *GAMMA, "--to", "8,nan"], "--to must hold numbers above 0, not '8,nan'."),
+        (["size", *LINEAR, *GAMMA, "--to", "1,inf"], "--to must hold numbers above 0"),
+        (
+            ["size", "--network", "ffn:4-3", "--samples", "4", *GAMMA],
+            "no hidden layer to widen; a linear estimator is written linear:inputs=4,outputs=3.",
+        ),
         (["size", *LINEAR, *GAMMA, "--to", "1,1.1"], "c1 must be at least 1 and make"),
         (["size", *LINEAR, *GAMMA, "--grow", "synapses", "--to", "1,2.5"], "whole numbers"),
         (["size", *LINEAR, *GAMMA, "--to", "2"], "at least 2 sizes"),

@@ -117,7 +117,51 @@ def test_json_says_what_was_asked_and_of_which_version(command: str) -> None:
 def test_doctor_names_what_there_is() -> None:
     found = json.loads(run("doctor", "--json"))
     assert found["sublearn"] == sl.__version__ and found["numpy"] and "msolve" in found
+    assert {"matplotlib", "pyarrow", "mlxtend", "scikit-learn", "jax", "distributed"} <= set(found)
     assert "blas threads" in run("doctor")
+
+
+def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    known = metadata.version
+
+    def version(package: str) -> str:
+        if package == "jax":
+            raise metadata.PackageNotFoundError(package)
+        return known(package)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert "jax            not found: pip install 'sublearn[jax]'" in run("doctor")
+    assert json.loads(run("doctor", "--json"))["jax"] is None
+
+
+def test_what_does_not_fit_into_memory_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("sublearn.cli._verdicts.read_problem", full)
+    monkeypatch.setattr("sys.argv", ["sublearn", "certify", *NETWORK, "--learn", "W:all"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2 and "does not fit into memory" in capsys.readouterr().err
+
+
+def test_decide_takes_the_data_that_estimate_takes() -> None:
+    network = ["--network", "ffn:64-12-10,activation=relu", "--samples", "3", "--data", "digits"]
+    found = json.loads(run("decide", *network, "--learn", "W2:all", "--json"))
+    # Thirty targets, linear in the 120 weights of the readout: no search is needed.
+    assert (found["kind"], found["grade"]["kind"]) == ("matched", "proof")
+    assert found["teacher"].startswith("labels:")
+
+
+def test_decide_says_when_there_is_no_certificate(tmp_path: Path) -> None:
+    file = tmp_path / "match.json"
+    text = run("decide", *NETWORK, "--learn", "W:rows=0", "--out", str(file))
+    assert text.startswith("refuted") and "not written: only a match" in text
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(
@@ -126,6 +170,8 @@ def test_doctor_names_what_there_is() -> None:
         (["estimate", *NETWORK], "say what is learnable"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "0"], "trials"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--method", "x"], "method"),
+        (["estimate", *NETWORK, "--learn", "W:all", "--method", "adam"], "give --within EPS or"),
+        (["decide", *NETWORK, "--learn", "W:all", "--out", "nowhere/m.json"], "no folder nowhere"),
         (["check", "nowhere.json"], "nowhere.json"),
     ],
 )

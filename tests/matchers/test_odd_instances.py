@@ -75,3 +75,34 @@ def test_a_solvable_planted_instance_is_not_refuted_by_generic_facts() -> None:
     targets = NETWORK.forward(drawn.with_values(values), drawn.inputs)
     planted = sl.Instance(NETWORK, crowded, drawn.weights, drawn.inputs, targets)
     assert sl.decide(planted, budget=BUDGET).kind != "refuted"
+
+
+def test_a_silent_relu_teacher_is_not_refuted_by_rank() -> None:
+    """y = (c + w v) x reaches 0, though its rank 1 is below the 2 that a ReLU teacher may need."""
+    student = sl.FeedForward((1, 2, 1))
+    problem = sl.Problem(student, 2, teacher=sl.FeedForward((1, 2, 1), "relu"))
+    held = sl.Allocation.from_entries(student, {"W1": [(0, 0)], "W2": [(0, 0)]})
+    drawn = [sl.draw(problem, held, trial=trial) for trial in range(20)]
+    silent = [instance for instance in drawn if not instance.targets.any()]
+    assert silent
+    for instance in silent:
+        assert sl.decide(instance, budget=BUDGET).kind != "refuted"
+
+
+def test_a_rank_against_a_tanh_teacher_is_numerical() -> None:
+    """What such a teacher needs is counted in float64, so nothing that rests on it is a proof."""
+    student = sl.FeedForward((2, 2, 1))
+    problem = sl.Problem(student, 4, teacher=sl.FeedForward((2, 6, 1), "tanh"))
+    held = sl.Allocation.from_entries(student, {"W1": [(0, 0), (1, 1)], "W2": [(0, 0), (0, 1)]})
+    decision = sl.decide(sl.draw(problem, held), budget=BUDGET)
+    assert (decision.kind, decision.rung, str(decision.grade)) == ("refuted", "rank", "numerical")
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_targets_whose_squares_do_not_fit(activation: str, scale: float) -> None:
+    network = sl.FeedForward((2, 3, 3, 1), activation)
+    held = sl.Allocation.from_entries(network, {"W1": [(0, 0), (1, 1)], "W3": [(0, 0)]})
+    drawn = sl.draw(sl.Problem(network, 2), held)
+    given = sl.Instance(network, held, drawn.weights, drawn.inputs, drawn.targets * scale)
+    assert sl.decide(given, budget=BUDGET).kind in ("matched", "undecided")

@@ -209,3 +209,38 @@ def test_the_settings_of_figure_3b(n: int, k: int) -> None:
         assert decision.kind != "undecided" and str(decision.grade) == "proof", trial
     for trial in range(6):
         assert decide(planted(network, 6, k, seed=5, trial=trial)).kind == "matched"
+
+
+def test_rounding_that_cuts_off_a_solution_is_no_refutation() -> None:
+    """Two samples 1e-9 apart: float64 cuts off a leaf that has a solution, as rationals then show."""
+    network = sl.FeedForward((5, 2, 3), "relu")
+    weights = {
+        "W1": np.array([[-3.0, -3, 3, 3, 1], [3, 1, 2, -1, -1]]),
+        "W2": np.array([[3.0, 2], [0, -1], [-1, 2]]),
+    }
+    inputs = np.array(
+        [
+            [0.0, 0, 2, 3, -2],
+            [2, 2, 1, -3, 1],
+            [3, 3, -1, -1, -2],
+            [-2, -2, -1, -3, 2],
+            [1, 1, -2, 0, 2],
+        ]
+    )
+    inputs[:, 1] += 2.0**-30 * np.array([2, 1, 2, 2, -2])
+    held = sl.Allocation.from_entries(network, {"W1": [(1, 0), (1, 1), (1, 3), (1, 4)]})
+    # Small dyadic numbers: the targets of these weights are exact.
+    given = sl.Instance(network, held, weights, inputs, network.forward(weights, inputs))
+    assert sl.decide(given, budget=sl.Budget(nodes=3000, starts=20)).kind != "refuted"
+
+
+@pytest.mark.parametrize("scale", [1e-180, 1e-90, 1e90, 1e140])
+def test_the_search_survives_numbers_far_apart(scale: float) -> None:
+    """With one node Newton's method has to go on, and its damping is lost in such numbers."""
+    network = sl.FeedForward((3, 4, 2), "relu")
+    held = sl.Allocation.whole(network, ["W1"])
+    drawn = sl.draw(sl.Problem(network, 4), held)
+    inputs = drawn.inputs * scale
+    targets = network.forward(drawn.with_values(np.linspace(-1, 1, 12)), inputs)
+    given = sl.Instance(network, held, drawn.weights, inputs, targets)
+    assert sl.decide(given, budget=sl.Budget(nodes=1, starts=4)).kind != "refuted"

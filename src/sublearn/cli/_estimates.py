@@ -112,6 +112,7 @@ def estimate(
     from sublearn._errors import BadInputError
     from sublearn.estimates import Unfinished
     from sublearn.estimates import estimate as verb
+    from sublearn.learners import LEARNERS
     from sublearn.matchers import Budget
 
     problem = read_problem(network, samples, input_rank, teacher, data)
@@ -139,6 +140,10 @@ def estimate(
     )
     if (within is not None or fresh is not None) and (count or always):
         raise BadInputError("--count and --always do not go with --within or --fresh.")
+    if within is fresh is None and method is not None and method.split(",")[0] in LEARNERS:
+        raise BadInputError(
+            f"--method {method} is a learner: give --within EPS or --labels with it."
+        )
     if within is None and (steps is not None or rate is not None):
         raise BadInputError("--steps and --rate belong to a learner: give --within EPS with them.")
     if fresh is not None:
@@ -212,15 +217,21 @@ def decide(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
     ] = None,
+    data: DataOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate."""
+    from pathlib import Path
+
+    from sublearn._errors import BadInputError
     from sublearn.ensembles import draw
     from sublearn.matchers import decide as verb
 
-    problem = read_problem(network, samples, input_rank, teacher)
+    if out is not None and not Path(out).parent.is_dir():  # said before the work, not after it
+        raise BadInputError(f"there is no folder {Path(out).parent} to write {Path(out).name} in.")
+    problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
     instance = draw(problem, asked, seed=seed, trial=trial)
     found = verb(instance, seed=seed)
@@ -240,6 +251,8 @@ def decide(
     typer.echo(str(found))
     if saved is not None:
         typer.echo(f"certificate written to {saved}; check it with: sublearn check {saved}")
+    elif out is not None:
+        typer.echo(f"{out} not written: only a match that is proved has a certificate")
 
 
 def check(

@@ -131,9 +131,16 @@ def _grow(
 
     net = lesson.network
     given = None if to is None else read_numbers("--to", to)
+    if given is not None and not all(0 < value < float("inf") for value in given):
+        raise BadInputError(f"--to must hold numbers above 0, not {to!r}.")
     if isinstance(net, FeedForward):
         if one_of("--grow", grow or "widths", GROW) != "widths":
             raise BadInputError(f"--grow of an ffn must be 'widths', not {grow!r}.")
+        if len(net.sizes) == 2:
+            plain = f"linear:inputs={net.sizes[0]},outputs={net.sizes[1]}"
+            raise BadInputError(
+                f"{net.spec} has no hidden layer to widen; a linear estimator is written {plain}."
+            )
         first = max(net.sizes[1:-1], default=1)
         widths = given or [round(first * factor) for factor in (1, 1.5, 2, 3, 4, 6, 8)]
         whole = [_whole("--to", width) for width in widths]

@@ -185,7 +185,8 @@ def _independent(samples: Array, biased: bool) -> list[int]:
 
     matrix = np.vstack([samples, np.ones(samples.shape[1])]) if biased else samples
     ratios = [value.as_integer_ratio() for value in matrix.ravel().tolist()]
-    reduced, rank = fmpq_mat(*matrix.shape, [fmpq(*ratio) for ratio in ratios]).rref()
+    rows, columns = matrix.shape
+    reduced, rank = fmpq_mat(rows, columns, [fmpq(*ratio) for ratio in ratios]).rref()
     pivots, column = [], 0
     for row in range(rank):
         while reduced[row, column] == 0:

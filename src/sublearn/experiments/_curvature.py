@@ -144,7 +144,7 @@ EXPERIMENT = Experiment(
     task=Directions(),
     quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
-    hours=0.03,
+    hours=0.02,
     columns={
         "towards": "turned towards",
         "steps": "length of the step, in |g|/|q|",

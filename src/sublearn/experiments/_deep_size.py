@@ -151,10 +151,10 @@ EXPERIMENT = Experiment(
         (
             *(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
             _point(0.05, LONG, 96),
-            _point(0.05, LONGEST, 48, (5, 12, 45)),  # the two flanks and what lies between
+            _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45)),
         )
     ),
-    hours=0.06,
+    hours=0.15,
     columns={
         **GAMMA,
         "cycles": "cycles",

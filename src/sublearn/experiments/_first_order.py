@@ -73,7 +73,7 @@ def draw(table: Table) -> dict[str, Figure]:
         ax.set_yticks(
             range(len(learners)), [_LEARNERS[name] for name in learners], fontsize=9, color=INK
         )
-        ax.set_ylim(len(learners) - 0.5, -0.5)
+        ax.set_ylim(max(len(learners), 1) - 0.5, -0.5)
     shared_legend(fig, axes)
     return {"first-order": fig}
 

@@ -69,8 +69,8 @@ def draw(table: Table) -> dict[str, Figure]:
             curve(ax, values(held, "samples"), *ends, label=learnable, colour=colour)
         ax.axhline(1.0, color="#777777", linewidth=1.0, linestyle=":", label="answering 0")
         ax.set_yscale("log")
-        least = f" (at least {FLOOR:g})" if case == RNN else ""
-        words = f"relative error on fresh samples{least}"
+        least = f" (>= {FLOOR:g})" if case == RNN else ""
+        words = f"relative fresh error{least}"
         name_axes(ax, "samples m that were solved", words, title=_TITLES[case])
     shared_legend(fig, axes, across=3)
     return {"generalisation": fig}

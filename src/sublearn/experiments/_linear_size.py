@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -184,13 +185,15 @@ def _power_law(row: Row) -> float:
 
 def _rate_words(row: Row) -> str:
     gamma = ", ".join(f"{number(row, name):g}" for name in GAMMA)
-    low, high = number(row, "best_low"), number(row, "best_high")
+    # The interval is symmetric in log N, 3.92 standard errors wide.
+    best, low, high = (number(row, name) for name in ("best", "best_low", "best_high"))
+    spread = max(math.log(high / low) / 3.92, 1e-9)
     said_by = [("the maximum of <k>", number(row, "best_predicted"))]
     if row["grow"] == "synapses":
         said_by.append(("the power law", _power_law(row)))
     said_by.append(("the slides' formula", number(row, "best_slides")))
     words = ", ".join(
-        f"{size:.0f} by {name} ({'inside' if low <= size <= high else 'outside'})"
+        f"{size:.0f} by {name} ({abs(math.log(size / best)) / spread:.1f} standard errors away)"
         for name, size in said_by
     )
     path = "expansion with c1 = c2" if row["grow"] == "expansion" else "redundant synapses"
@@ -206,7 +209,9 @@ def find(table: Table) -> str:
         row = where(rates, grow=grow)[0]
         if row["best"] is not None:
             lines.append(_rate_words(row))
-    return said(lines or ["Too few sizes or repeats to tell where the best size lies."] if table else [])
+    return said(
+        lines or ["Too few sizes or repeats to tell where the best size lies."] if table else []
+    )
 
 
 EXPERIMENT = Experiment(
@@ -230,7 +235,7 @@ EXPERIMENT = Experiment(
             rate_point("synapses", RATE, 200, 40, SYNAPSES),
         )
     ),
-    hours=0.1,
+    hours=0.04,
     columns={
         "quantity": "quantity",
         "grow": "way of growing",

@@ -113,7 +113,9 @@ def find(table: Table) -> str:
                 f"Best size by the {quantity}: proportional to gamma3 to the power {power:.2f} +- "
                 f"{error:.2f}; -2 means inversely proportional to the variance that noise adds to a synapse."
             )
-    return said(lines or ["Too few sizes or repeats to tell where the best size lies."] if table else [])
+    return said(
+        lines or ["Too few sizes or repeats to tell where the best size lies."] if table else []
+    )
 
 
 EXPERIMENT = Experiment(
@@ -125,7 +127,7 @@ EXPERIMENT = Experiment(
     task=LinearSizes(),
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
-    hours=0.15,
+    hours=0.06,
     columns={
         "quantity": "quantity",
         "grow": "way of growing",

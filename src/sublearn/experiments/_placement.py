@@ -166,7 +166,7 @@ EXPERIMENT = Experiment(
     task=Placements(),
     quick=_plan(6000, 8),
     full=_plan(24_000, 96),
-    hours=0.1,
+    hours=0.03,
     columns={
         "setting": "setting",
         "network": "network",

@@ -156,7 +156,7 @@ EXPERIMENT = Experiment(
     task=Rates(),
     quick=_plan(400, 2, 7),
     full=_plan(10_000, 8, 16),
-    hours=0.1,
+    hours=0.03,
     columns={
         "setting": "setting",
         "path": "grown along",

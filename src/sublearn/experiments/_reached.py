@@ -29,6 +29,11 @@ TRAINING = {
     "eps": "eps, bound on the mean squared error",
     "steps": "steps allowed from each start",
 }
+BESIDE = {
+    "beside": "learner beside the decision",
+    "matched_within": "matched, and within eps by the learner",
+    "refuted_within": "refuted, yet within eps by the learner",
+}
 REACHED = {
     "within": "within eps",
     "within_first": "of these from the first start",

@@ -26,7 +26,9 @@ class ExactOrWithin(Decisions):
     ladder, search or reference: is there an exact match? Decided as in :class:`Decisions`. The name of
     a learner: does it bring the mean squared error below ``eps``, with at most ``steps`` steps from
     each of ``starts`` starts? Both are asked of the same instances. Their counts have columns of their
-    own and never meet.
+    own and are never added up. A point that decides may name a learner ``beside`` and ``eps``: the table
+    then says how many of the matched and of the refuted instances that learner brings within eps, with
+    its usual steps and starts.
     """
 
     @property
@@ -40,14 +42,20 @@ class ExactOrWithin(Decisions):
     def check(self, point: Mapping[str, Json]) -> None:
         if not trains(point):
             super().check(point)
+            if point.get("beside"):
+                _beside(point, 0)
             return
         job = within_job(point, 0)
         draw(job.problem, job.allocation)
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
         if not trains(point):
-            none: Row = {"mse": None, "square": None}
-            return [{**row, **none} for row in super().run(point, seed, trials)]
+            return [
+                {**row, **more}
+                for row, more in zip(
+                    super().run(point, seed, trials), _errors(point, seed, trials), strict=True
+                )
+            ]
         return [
             {
                 "kind": _THERE if record.within else _NOT_THERE,
@@ -67,10 +75,34 @@ class ExactOrWithin(Decisions):
         self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
     ) -> list[Row]:
         if not trains(point):
-            return [{"question": EXACT, **verdict_of(point), **counted(rows)}]
+            line: Row = {"question": EXACT, **verdict_of(point), **counted(rows)}
+            if point.get("beside"):
+                near = rows["mse"] < eps_of(point)
+                for kind in ("matched", "refuted"):
+                    line[f"{kind}_within"] = int((near & (rows["kind"] == kind)).sum())
+            return [line]
         there = rows["kind"] == _THERE
-        line = within_counted(there, rows["starts"], rows["mse"], rows["square"], eps_of(point))
-        return [{"question": WITHIN, **line}]
+        eps = eps_of(point)
+        return [
+            {
+                "question": WITHIN,
+                **within_counted(there, rows["starts"], rows["mse"], rows["square"], eps),
+            }
+        ]
+
+
+def _beside(point: Mapping[str, Json], seed: int) -> Job:
+    """The learner beside a decision; the point's starts are those of the decision."""
+    learner = learner_named(one_of("beside", point.get("beside"), LEARNERS))
+    return within_job({**point, "steps": None, "starts": None}, seed, learner)
+
+
+def _errors(point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    """What the learner beside comes to on these trials; nothing where there is none."""
+    if not point.get("beside"):
+        return [{"mse": None, "square": None} for _ in trials]
+    found = _beside(point, seed).decide(trials)
+    return [{"mse": record.error, "square": record.square} for record in found]
 
 
 def trains(point: Mapping[str, Json]) -> bool:

@@ -85,8 +85,11 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
             return Outcome("numerical", spent, leaves, None, refutation)
         for leaf in doubtful.tolist():
             again = decide_leaf(system, refutation, leaf)
-            if isinstance(again, Feasible) and is_complementary(system, again.values):
-                return Outcome("matched", spent, leaves, again.values)
+            if isinstance(again, Feasible):
+                if is_complementary(system, again.values):
+                    return Outcome("matched", spent, leaves, again.values)
+                # Rounding cut off what has a solution: the tree says nothing, at no grade.
+                return Outcome("undecided", spent, leaves)
             if not isinstance(again, Infeasible):
                 return Outcome("numerical", spent, leaves, None, refutation)
         return Outcome("refuted", spent, leaves, None, refutation)

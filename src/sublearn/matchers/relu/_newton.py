@@ -109,7 +109,10 @@ def candidate_patterns(
     steps = 0
     for start in range(starts):
         x = rng.standard_normal(r) * SCALES[start % len(SCALES)] / np.sqrt(len(inputs))
-        cost, used = descend(x, slopes, frozen, readout, rest, goal, iterations)
+        try:
+            cost, used = descend(x, slopes, frozen, readout, rest, goal, iterations)
+        except np.linalg.LinAlgError:  # numbers so far apart that the damping is lost in them
+            cost, used = np.inf, 0
         steps += int(used)
         solved = cost <= goal
         yield (slopes @ x + frozen > 0 if solved else None), start + 1, steps
