@@ -140,7 +140,8 @@ def estimate(
     )
     if (within is not None or fresh is not None) and (count or always):
         raise BadInputError("--count and --always do not go with --within or --fresh.")
-    if within is fresh is None and method is not None and method.split(",")[0] in LEARNERS:
+    named = method is not None and method.split(",")[0] in LEARNERS
+    if named and within is None and fresh is None:
         raise BadInputError(
             f"--method {method} is a learner: give --within EPS or --labels with it."
         )
