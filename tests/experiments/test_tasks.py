@@ -12,7 +12,7 @@ from matchers.small_example import quadratic
 from sublearn._errors import BadInputError
 from sublearn.experiments._saturation import threshold
 from sublearn.experiments.tasks import TASKS
-from sublearn.experiments.tasks._asked import ensemble_from_text, problem_of
+from sublearn.experiments.tasks._asked import asked, ensemble_from_text, learn_of, problem_of
 from sublearn.experiments.tasks._decisions import counted, record
 from sublearn.runs import Row, Table
 
@@ -38,6 +38,19 @@ def test_trials_do_not_depend_on_their_chunk() -> None:
         task = TASKS["estimate"]
         whole = task.run(point, 1, range(6))
         assert whole == task.run(point, 1, range(2)) + task.run(point, 1, range(2, 6))
+
+
+def test_a_rule_with_a_seed_is_drawn_once() -> None:
+    network = "lrnn:n=6,b=1,d=2,T=3"
+    drawn = []
+    for text in ("W:first-rows=4,seed=3", "W:first-rows=4"):
+        point: Row = {"network": network, "samples": 3, "learn": text}
+        problem = problem_of(point)
+        held = asked(learn_of(point, problem), problem)
+        drawn.append({sl.draw(problem, held, trial=t).allocation for t in range(6)})
+        verdict = _summary("estimate", point, 1)[0].get("verdict")
+        assert bool(verdict) == (len(drawn[-1]) == 1)
+    assert len(drawn[0]) == 1 < len(drawn[1])
 
 
 def test_methods_are_compared_on_the_same_instances() -> None:

@@ -78,4 +78,5 @@ def decide(
             if found.kind != "undecided":
                 return replace(found, effort=spent)
             reasons.append(f"{matcher.name}: {found.reason}")
-    return Decision("undecided", "", "; ".join(reasons), effort=spent)
+    # A matcher that stands on several rungs need not say the same thing twice.
+    return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)

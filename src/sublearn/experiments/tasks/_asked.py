@@ -80,8 +80,13 @@ def learn_of(point: Mapping[str, Json], problem: Problem) -> Learn:
     return learn_from_text(problem.network, text.split())
 
 
-def asked(learn: Learn) -> Allocation | Mapping[str, Rule]:
-    """The fixed allocation, or the rules that draw one per trial; not both."""
+def asked(learn: Learn, problem: Problem) -> Allocation | Mapping[str, Rule]:
+    """The fixed allocation, or the rules that draw one per trial; not both.
+
+    Rules with a seed are drawn once, as on the command line.
+    """
+    if learn.seed is not None:
+        return learn.draw(problem)
     if learn.rules and len(learn.fixed):
         raise BadInputError("learn must hold fixed entries or rules, not both.")
     return learn.rules if learn.rules else learn.fixed

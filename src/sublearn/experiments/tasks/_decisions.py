@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import one_of, whole_number
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, draw
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
@@ -48,7 +49,7 @@ class Decisions(Task):
         _method(point)
         starts_of(point)
         # One draw shows whether the rules can be kept at all.
-        draw(problem, asked(learn_of(point, problem)))
+        draw(problem, asked(learn_of(point, problem), problem))
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
         return [record(point, seed, trial)[1] for trial in trials]
@@ -97,7 +98,7 @@ def starts_of(point: Mapping[str, Json]) -> int:
 def record(point: Mapping[str, Json], seed: int, trial: int) -> tuple[Instance, Row]:
     """One trial: its instance, and what is kept of the decision."""
     problem = problem_of(point)
-    instance = draw(problem, asked(learn_of(point, problem)), seed=seed, trial=trial)
+    instance = draw(problem, asked(learn_of(point, problem), problem), seed=seed, trial=trial)
     found = _decide(instance, point, seed, trial)
     grade = found.grade
     return instance, {
@@ -152,7 +153,8 @@ def verdict_of(point: Mapping[str, Json]) -> Row:
     """What certify says of a fixed allocation; empty where rules draw one per trial."""
     problem = problem_of(point)
     learn = learn_of(point, problem)
-    if learn.rules:
+    held = asked(learn, problem)
+    if not isinstance(held, Allocation):
         return {"verdict": "", "verdict_grade": ""}
-    found = certify(problem, learn.fixed)
+    found = certify(problem, held)
     return {"verdict": found.kind, "verdict_grade": found.grade.kind}

@@ -83,4 +83,6 @@ def _job(point: Mapping[str, Json], seed: int) -> FreshJob:
     fresh = whole(point, "fresh", 1000)
     # Any method but none has to be a learner, which within_job asks for.
     training = within_job(point, seed) if point.get("method") else None
-    return FreshJob(problem, asked(learn_of(point, problem)), seed, fresh, Budget(), training)
+    return FreshJob(
+        problem, asked(learn_of(point, problem), problem), seed, fresh, Budget(), training
+    )

@@ -53,7 +53,7 @@ class Labelled(Task):
         whole(point, "steps", 4000)
         _eps(point)
         problem = problem_of(point)
-        asked(learn_of(point, problem))
+        asked(learn_of(point, problem), problem)
         name = str(point["data"]).removesuffix(_SHUFFLED)
         sizes = _sizes(problem)
         if sizes != _SHAPE.get(name, sizes):
@@ -108,7 +108,7 @@ def _eps(point: Mapping[str, Json]) -> float | None:
 
 def _job(point: Mapping[str, Json], seed: int) -> SolveJob:
     problem = _problem(problem_of(point), str(point["data"]), seed)
-    learn = asked(learn_of(point, problem))
+    learn = asked(learn_of(point, problem), problem)
     learner = learner_named(str(point.get("learner") or "adam"))
     return SolveJob(
         problem, learn, learner, steps=whole(point, "steps", 4000), seed=seed, eps=_eps(point)

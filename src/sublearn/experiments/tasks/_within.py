@@ -124,7 +124,9 @@ def within_job(point: Mapping[str, Json], seed: int, learner: Learner | None = N
     if learner is None:
         learner = learner_named(one_of("method", point.get("method"), LEARNERS))
     counts: Any = (point.get("steps"), point.get("starts"))
-    return settled(problem, asked(learn_of(point, problem)), seed, eps_of(point), learner, *counts)
+    return settled(
+        problem, asked(learn_of(point, problem), problem), seed, eps_of(point), learner, *counts
+    )
 
 
 def within_counted(
