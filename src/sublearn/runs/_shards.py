@@ -143,10 +143,12 @@ class Shards:
                 path.replace(aside)
                 self.set_aside.append(aside)
             return None
-        # One thread: the files are small, and threads cost more than they bring.
+        # Not pq.read_table, whose scanner starts threads: the files are small, and a thread that is
+        # still there when the interpreter ends may abort it.
         words = [name for name, kind in self.columns.items() if coded and kind is str]
         source = pa.BufferReader(content)
-        table = pq.read_table(source, columns=names, use_threads=False, read_dictionary=words)
+        file = pq.ParquetFile(source, read_dictionary=words, pre_buffer=False)
+        table = file.read(columns=names, use_threads=False)
         found = json.loads(table.schema.metadata.get(_LABEL, b"{}"))
         if found != self.label:
             raise BadInputError(
