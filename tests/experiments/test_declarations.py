@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sublearn._errors import BadInputError
-from sublearn.experiments import ALL, find
+from sublearn.experiments import ALL, find, rehearse
 from sublearn.experiments.tasks import TASKS
 from sublearn.runs import Experiment, Point, Row, Table
 
@@ -88,3 +88,19 @@ def test_names_are_listed_and_wrong_ones_refused() -> None:
 def test_tasks_go_by_their_names() -> None:
     assert all(task.name == name for name, task in TASKS.items())
     assert {"estimate", "certify", "census", "saturation"} <= set(TASKS)
+
+
+def test_a_rehearsal_goes_through_every_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, range]] = []
+    chosen = [ALL["warmup"], ALL["fig2a"]]
+    for experiment in chosen:
+        task = type(experiment.task)
+        monkeypatch.setattr(
+            task, "run", lambda self, point, seed, trials: seen.append((point["learn"], trials))
+        )
+    said: list[str] = []
+    rehearse(chosen, lambda done, name: said.append(name))
+    assert said == ["warmup", "warmup", "fig2a", "fig2a", "matchers", "matchers"]
+    ends = [p.params["learn"] for e in chosen for p in (e.quick.points[0],)]
+    assert [seen[0][0], seen[2][0]] == ends
+    assert {trials for _, trials in seen} == {range(1)}

@@ -157,7 +157,7 @@ def test_the_best_size_of_a_known_curve_is_found() -> None:
             "size": size,
             "value": 1.0 + 3.0 / math.sqrt(size) + 0.01 * math.sqrt(size) + noise,
             "change": 0.0,
-            "predicted": 2.0,
+            "predicted": 2.0 + 6.0 / math.sqrt(size) + 0.02 * math.sqrt(size),
             "best_predicted": 300.0,
         }
         for repeat in range(20)
@@ -167,7 +167,8 @@ def test_the_best_size_of_a_known_curve_is_found() -> None:
     low, high = _number(lines[0], "best_low"), _number(lines[0], "best_high")
     assert low <= 300 <= high and high / low < 2
     assert lines[0]["inside"] is True and lines[0]["best_predicted"] == 300.0
-    assert lines[0]["ratio"] == pytest.approx(_number(lines[0], "value") / 2.0)
+    assert all(line["ratio"] == pytest.approx(0.5, rel=0.01) for line in lines)
+    assert lines[0]["best_of_curve"] == pytest.approx(300.0, rel=0.01)
     assert lines[0]["level"] is True
     # With few sizes nothing is fitted.
     few = [row for row in rows if row["size"] < 500]

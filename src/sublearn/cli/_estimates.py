@@ -273,8 +273,19 @@ def check(
         raise typer.Exit(1)
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    compile_all: Annotated[
+        bool, typer.Option("--compile", help="Compile all machine code now, a minute or two, once.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Say what is installed: versions, optional parts, threads."""
+    if compile_all:
+        from sublearn.experiments import ALL, rehearse
+
+        chosen = list(ALL.values())
+        with progress_bar(2 * len(chosen), "compile") as advance:
+            rehearse(chosen, advance)
     found = _examine()
     if as_json:
         print_json(found)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from sublearn._errors import one_of
+from sublearn.experiments._rehearse import rehearse
 from sublearn.runs import Experiment
 
 # In the order of the report. A file is loaded when its experiment is first asked for.
@@ -66,4 +67,4 @@ def find(name: str) -> Experiment:
     return ALL[one_of("experiment", name, ALL)]
 
 
-__all__ = ["ALL", "find"]
+__all__ = ["ALL", "find", "rehearse"]

@@ -37,13 +37,18 @@ SIZES = {
     "best_low": "95% interval, low end",
     "best_high": "95% interval, high end",
     "inside": "best size inside the range",
-    "best_predicted": "best size predicted",
+    "best_of_curve": "best size of the predicted curve",
+    "best_predicted": "best size by formula",
     "best_slides": "best size by the slides' formula",
 }
 
 
 def steady_point(
-    gamma: tuple[float, float, float], mixing: float, repeats: int, factors: str = STEADY
+    gamma: tuple[float, float, float],
+    mixing: float,
+    repeats: int,
+    factors: str = STEADY,
+    cycles: int = 1500,
 ) -> Point:
     """A curve of simulated steady states over sizes."""
     params: Row = {
@@ -51,7 +56,7 @@ def steady_point(
         "grow": "expansion",
         **dict(zip(GAMMA, gamma, strict=True)),
         "mixing": mixing,
-        "cycles": 1500,
+        "cycles": cycles,
         "factors": factors,
     }
     sizes = len(factors.split())
@@ -166,7 +171,7 @@ def _steady_words(rows: Table) -> list[str]:
             if row["best"] is not None:
                 lines.append(
                     f"gamma = ({gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}), mixing {mixing:g}: the error is "
-                    f"smallest at {best_words(row)}; predicted {number(row, 'best_predicted'):.0f}."
+                    f"smallest at {best_words(row)}; {predicted_words(row)}."
                 )
     return lines
 
@@ -176,6 +181,12 @@ def best_words(row: Row) -> str:
     low, high = number(row, "best_low"), number(row, "best_high")
     edge = "" if row["inside"] else ", at an end of the range"
     return f"N = {number(row, 'best'):.0f} (95%: {low:.0f} to {high:.0f}{edge})"
+
+
+def predicted_words(row: Row) -> str:
+    """For example "predicted 407 on these inputs, 400 by formula"."""
+    curve, formula = number(row, "best_of_curve"), number(row, "best_predicted")
+    return f"predicted {curve:.0f} on these inputs, {formula:.0f} by formula"
 
 
 def _power_law(row: Row) -> float:

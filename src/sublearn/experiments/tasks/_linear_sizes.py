@@ -50,7 +50,8 @@ class LinearSizes(Task):
     by ``mixing``; always by expansion. Trial i is repeat i // S at the (i % S)-th of S sizes.
 
     The table has a line per size. ``best``: where the measured curve has its optimum, by a polynomial
-    in log N through the sizes, with its 95% interval over repeats; ``best_predicted``: by the formula;
+    in log N through the sizes, with its 95% interval over repeats; ``best_of_curve``: that of the predicted
+    values at the same sizes, on the same inputs; ``best_predicted``: by the formula for the best size;
     ``best_slides``: by the slides'.
     """
 
@@ -93,6 +94,8 @@ class LinearSizes(Task):
         steady = point["quantity"] == "steady state"
         gamma, T = gamma_of(point), duration_of(point)
         best = _best(sizes, -table if steady else table)
+        said = np.array([rows["predicted"][rows["size"] == size][0] for size in sizes])
+        best["best_of_curve"] = _top(sizes, -said if steady else said)
         best["best_predicted"] = float(rows["best_predicted"][0])
         best["best_slides"] = slides_size(gamma, T).value
         lines: list[Row] = []
@@ -112,6 +115,13 @@ class LinearSizes(Task):
 def _mixing(point: Mapping[str, Json]) -> float:
     value: Any = point.get("mixing", 0.0)
     return value  # type: ignore[no-any-return]
+
+
+def _top(sizes: list[int], curve: Array) -> float | None:
+    """Where a predicted curve has its optimum, found in the same way as that of the measured one."""
+    if len(sizes) <= DEGREE:
+        return None
+    return peak_of_batches(sizes, np.stack([curve, curve]))[0]
 
 
 def _best(sizes: list[int], table: Array) -> Row:
