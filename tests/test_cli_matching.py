@@ -57,6 +57,8 @@ def test_ctrl_c_prints_the_counts_so_far(workers: str) -> None:
 INTERRUPTED = """
 import os, signal
 if __name__ == "__main__":
+    # A shell gives background jobs an ignored SIGINT, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from sublearn.estimates import _estimate as room
     summarise, calls = room._summarise, []
     def counted(problem, records, *rest):
