@@ -17,7 +17,8 @@ ACTIVATION_CODES = {"linear": LINEAR, "relu": RELU, "tanh": TANH, "sigmoid": SIG
 
 
 def _logistic(x: Any) -> Any:
-    raise NotImplementedError  # numba takes one of the two below, by precision
+    """1 / (1 + exp(-x)), as Python has it; machine code takes one of the two below, by precision."""
+    return 1.0 / (1.0 + np.exp(-x))
 
 
 @overload(_logistic)
