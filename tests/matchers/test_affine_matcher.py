@@ -10,6 +10,7 @@ import pytest
 import sublearn as sl
 from matchers import rational
 from sublearn.ensembles import Instance, draw
+from sublearn.matchers import _affine
 from sublearn.matchers._affine import Affine, full_rank_modulo, ranks_modulo
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget
@@ -156,6 +157,28 @@ def test_one_rounding_in_the_targets_is_seen() -> None:
     other = Instance(network, allocation, weights, inputs, np.array([[0.7, np.nextafter(0.7, 1)]]))
     assert _agrees(same) == "matched"
     assert _agrees(other) == "refuted"
+
+
+@pytest.mark.parametrize("primes", [1, 2, 3, 8, 9])
+def test_primes_are_drawn_until_the_error_is_small_enough(
+    primes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each grade is the miss of one prime to the power of the primes drawn; eight, then undecided."""
+    network = sl.LinearEstimator(2, 1)
+    allocation = sl.Allocation.whole(network)
+    inputs, weights = np.array([[0.1, 0.1], [0.3, 0.3]]), {"W": np.zeros((1, 2))}
+    for target, augmented in ((0.7, True), (0.8, False)):
+        # Equal targets: matched unless (J | c) was misread. Unequal: refuted unless J was.
+        instance = Instance(network, allocation, weights, inputs, np.array([[0.7, target]]))
+        miss = miss_probability(instance, 2, augmented=augmented)
+        monkeypatch.setattr(_affine, "ERROR", 0.999 * miss ** (primes - 1))  # one fewer fails
+        decision = _attempt(instance)
+        if primes > 8:
+            assert (decision.kind, decision.grade) == ("undecided", None)
+        else:
+            assert decision.kind == ("matched" if augmented else "refuted")
+            assert decision.grade is not None and decision.grade.kind == "probability"
+            assert decision.grade.error == pytest.approx(miss**primes, rel=1e-9)
 
 
 def test_no_effect_at_all() -> None:

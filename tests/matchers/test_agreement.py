@@ -13,11 +13,11 @@ from sublearn.matchers import (
     Affine,
     Complete,
     Construct,
+    Nonlinear,
     Rank,
     Reference,
     Relu,
     Search,
-    Smooth,
     standard_ladder,
 )
 
@@ -32,7 +32,15 @@ NETWORKS: list[tuple[sl.Network, int]] = [
     (sl.FeedForward((2, 3, 2)), 2),
     (sl.FeedForward((3, 4, 4, 2)), 2),
 ]
-MATCHERS: list[sl.Matcher] = [Rank(), Affine(), Construct(), Search(), Complete(), Relu(), Smooth()]
+MATCHERS: list[sl.Matcher] = [
+    Rank(),
+    Affine(),
+    Construct(),
+    Search(),
+    Complete(),
+    Relu(),
+    Nonlinear(),
+]
 
 
 def test_no_matcher_of_the_ladder_is_forgotten() -> None:

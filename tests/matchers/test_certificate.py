@@ -251,7 +251,7 @@ def test_huge_boxes_fail() -> None:
     assert not _changed(good, radius=wide).check(max_bits=256)
 
 
-@pytest.mark.parametrize("number", [None, 0, 7, 8388608, 8388607, 2**61 - 2, -8388593])
+@pytest.mark.parametrize("number", [None, 0, 7, 8388608, 8388607, 8388617, 2**61 - 2, -8388593])
 def test_an_affine_statement_needs_a_prime(number: int | None) -> None:
     result = _changed(_affine(), prime=number).check()
     assert not result and "prime" in result.reason

@@ -15,7 +15,7 @@ from sublearn.ensembles import Instance, draw
 from sublearn.matchers.proofs._balls import Chain, ball_matrix, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._dyadic import from_pairs, to_ball, to_float
-from sublearn.matchers.proofs._krawczyk import contracts, spread
+from sublearn.matchers.proofs._krawczyk import contracts, float_inverse, float_matrix, spread
 from sublearn.matchers.proofs._prove import prove
 from sublearn.matchers.proofs._quick import Packed, bound_moves, inflate, quick_proof
 
@@ -292,6 +292,36 @@ def test_ball_test_implies_the_inequality() -> None:
         )
         assert exact or not held
     assert 20 < sum(answers) < 180
+
+
+@pytest.mark.parametrize("power", [0, 60, 240])
+def test_float64_inverses_of_uneven_matrices(power: int) -> None:
+    """J = R A C with powers of two in R and C and zeros in A: |C (I - Y J) / C| is small, exactly."""
+    rng = np.random.default_rng([3, power])
+    # In the largest row the first pivot is small: without scaling seven digits would be lost.
+    hidden = np.array([[1e-8, 0.9, 0.0], [0.8, 0.7, 0.0], [0.0, 0.0, 0.6]])
+    cases = [(hidden, 2.0 ** np.array([power, 0, -power]), np.ones(3))]
+    for size in (1, 4, 6):
+        middle = rng.uniform(0.5, 1.0, (size, size)) + size * np.eye(size)[rng.permutation(size)]
+        middle[np.arange(size), middle.argmin(axis=1)] *= size == 1  # a zero in every row
+        rows, columns = (2.0 ** rng.integers(-power, power + 1, size) for _ in range(2))
+        cases.append((middle, rows, columns))
+    for middle, rows, columns in cases:
+        size = rows.size
+        jacobian = rows[:, None] * middle * columns[None, :]
+        inverse = float_inverse(jacobian)
+        assert inverse is not None
+        y, j = rational.matrix(float_matrix(inverse)), rational.matrix(jacobian)
+        c = [rational.rational(float(v)) for v in columns]
+        for i in range(size):
+            for k in range(size):
+                entry = sum((y[i, t] * j[t, k] for t in range(size)), fmpq(0))
+                assert abs((entry - (i == k)) * c[i] / c[k]) < fmpq(1, 10**12)
+
+
+@pytest.mark.parametrize("fill", [0.0, 1.0, np.inf, np.nan])
+def test_no_float64_inverse_where_there_is_none(fill: float) -> None:
+    assert float_inverse(np.full((3, 3), fill)) is None
 
 
 # Proofs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 import sublearn as sl
 from sublearn.matchers.relu._branch import Refutation, decide_by_branching, replay
 from sublearn.matchers.relu._cone import outside_cone
+from sublearn.matchers.relu._leaf import LeafProofs
+from sublearn.matchers.relu._program import build_program
 from sublearn.matchers.relu._signs import sign_contradiction
-from sublearn.patterns._exact import Infeasible, farkas
+from sublearn.patterns._exact import Infeasible, decide_node, farkas
 from sublearn.patterns._system import System, build
 
 
@@ -70,20 +73,25 @@ def test_every_leaf_holds_in_rationals_and_the_tree_covers_all(n: int, k: int, t
     system = _system(n, k, trial)
     refutation = _refutation(system)
     assert replay(refutation, system.pairs)
+    program, proofs = build_program(system), LeafProofs(build_program(system))
     rng = np.random.default_rng(1)
     count = len(refutation.row)
-    assert count > 20
-    for leaf in rng.choice(count, size=min(count, 25), replace=False):
+    assert count > 2
+    for leaf in rng.choice(count, size=min(count, 12), replace=False):
+        clause = refutation.used[leaf]
+        assert proofs.proved(clause, refutation.vector[leaf])
+        held = program.held(clause)
+        start = [-1 - r for r in range(len(program.right))]
         found = farkas(
-            system.exact,
-            system.matrix,
+            program.exact,
+            program.matrix,
             refutation.basis[leaf].tolist(),
             int(refutation.row[leaf]),
             int(refutation.sign[leaf]),
-        )
+        ) or decide_node(program.exact, start, (~held).tolist())
         assert isinstance(found, Infeasible)
         # Rational arithmetic may need less than float64 asked for, never more.
-        assert found.used <= set(np.flatnonzero(refutation.used[leaf]).tolist())
+        assert held[list(found.used)].all()
 
 
 def test_a_damaged_tree_does_not_pass() -> None:
@@ -91,7 +99,7 @@ def test_a_damaged_tree_does_not_pass() -> None:
     whole = _refutation(system)
     used = whole.used.copy()
     used[0, :] = True
-    damaged = Refutation(whole.basis, used, whole.row, whole.sign, whole.sure, whole.log)
+    damaged = replace(whole, used=used)
     assert not replay(damaged, system.pairs)
 
 
@@ -114,7 +122,10 @@ def test_the_float_proof_refuses_what_is_feasible() -> None:
         open_, used = np.ones(8, dtype=np.bool_), np.zeros(8, dtype=np.bool_)
         for row in range(3):
             for sign in (1.0, -1.0):
-                sure = certify(matrix, right, table[:, 8:11], basis, open_, row, sign, used)
+                partner = (np.arange(8) + 4) % 8
+                sure = certify(
+                    matrix, right, table[:, 8:11], basis, open_, partner, row, sign, used
+                )
                 # A proof may only rest on columns that the solution needs: none is held here.
                 assert not sure or (used & (solution > 0)).any()
                 tried += 1
@@ -125,7 +136,6 @@ def test_the_float_proof_says_only_what_rationals_confirm() -> None:
     """Integers in the shape of real systems, with ties, zeros and opposite columns; random bases."""
     from flint import fmpq
 
-    from sublearn.patterns._exact import decide_node
     from sublearn.patterns._farkas import certify
 
     rng = np.random.default_rng(4)
@@ -150,7 +160,8 @@ def test_the_float_proof_says_only_what_rationals_confirm() -> None:
         if sign < 0 and held_out:
             continue  # the simplex asks this only of a column that is held
         inverse = table[:, 2 * pairs : -1]
-        if not certify(matrix, right, inverse, basis, open_, row, sign, used):
+        partner = (np.arange(2 * pairs) + pairs) % (2 * pairs)
+        if not certify(matrix, right, inverse, basis, open_, partner, row, sign, used):
             continue
         assert not (used & open_).any()
         program = [

@@ -8,8 +8,8 @@ row is close to it, and how close is bounded a posteriori:
     y' = yt' + (e' - yt' B) R (I - H)^-1,   H = I - B R,   R the float64 inverse,
 
 so that |y - yt| <= eps = max |(e' - yt' B) R| / (1 - |H|_1) if |H|_1 < 1. The other columns are then
-checked with room for eps. The numbers of G and h are exact rationals rounded to nearest, which is
-one more relative error of 2^-53 in each.
+checked with room for eps. The numbers of G and h are exact rationals with a relative error of at most
+two roundings, 2 * 2^-53 (see ``matchers/relu/_program.py``).
 
 Most certificates use few equations, and y is exactly 0 on the others; a bound on the error would
 drown those zeros. So the equations with |yt| at rounding level are left out and y is set to 0 there.
@@ -30,10 +30,12 @@ TINY = 1e-290  # covers underflow
 
 
 @njit(cache=True, nogil=True)
-def certify(matrix, right, inverse, basis, open_, leave, sign, used):  # type: ignore[no-untyped-def]
-    """Whether the node is proved infeasible; ``used`` marks the held columns the proof needs held."""
+def certify(matrix, right, inverse, basis, open_, partner, leave, sign, used):  # type: ignore[no-untyped-def]
+    """Whether the node is proved infeasible; ``used`` marks the held columns the proof needs held.
+
+    ``partner[j]``: the column that may be the negative of column j on some equations, or -1.
+    """
     rows, size = matrix.shape
-    pairs = size // 2
     y = np.empty(rows)
     for r in range(rows):
         y[r] = sign * inverse[leave, r]
@@ -42,21 +44,21 @@ def certify(matrix, right, inverse, basis, open_, leave, sign, used):  # type: i
         return False
     support = np.flatnonzero(np.abs(y) > SMALL * largest)
     n = support.size
-    opposite = _opposite(matrix, support)
+    opposite = _opposite(matrix, support, partner)
     place = np.full(size, -1)
     block = np.zeros((n, n))
     against = np.zeros((n, n))
     count, at = 0, -1
     for t in range(rows):
         column = basis[t]
-        partner = -1
-        if column >= 0 and opposite[column % pairs]:
-            partner = place[(column + pairs) % size]
-        if partner >= 0:
+        same = -1
+        if column >= 0 and opposite[column] >= 0:
+            same = place[opposite[column]]
+        if same >= 0:
             # The same condition once more: the inverse counts it with its sign.
             for b in range(n):
-                against[partner, b] -= inverse[t, support[b]]
-            if t == leave or partner == at:
+                against[same, b] -= inverse[t, support[b]]
+            if t == leave or same == at:
                 return False
             continue
         touches = False
@@ -78,7 +80,7 @@ def certify(matrix, right, inverse, basis, open_, leave, sign, used):  # type: i
             count += 1
     if count != n or at < 0:
         return False
-    unit = (n + 8) * UNIT
+    unit = (n + 10) * UNIT
     # |e' - yt' B|, and its product with |R|.
     miss = np.zeros(n)
     moved = np.zeros(n)
@@ -119,8 +121,8 @@ def certify(matrix, right, inverse, basis, open_, leave, sign, used):  # type: i
     for t in range(rows):
         if basis[t] >= 0:
             settled[basis[t]] = True  # y' G_j is exactly 0, but for the leaving one: +-1
-            if t != leave and opposite[basis[t] % pairs]:
-                settled[(basis[t] + pairs) % size] = True
+            if t != leave and opposite[basis[t]] >= 0:
+                settled[opposite[basis[t]]] = True
     for j in range(size):
         used[j] = False
         if settled[j]:
@@ -147,19 +149,19 @@ def certify(matrix, right, inverse, basis, open_, leave, sign, used):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def _opposite(matrix, support):  # type: ignore[no-untyped-def]
-    """Which pairs have columns that are each other's negative on the equations that are left.
+def _opposite(matrix, support, partner):  # type: ignore[no-untyped-def]
+    """The partner of each column if it is the column's negative on the equations that are left, or -1.
 
-    That is so where no equation of the pair's sample is left: a_is and u_is then enter through their
-    difference only.
+    For a_is and u_is that is so where no equation of their sample is left: they then enter through
+    their difference only.
     """
-    pairs = matrix.shape[1] // 2
-    out = np.ones(pairs, np.bool_)
-    for p in range(pairs):
-        for r in support:
-            if matrix[r, p] != -matrix[r, pairs + p]:
-                out[p] = False
-                break
+    out = partner.copy()
+    for j in range(partner.size):
+        if out[j] >= 0:
+            for r in support:
+                if matrix[r, j] != -matrix[r, partner[j]]:
+                    out[j] = -1
+                    break
     return out
 
 

@@ -197,16 +197,10 @@ def orthogonal(vectors: Table) -> list[dict[int, Rational]]:
 
 def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
     """float64 copies with every row of G, and all of h, scaled to size 1; scales ``exact`` alike."""
-    from flint import fmpq
-
-    def power(size: float) -> Rational:
-        exponent = int(np.frexp(size)[1])
-        return fmpq(2) ** -exponent if size and np.isfinite(size) else fmpq(1)
-
     for row in exact:
-        scale = power(max(abs(to_float(x)) for x in row[:-1]))
+        scale = power_of_two(max(abs(to_float(x)) for x in row[:-1]))
         row[:] = [x * scale if x != 0 else x for x in row]
-    scale = power(max(abs(to_float(row[-1])) for row in exact))
+    scale = power_of_two(max(abs(to_float(row[-1])) for row in exact))
     for row in exact:
         row[-1] *= scale
     table = np.array([[to_float(x) if x != 0 else 0.0 for x in row] for row in exact])
@@ -219,6 +213,13 @@ def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
         usable,
         1 / scale,
     )
+
+
+def power_of_two(size: float) -> Rational:
+    """The power of 2 that brings ``size`` into [1/2, 1); 1 for 0 and for what is not finite."""
+    from flint import fmpq
+
+    return fmpq(2) ** -int(np.frexp(size)[1]) if size and np.isfinite(size) else fmpq(1)
 
 
 def to_float(value: Rational) -> float:

@@ -1,4 +1,4 @@
-"""Decide the complementarity problem of an instance by branch and bound, with proofs at the leaves."""
+"""Decide a shallow ReLU instance by branch and bound over its patterns, with proofs at the leaves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn.matchers.relu._leaf import LeafProofs
+from sublearn.matchers.relu._program import Program, build_program
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
+from sublearn.patterns._feasible import decide_pattern
 from sublearn.patterns._system import Rational, System
 
 CANDIDATES = 8  # solutions in float64 that may turn out to be none before we give up
-EXACT_LEAVES = 2000  # leaves that may need rationals
+EXACT_LEAVES = 20_000  # leaves that may need whole numbers or rationals
 MOST_LEAVES = 400_000
 
 
@@ -21,16 +24,17 @@ class Refutation:
     """Leaves that cut off every pattern, and the program that joins them (see ``_kernel.branch``)."""
 
     basis: NDArray[np.int16]  # (leaves, equations): basic columns, -1 - r artificial
-    used: NDArray[np.bool_]  # (leaves, columns): the clause of each leaf
+    used: NDArray[np.bool_]  # (leaves, 2 pairs): the clause of each leaf
     row: NDArray[np.int16]  # the equation whose basic unknown cannot leave; -1: unresolved
     sign: NDArray[np.int8]
+    vector: NDArray[np.float64]  # (leaves, equations): weights on the equations that separate
     sure: NDArray[np.bool_]  # proved in float64
     log: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What branching found; ``values`` solves G v = h exactly, as its entries that are not 0."""
+    """What branching found; ``values`` solves the equations of the system exactly, a and u in turn."""
 
     kind: Literal["matched", "refuted", "numerical", "undecided"]
     nodes: int
@@ -47,27 +51,32 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
     """
     from sublearn.matchers.relu._kernel import CANDIDATE, REFUTED, branch
 
-    rows, size = system.matrix.shape
-    # Small sums of v are closest to complementary; the noise keeps the pivots from ties.
+    program = build_program(system)
+    if not program.usable:
+        return Outcome("undecided", 0)
+    rows, size = program.matrix.shape
+    # Small sums of v mix the least; the noise keeps the pivots from ties.
     costs = 1.0 + 0.5 * rng.random(size)
     most = min(node_limit, MOST_LEAVES) // 2 + 2
     basis = np.empty((most, rows), np.int16)
     row, sign = np.empty(most, np.int16), np.empty(most, np.int8)
-    used, sure = np.empty((most, size), np.bool_), np.empty(most, np.bool_)
-    log = np.empty(2 * most + size + 8, np.int32)
+    vector = np.empty((most, rows))
+    used, sure = np.empty((most, 2 * system.pairs), np.bool_), np.empty(most, np.bool_)
+    log = np.empty(2 * most + 2 * system.pairs + 8, np.int32)
     counts = np.zeros(5, np.int64)
-    last_basis, last_open = np.empty(rows, np.int64), np.empty(size, np.bool_)
+    last_basis, last_pattern = np.empty(rows, np.int64), np.empty(system.pairs, np.bool_)
     spent = 0
     for skip in range(CANDIDATES):
         status = branch(
-            system.matrix, system.right, costs, node_limit - spent, skip, basis, row, sign, used, sure,
-            log, counts, last_basis, last_open,
+            program.matrix, program.right, program.owner, program.sides, program.partner,
+            not program.by_corners, costs, node_limit - spent, skip, basis, row, sign, vector, used,
+            sure, log, counts, last_basis, last_pattern,
         )  # fmt: skip
         spent += int(counts[0])
         leaves = int(counts[2])
         if status == CANDIDATE:
-            found = decide_node(system.exact, last_basis.tolist(), last_open.tolist())
-            if isinstance(found, Feasible) and is_complementary(system, found.values):
+            found = decide_pattern(system, last_pattern)
+            if isinstance(found, Feasible):
                 return Outcome("matched", spent, leaves, found.values)
             continue
         if status != REFUTED:
@@ -77,45 +86,58 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
             used[:leaves],
             row[:leaves],
             sign[:leaves],
+            vector[:leaves],
             sure[:leaves],
             log[: int(counts[3])],
         )
-        doubtful = np.flatnonzero(~refutation.sure)
-        if doubtful.size > EXACT_LEAVES or not replay(refutation, system.pairs):
-            return Outcome("numerical", spent, leaves, None, refutation)
-        for leaf in doubtful.tolist():
-            again = decide_leaf(system, refutation, leaf)
-            if isinstance(again, Feasible):
-                if is_complementary(system, again.values):
-                    return Outcome("matched", spent, leaves, again.values)
-                # Rounding cut off what has a solution: the tree says nothing, at no grade.
-                return Outcome("undecided", spent, leaves)
-            if not isinstance(again, Infeasible):
-                return Outcome("numerical", spent, leaves, None, refutation)
-        return Outcome("refuted", spent, leaves, None, refutation)
+        return _checked(program, refutation, spent)
     return Outcome("undecided", spent, near=CANDIDATES)
 
 
-def decide_leaf(system: System, refutation: Refutation, leaf: int) -> Feasible | Infeasible | None:
-    """The program of a leaf, in rationals: all columns open but those of its clause."""
+def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
+    """What a tree proves, once the leaves that float64 could not prove are decided in rationals."""
+    leaves = len(refutation.row)
+    doubtful = np.flatnonzero(~refutation.sure)
+    if doubtful.size > EXACT_LEAVES or not replay(refutation, program.system.pairs):
+        return Outcome("numerical", nodes, leaves, None, refutation)
+    proofs = LeafProofs(program) if program.by_corners and doubtful.size else None
+    for leaf in doubtful.tolist():
+        if (
+            proofs is not None
+            and refutation.row[leaf] >= 0
+            and proofs.proved(refutation.used[leaf], refutation.vector[leaf])
+        ):
+            continue
+        again = decide_leaf(program, refutation, leaf)
+        if isinstance(again, Feasible):
+            pattern = program.pattern(again.values)
+            if pattern is not None:
+                found = decide_pattern(program.system, pattern)
+                if isinstance(found, Feasible):
+                    return Outcome("matched", nodes, leaves, found.values)
+            # Rounding cut off what has a solution: the tree says nothing, at no grade.
+            return Outcome("undecided", nodes, leaves)
+        if not isinstance(again, Infeasible):
+            return Outcome("numerical", nodes, leaves, None, refutation)
+    return Outcome("refuted", nodes, leaves, None, refutation)
+
+
+def decide_leaf(
+    program: Program, refutation: Refutation, leaf: int
+) -> Feasible | Infeasible | None:
+    """The program of a leaf, in rationals: all columns open but those that its clause holds at 0."""
+    held = program.held(refutation.used[leaf])
     if refutation.row[leaf] >= 0:
         found = farkas(
-            system.exact,
-            system.matrix,
+            program.exact,
+            program.matrix,
             refutation.basis[leaf].tolist(),
             int(refutation.row[leaf]),
             int(refutation.sign[leaf]),
         )
-        if found is not None and refutation.used[leaf][list(found.used)].all():
+        if found is not None and held[list(found.used)].all():
             return found
-    return decide_node(
-        system.exact, refutation.basis[leaf].tolist(), (~refutation.used[leaf]).tolist()
-    )
-
-
-def is_complementary(system: System, values: dict[int, Rational]) -> bool:
-    """Whether one of each pair is 0."""
-    return not any(p + system.pairs in values for p in values if p < system.pairs)
+    return decide_node(program.exact, refutation.basis[leaf].tolist(), (~held).tolist())
 
 
 def replay(refutation: Refutation, pairs: int) -> bool:
@@ -131,7 +153,7 @@ def replay(refutation: Refutation, pairs: int) -> bool:
         if entry == -1 - pairs:
             stack.append(last)
             continue
-        # One clause needs a = 0, the other u = 0; a complementary solution has one of the two.
+        # One clause needs the pair off, the other on; a pattern has it on one side.
         on, off = 1 << (-1 - entry), 1 << (-1 - entry + pairs)
         ends = {last & (on | off), below & (on | off)}
         if on | off in ends or len(ends) < 2:

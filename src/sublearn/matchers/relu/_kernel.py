@@ -1,8 +1,8 @@
-"""Branch and bound over complementary pairs, with a dual simplex at every node (compiled).
+"""Branch and bound over the sides of hyperplanes, with a dual simplex at every node (compiled).
 
-The linear program of a node: G v = h, v >= 0, some entries of v held at 0. Its 2 K unknowns come in
-pairs (p, K + p) of which one must be 0 in the end. A node is a tableau in memory; a child copies it,
-holds one more unknown at 0 and goes on from there, so it costs a handful of pivots and no solver call.
+The linear program of a node: G v = h, v >= 0, some entries of v held at 0 (see ``_program.py``). A node is
+a tableau in memory; a child copies it, puts one unit on one side of one sample's hyperplane, which holds
+the columns of the other side at 0, and goes on from there: a handful of pivots and no solver call.
 
 An infeasible node is believed only after its Farkas vector was proved in ``patterns/_farkas.py``, or, where
 rounding stands in the way, recomputed in rationals from the basis it leaves behind.
@@ -18,66 +18,134 @@ from sublearn.patterns._simplex import FEASIBLE, INFEASIBLE, TOLERANCE, solve, s
 
 REFUTED, CANDIDATE, SPENT = 0, 1, 2
 UNRESOLVED = -1  # in place of a leaving row: the node could not be cut off
-NEGATIVE = 1e-10  # of a held column: anything that is not clearly positive counts as needed
+LEVEL = 1e-10  # as a share of its terms: a sum this close to 0 counts as 0
 
 
 @njit(cache=True, nogil=True)
-def _choose(table, basis, open_, values):  # type: ignore[no-untyped-def]
-    """The open pair that is furthest from complementary, or -1. Fills ``values``."""
-    values[:] = 0.0
+def _mixed(table, basis, owner, sides, above, below):  # type: ignore[no-untyped-def]
+    """Fill, for each pair (unit, sample), how far its columns reach above and below 0."""
+    above[:] = 0.0
+    below[:] = 0.0
+    m = sides.shape[1]
     for r in range(basis.size):
-        if basis[r] >= 0:
-            values[basis[r]] = table[r, -1]
-    pairs = values.size // 2
-    found, most = -1, TOLERANCE
-    for p in range(pairs):
-        if open_[p] and open_[pairs + p]:
-            size = min(values[p], values[pairs + p])
-            if size > most:
-                found, most = p, size
-    return found
+        j = basis[r]
+        if j >= 0:
+            value = table[r, -1]
+            for s in range(m):
+                z = value * sides[j, s]
+                if z > 0.0:
+                    above[owner[j] * m + s] += z
+                else:
+                    below[owner[j] * m + s] -= z
+
+
+@njit(cache=True, nogil=True)
+def _hold(literal, change, owner, sides, holders, open_):  # type: ignore[no-untyped-def]
+    """Count one condition more (1) or fewer (-1); p: off on pair p, pairs + p: on."""
+    m = sides.shape[1]
+    pairs = (owner[-1] + 1) * m
+    off = literal < pairs
+    p = literal % pairs
+    unit, s = p // m, p % m
+    for j in range(owner.size):
+        if owner[j] == unit and (sides[j, s] > 0.0 if off else sides[j, s] < 0.0):
+            holders[j] += change
+            open_[j] = holders[j] == 0
+
+
+@njit(cache=True, nogil=True)
+def _conditions(used, depth, held_now, owner, sides, clause):  # type: ignore[no-untyped-def]
+    """The clause: conditions, the oldest ones, that hold every column in ``used`` at 0."""
+    m = sides.shape[1]
+    pairs = (owner[-1] + 1) * m
+    clause[:] = False
+    for j in range(used.size):
+        if used[j]:
+            for level in range(depth):
+                literal = held_now[level]
+                off, p = literal < pairs, literal % pairs
+                if p // m == owner[j]:
+                    z = sides[j, p % m]
+                    if z > 0.0 if off else z < 0.0:
+                        clause[literal] = True
+                        break
+
+
+@njit(cache=True, nogil=True)
+def _separates(matrix, right, inverse, leave, sign, open_, y, used):  # type: ignore[no-untyped-def]
+    """Whether y' G >= 0 on open columns and y' h < 0, to rounding. Fills y and the columns that need holding.
+
+    A tableau that was carried far down may have drifted from its basis; this tells.
+    """
+    rows, size = matrix.shape
+    total, terms = 0.0, 0.0
+    for r in range(rows):
+        y[r] = sign * inverse[leave, r]
+        total += y[r] * right[r]
+        terms += abs(y[r] * right[r])
+    good = total < -LEVEL * terms
+    for j in range(size):
+        total, terms = 0.0, 0.0
+        for r in range(rows):
+            term = y[r] * matrix[r, j]
+            total += term
+            terms += abs(term)
+        down = total < -LEVEL * terms
+        used[j] = down and not open_[j]
+        if down and open_[j]:
+            good = False
+    return good
 
 
 @njit(cache=True, nogil=True)
 def branch(  # type: ignore[no-untyped-def]
     matrix,
     right,
+    owner,
+    sides,
+    partner,
+    certifies,
     costs,
     node_limit,
     skip,
     leaf_basis,
     leaf_row,
     leaf_sign,
+    leaf_vector,
     leaf_used,
     leaf_sure,
     log,
     counts,
     last_basis,
-    last_open,
+    last_pattern,
 ):
-    """Depth first over the pairs.
+    """Depth first over the pairs (unit, sample).
 
     ``counts``: [nodes, pivots, leaves, log entries, candidates]. Returns REFUTED (every leaf is in
-    the log), CANDIDATE (the program of ``last_open`` has a complementary solution, with the basis
-    ``last_basis``; the first ``skip`` such nodes are passed by) or SPENT.
+    the log), CANDIDATE (the program has a solution in which no unit mixes two sides, with the basis
+    ``last_basis`` and the pattern ``last_pattern``; the first ``skip`` such nodes are passed by) or SPENT.
 
-    A clause is a set of columns that cannot all be 0 in a complementary solution. The log is a postfix
-    program over clauses: a leaf pushes its own, -1 - p joins the two clauses of pair p, and -1 - K
-    drops the one below the last.
+    A clause is a set of conditions that cannot all be true. The log is a postfix program over clauses: a
+    leaf pushes its own, -1 - p joins the two clauses of pair p, and -1 - K drops the one below the last.
     """
     rows, size = matrix.shape
-    pairs = size // 2
+    pairs = last_pattern.size
     deepest = pairs + 2
     tables = np.empty((deepest, rows, size + rows + 1))
     bases = np.empty((deepest, rows), np.int64)
     reduced = np.empty((deepest, size))
-    first = np.zeros((deepest, size), np.bool_)
+    first = np.zeros((deepest, 2 * pairs), np.bool_)
     chosen = np.empty(deepest, np.int64)
     second = np.zeros(deepest, np.bool_)
     held_now = np.empty(deepest, np.int64)
+    free = np.ones(pairs, np.bool_)
     open_ = np.ones(size, np.bool_)
-    clause = np.zeros(size, np.bool_)
-    values = np.zeros(size)
+    holders = np.zeros(size, np.int64)
+    used = np.zeros(size, np.bool_)
+    y = np.zeros(rows)
+    inverse, leave, sign, good = tables[0, :, size : size + rows], 0, 1.0, False
+    clause = np.zeros(2 * pairs, np.bool_)
+    above, below = np.zeros(pairs), np.zeros(pairs)
     out = np.zeros(4)
     start(matrix, right, tables[0], bases[0])
     reduced[0, :] = costs
@@ -96,37 +164,43 @@ def branch(  # type: ignore[no-untyped-def]
             counts[1] += int(out[3])
             if out[0] != INFEASIBLE:
                 break
-            sure = certify(
-                matrix,
-                right,
-                tables[depth, :, size : size + rows],
-                bases[depth],
-                open_,
-                int(out[1]),
-                out[2],
-                clause,
-            )
-            if sure:
+            inverse = tables[depth, :, size : size + rows]
+            leave, sign = int(out[1]), out[2]
+            good = _separates(matrix, right, inverse, leave, sign, open_, y, used)
+            if good and not certifies:
                 break
+            if certifies:
+                sure = certify(
+                    matrix, right, inverse, bases[depth], open_, partner, leave, sign, used
+                )
+                if sure:
+                    break
         if counts[0] > node_limit:
             return SPENT
         p = -1
         if out[0] != INFEASIBLE:
-            p = _choose(tables[depth], bases[depth], open_, values)
+            _mixed(tables[depth], bases[depth], owner, sides, above, below)
+            # The relaxed output exceeds the true one by just this much.
+            gap = TOLERANCE
+            for other in range(pairs):
+                if free[other] and min(above[other], below[other]) > gap:
+                    p, gap = other, min(above[other], below[other])
             if p < 0:
                 if out[0] == FEASIBLE:
                     counts[4] += 1
                     if counts[4] > skip:
                         last_basis[:] = bases[depth]
-                        last_open[:] = open_
+                        for other in range(pairs):
+                            last_pattern[other] = above[other] > below[other]
                         return CANDIDATE
                 for other in range(pairs):
-                    if open_[other] and open_[pairs + other]:
+                    if free[other]:
                         p = other
                         break
         if p >= 0:
             chosen[depth], second[depth] = p, False
-            hold = pairs + p if values[p] >= values[pairs + p] else p
+            literal = pairs + p if above[p] >= below[p] else p
+            free[p] = False
         else:
             leaf = counts[2]
             if leaf >= leaf_row.size or counts[3] + deepest + 2 > log.size:
@@ -137,22 +211,23 @@ def branch(  # type: ignore[no-untyped-def]
             leaf_basis[leaf, :] = bases[depth]
             leaf_sure[leaf] = sure
             if out[0] == INFEASIBLE:
-                row, sign = int(out[1]), out[2]
-                leaf_row[leaf], leaf_sign[leaf] = row, int(sign)
+                leaf_row[leaf], leaf_sign[leaf] = int(out[1]), int(out[2])
                 if not sure:
-                    for j in range(size):
-                        clause[j] = not open_[j] and sign * tables[depth, row, j] < NEGATIVE
+                    _separates(matrix, right, inverse, leave, sign, open_, y, used)
+                leaf_vector[leaf, :] = y
+                _conditions(used, depth, held_now, owner, sides, clause)
             else:
                 leaf_row[leaf], leaf_sign[leaf] = UNRESOLVED, 1
-                for j in range(size):
-                    clause[j] = not open_[j]
+                clause[:] = False
+                for level in range(depth):
+                    clause[held_now[level]] = True
             leaf_used[leaf, :] = clause
             # Back up to the nearest choice whose other side is still to be seen.
-            hold = -1
+            literal = -1
             while depth > 0:
                 depth -= 1
                 held, p = held_now[depth], chosen[depth]
-                open_[held] = True
+                _hold(held, -1, owner, sides, holders, open_)
                 if not clause[held]:
                     # This side did not need its own condition: the clause holds without it.
                     if second[depth]:
@@ -161,19 +236,20 @@ def branch(  # type: ignore[no-untyped-def]
                 elif not second[depth]:
                     first[depth, :] = clause
                     second[depth] = True
-                    hold = p if held >= pairs else pairs + p
+                    literal = p if held >= pairs else pairs + p
                     break
                 else:
-                    for j in range(size):
-                        clause[j] = clause[j] or first[depth, j]
+                    for c in range(2 * pairs):
+                        clause[c] = clause[c] or first[depth, c]
                     clause[p] = False
                     clause[pairs + p] = False
                     log[counts[3]] = -1 - p
                     counts[3] += 1
-            if hold < 0:
+                free[p] = True
+            if literal < 0:
                 return REFUTED
-        open_[hold] = False
-        held_now[depth] = hold
+        _hold(literal, 1, owner, sides, holders, open_)
+        held_now[depth] = literal
         tables[depth + 1] = tables[depth]
         bases[depth + 1] = bases[depth]
         reduced[depth + 1] = reduced[depth]

@@ -29,7 +29,9 @@ class MixedInteger(Matcher):
 
     Binary P_is allows a_is <= M P_is and u_is <= M (1 - P_is). Outputs a_is that the equations of sample
     s bound are held to that bound; everything else needs M, so "infeasible" is asked for at every M of
-    ``bounds`` and is graded numerical all the same. A pattern that is found is proved in rationals.
+    ``bounds`` and is graded numerical all the same. Where numbers beyond the largest M may be needed
+    (:func:`reach`) it says nothing, and the instance stays UNDECIDED. A pattern that is found is proved
+    in rationals.
 
     >>> import numpy as np, sublearn as sl
     >>> from sublearn.matchers import MixedInteger
@@ -73,8 +75,26 @@ class MixedInteger(Matcher):
                 reason = f"the pattern that HiGHS found at M = {big:g} has no exact solution"
                 return Decision("undecided", self.name, reason, effort=Effort(nodes=nodes))
         bounds = " and ".join(f"{big:g}" for big in self.bounds)
+        if (needed := reach(system)) > max(self.bounds):
+            reason = f"HiGHS finds no pattern up to M = {bounds}, but numbers near {needed:.2g} may be needed"
+            return Decision("undecided", self.name, reason, effort=Effort(nodes=nodes))
         reason = f"HiGHS finds no pattern with numbers up to M = {bounds}"
         return Decision("refuted", self.name, reason, NUMERICAL, effort=Effort(nodes=nodes))
+
+
+def reach(system: System) -> float:
+    """How large numbers may have to be: the largest right side over the smallest size of a column.
+
+    A column counts among the equations of the samples and among those of the units apart, since in
+    each it may be the only one that can make up for the right side.
+    """
+    first = system.d * system.m
+    sizes = [
+        np.abs(part).max(axis=0, initial=0.0)
+        for part in (system.matrix[:first], system.matrix[first:])
+    ]
+    smallest = min(float(size[size > 0].min(initial=np.inf)) for size in sizes)
+    return float(np.abs(system.right).max()) / smallest
 
 
 def output_bounds(system: System) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.matchers import Smooth
+from sublearn.matchers import Nonlinear
 from sublearn.matchers._behind import contradiction, is_affine_behind
 from sublearn.matchers._hull import out_of_hull
 from sublearn.matchers._ranges import out_of_range, ranges
@@ -44,7 +44,7 @@ def test_planted_solutions_are_matched(name: str) -> None:
     problem, learn = CASES[name]
     for trial in range(4):
         instance = _planted(problem, learn, trial, 0.7)
-        found = Smooth().attempt(instance, sl.Budget(), RNG(0))
+        found = Nonlinear().attempt(instance, sl.Budget(), RNG(0))
         assert found.kind == "matched" and str(found.grade) == "proof", found
         assert found.values is not None and found.certificate is not None
         assert np.abs(instance.residual(found.values)).max() < 1e-9
@@ -143,7 +143,7 @@ def test_the_last_layer_is_one_linear_system() -> None:
         instance = sl.draw(problem, square, trial=trial)
         assert is_affine_behind(instance)
         found = sl.decide(instance)
-        assert found.kind == "matched" and found.rung == "smooth"
+        assert found.kind == "matched" and found.rung == "nonlinear"
         assert found.values is not None
         # The same by hand, in float64.
         features = np.tanh(instance.weights["W1"] @ instance.inputs)
@@ -185,20 +185,30 @@ def test_targets_that_the_output_activation_never_gives(output: str, target: flo
     assert found.kind == "refuted" and found.grade == sl.Grade("proof")
 
 
+def test_the_rung_has_a_name_that_holds_for_relu_too() -> None:
+    """Two ReLU layers and a ReLU on the output, which cannot give -1: nothing smooth about it."""
+    network = sl.FeedForward((2, 3, 3, 1), "relu", "relu")
+    weights = {name: np.ones(shape) for name, shape in network.shapes.items()}
+    held = sl.Allocation.whole(network, ["W2"])
+    found = sl.decide(sl.Instance(network, held, weights, np.ones((2, 1)), np.array([[-1.0]])))
+    assert (found.kind, found.rung) == ("refuted", "nonlinear")
+    assert str(found).startswith("refuted by nonlinear (proof): output 0 of sample 0 lies in")
+
+
 def test_what_stays_open_and_what_is_refused() -> None:
     network = sl.FeedForward((4, 8, 2), "tanh")
     problem = sl.Problem(network, 4)
     few = sl.Allocation.spread(network, {"W1": 5})
-    found = Smooth().attempt(_planted(problem, few, 0), sl.Budget(), RNG(0))
+    found = Nonlinear().attempt(_planted(problem, few, 0), sl.Budget(), RNG(0))
     assert found.kind == "undecided" and "5 weights cannot be proved to meet 8" in found.reason
-    none = Smooth(starts=0).attempt(
+    none = Nonlinear(starts=0).attempt(
         _planted(problem, {"W1": sl.FirstRows(8)}, 0), sl.Budget(), RNG(0)
     )
     assert none.kind == "undecided" and "0 starts" in none.reason
     linear = sl.draw(sl.Problem(sl.LinearRNN(n=4, b=1, d=2, T=2), 2), {"W": sl.FirstRows(4)})
-    assert Smooth().refusal(linear) == "the network is linear"
+    assert Nonlinear().refusal(linear) == "the network is linear"
     with pytest.raises(sl.BadInputError, match="starts"):
-        Smooth(starts=-1)
+        Nonlinear(starts=-1)
 
 
 def test_the_same_seed_decides_the_same() -> None:
@@ -214,4 +224,4 @@ def test_large_instances_are_refused_at_once() -> None:
     network = sl.FeedForward((300, 200, 10), "tanh")
     problem = sl.Problem(network, 100)
     instance = sl.draw(problem, sl.Allocation.spread(network, {"W1": 1000}))
-    assert Smooth().refusal(instance) == "too large for enclosures"
+    assert Nonlinear().refusal(instance) == "too large for enclosures"
