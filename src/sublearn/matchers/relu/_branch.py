@@ -69,8 +69,8 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
     for skip in range(CANDIDATES):
         status = branch(
             program.matrix, program.right, program.owner, program.sides, program.partner,
-            not program.by_corners, costs, node_limit - spent, skip, basis, row, sign, vector, used,
-            sure, log, counts, last_basis, last_pattern,
+            not program.by_corners, program.influence, costs, node_limit - spent, skip, basis, row,
+            sign, vector, used, sure, log, counts, last_basis, last_pattern,
         )  # fmt: skip
         spent += int(counts[0])
         leaves = int(counts[2])

@@ -105,6 +105,7 @@ def branch(  # type: ignore[no-untyped-def]
     sides,
     partner,
     certifies,
+    influence,
     costs,
     node_limit,
     skip,
@@ -130,6 +131,7 @@ def branch(  # type: ignore[no-untyped-def]
     """
     rows, size = matrix.shape
     pairs = last_pattern.size
+    m = sides.shape[1]
     deepest = pairs + 2
     tables = np.empty((deepest, rows, size + rows + 1))
     bases = np.empty((deepest, rows), np.int64)
@@ -180,11 +182,13 @@ def branch(  # type: ignore[no-untyped-def]
         p = -1
         if out[0] != INFEASIBLE:
             _mixed(tables[depth], bases[depth], owner, sides, above, below)
-            # The relaxed output exceeds the true one by just this much.
+            # By how much the relaxed outputs exceed the true ones.
             gap = TOLERANCE
             for other in range(pairs):
-                if free[other] and min(above[other], below[other]) > gap:
-                    p, gap = other, min(above[other], below[other])
+                if free[other]:
+                    excess = min(above[other], below[other]) * influence[other // m]
+                    if excess > gap:
+                        p, gap = other, excess
             if p < 0:
                 if out[0] == FEASIBLE:
                     counts[4] += 1

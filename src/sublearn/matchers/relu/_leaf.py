@@ -7,12 +7,15 @@ Let y_s in R^d be a weight on the equations of sample s, and eta_is = y_s . w_i.
 so the leaf is refuted if the right side is larger than the left. The minimum of unit i is that over its
 vertices, provided that no ray goes down: eta_i . relu(ray) >= 0 (see ``_program.py``).
 
-The simplex gives y to rounding. Vertices and the final comparison have room for it; rays have none, since
-many are exactly level in the true y and would point down by 1e-16 in the rounded one. So y is moved to
-where those rays are level exactly: first the rays that are up on one sample s only, which ask for
-y_s . w_i = 0, sample by sample; then the others, by elimination in whole numbers. What is free keeps its
-rounded value. All the rest is checked in float64 with every rounding bounded, and in whole numbers
-where that is too close.
+The simplex gives y at a corner, where many rays are exactly level and rounding may point them down by
+1e-16. Vertices and the final comparison have room for rounding; rays have none. So y is tilted a little,
+in the direction of least length in which all level rays rise, and checked in float64 with every rounding
+bounded. With numbers in general position there is such a direction: rays of one unit have outputs >= 0
+and never add up to 0, and those of different units are level independently.
+
+Where there is none (numbers on a grid, say) y is moved to where the level rays are level exactly: first
+those that are up on one sample s only, which ask for y_s . w_i = 0, sample by sample; then the others,
+by elimination in whole numbers. What is free keeps its rounded value.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ Whole = Any  # flint.fmpz; python-flint carries no types
 LEVEL = 1e-9  # a ray this close to level, as a share of what y of size 1 could do, is made level
 SILENT = 1e-12  # samples with y below this are left out
 NEARLY = 1e-7  # samples with y below this may be left out
+TILTS = (1e-3, 1e-5, 1e-7, 1e-8)  # of y, whose size is 1
 UNIT = 2.0**-53
+TINY = 1e-290  # covers underflow
 
 
 class LeafProofs:
@@ -53,6 +58,7 @@ class LeafProofs:
         self.readout = [[(x * scale).p for x in row] for row in system.readout]
         self.columns = fmpz_mat(self.readout).transpose()
         self.rest = [[(x * scale).p for x in row] for row in rest]
+        self.targets = np.array([[to_float(x) for x in row] for row in rest])
         self.weights = np.array([[to_float(x) for x in row] for row in system.readout])
         self.outer = np.array([to_float(x) for x in program.row_scales[:d]])
         corners = [c for unit in program.units for c in unit.corners or []]
@@ -86,8 +92,77 @@ class LeafProofs:
         level = self._level_rays(guess, is_open)
         if level is None:
             return False
+        if self._proved_by_tilting(guess, level, is_open):
+            return True
         exact = self._moved(guess, level)
         return exact is not None and self._check(exact, is_open)
+
+    def _proved_by_tilting(
+        self, guess: Array, level: NDArray[np.int64], is_open: NDArray[np.bool_]
+    ) -> bool:
+        """Whether some y a little off the guess passes the check in float64."""
+        active = np.abs(guess).max(axis=1) > 0.0
+        # On a sample that has no say every ray is level, exactly.
+        level = level[(self.up[level] & active).any(axis=1)]
+        if not level.size:
+            return self._check_rounded(guess, is_open)
+        direction = self._uphill(level, active)
+        if direction is None:
+            return False
+        size = np.abs(direction).max()
+        return any(
+            self._check_rounded(guess + direction * (step / size), is_open) for step in TILTS
+        )
+
+    def _uphill(self, level: NDArray[np.int64], active: NDArray[np.bool_]) -> Array | None:
+        """The shortest q with q . ray >= 1 for these rays (Lawson and Hanson 1974, chapter 23)."""
+        from scipy.optimize import nnls
+
+        m, d = self.program.system.m, self.program.system.d
+        rays = (self.outputs[level] * active)[:, :, None] * self.weights.T[
+            self.program.owner[level], None, :
+        ]
+        rays = rays.reshape(len(level), m * d)
+        lengths = np.linalg.norm(rays, axis=1)
+        if not (lengths > 0.0).all():
+            return None
+        table = np.vstack([(rays / lengths[:, None]).T, np.ones(len(level))])
+        goal = np.zeros(m * d + 1)
+        goal[-1] = 1.0
+        try:
+            share, _ = nnls(table, goal)
+        except RuntimeError:
+            return None
+        rest = table @ share - goal
+        if not rest[-1] < -LEVEL:
+            return None
+        return np.asarray(-rest[:-1] / rest[-1]).reshape(m, d)
+
+    def _check_rounded(self, y: Array, is_open: NDArray[np.bool_]) -> bool:
+        """The inequality above for the float64 numbers y as they are, with all roundings bounded."""
+        system, owner = self.program.system, self.program.owner
+        k, d, m = system.k, system.d, system.m
+        rise = (self.outputs * (y @ self.weights).T[owner]).sum(axis=1)
+        terms = (self.outputs * (np.abs(y) @ np.abs(self.weights)).T[owner]).sum(axis=1)
+        slack = (m + d + 12) * UNIT * terms + np.where(terms > 0.0, TINY, 0.0)
+        rays = is_open & ~self.vertex
+        if (rise[rays] < slack[rays]).any():
+            return False
+        lowest = self._lowest(rise - slack, is_open)
+        left = float((y.T * self.targets).sum())
+        room = (
+            (d * m + k + 12)
+            * UNIT
+            * (float((np.abs(y.T) * np.abs(self.targets)).sum()) + float(np.abs(lowest).sum()))
+        )
+        return bool(left + room + TINY < lowest.sum())
+
+    def _lowest(self, values: Array, is_open: NDArray[np.bool_]) -> Array:
+        """The least of a value over the open vertices of each unit; infinite where it has none."""
+        out = np.full(self.program.system.k, np.inf)
+        vertices = np.flatnonzero(is_open & self.vertex)
+        np.minimum.at(out, self.program.owner[vertices], values[vertices])
+        return out
 
     def _by_program(self, is_open: NDArray[np.bool_]) -> Array | None:
         """y with y' G >= 0 on the open columns and the smallest y' h, entries between -1 and 1."""
@@ -244,14 +319,12 @@ class LeafProofs:
         terms = self.outputs * rounded[owner]
         rise = terms.sum(axis=1)
         # One rounding in each factor, one in the product, the rest in the sum.
-        slack = (m + 8) * UNIT * np.abs(terms).sum(axis=1) + 1e-290
+        slack = (m + 8) * UNIT * np.abs(terms).sum(axis=1) + TINY
         for j in np.flatnonzero(is_open & ~self.vertex & (rise < slack)).tolist():
             line = eta[int(owner[j])]
             if _dot(self._whole_ray(j), line) < 0:
                 return False
-        lowest = np.full(k, np.inf)
-        vertices = np.flatnonzero(is_open & self.vertex)
-        np.minimum.at(lowest, owner[vertices], (rise - slack)[vertices])
+        lowest = self._lowest(rise - slack, is_open)
         if np.isinf(lowest).any():
             return True  # a unit has no vertex on these sides, so no pre-activations either
         left = sum(_dot([row[s] for row in self.rest], y[s]) for s in range(m))

@@ -85,6 +85,7 @@ class Program:
     owner: NDArray[np.int64]
     sides: Array
     partner: NDArray[np.int64]
+    influence: Array  # (k,): lengths of the columns w_i
     column_scales: list[Rational]
     row_scales: list[Rational]
     factor: Rational  # v is in the scale of the targets times this
@@ -185,6 +186,7 @@ def build_program(system: System) -> Program:
         owner,
         sides,
         partner,
+        np.linalg.norm(readout, axis=0),
         column_scales,
         row_scales,
         factor,
