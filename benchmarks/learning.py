@@ -4,10 +4,11 @@
     python benchmarks/learning.py --picture [--repeats N] [--cycles N] [--noise A,B,...] [--workers N]
 
 Five hidden layers of 5 to 45 sigmoid units, gamma3 = 0, .05 and .1, 1500 cycles of 50 fresh inputs
-(Raman, Rotondo and O'Leary 2019). The plain loop does the same arithmetic one repeat at a time, in
-float64 and with numpy's default generator, as one writes it down first. Both are timed in turns, in
-CPU seconds of one thread. Then the whole picture of 12 repeats is run with two threads. Floors: 10
-times the plain loop in single precision; the picture in under 3 minutes.
+(Raman, Rotondo and O'Leary 2019). The plain loop does the same arithmetic one repeat at a time, with
+numpy's default generator, as one writes it down first, in float32 and in float64. All four are timed
+in turns, in CPU seconds of one thread. Then the whole picture of 12 repeats is run with two threads.
+Floors: 10 times the plain loop of the same precision, in single precision, which is what
+`deep_sigmoid` runs in; the picture in under 3 minutes.
 
 With --picture the errors of the last 50 cycles are printed instead, each width beside the best one,
 pair by pair.
@@ -17,9 +18,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,14 +35,21 @@ import numpy as np
 from sublearn.learning import DEEP_NOISE, DEEP_WIDTHS, deep_sigmoid
 
 CYCLES, SAMPLES = 1500, 50
+PRECISIONS = {"single": np.float32, "double": np.float64}
 
 
-def plain_loop(width: int, gamma3: float, cycles: int, seed: int) -> np.ndarray:
-    """One repeat, written with numpy: a list of layers, the bias as a last column."""
+def plain_loop(width: int, gamma3: float, cycles: int, seed: int, dtype: type) -> np.ndarray:
+    """One repeat, written with numpy: a list of layers, the bias as a last column.
+
+    All factors are Python's numbers: those of numpy would turn float32 into float64.
+    """
     rng = np.random.default_rng(seed)
 
     def layers(sizes):
-        return [np.sqrt(48 / a) * (2 * rng.random((b, a + 1)) - 1) for a, b in pairwise(sizes)]
+        return [
+            math.sqrt(48 / a) * (2 * rng.random((b, a + 1), dtype=dtype) - 1)
+            for a, b in pairwise(sizes)
+        ]
 
     def forward(weights, x):
         states = [x]
@@ -52,7 +62,7 @@ def plain_loop(width: int, gamma3: float, cycles: int, seed: int) -> np.ndarray:
         return [p / length for p in parts]
 
     def directions():
-        return unit([rng.standard_normal(w.shape) for w in weights])
+        return unit([rng.standard_normal(w.shape, dtype=dtype) for w in weights])
 
     teacher = layers([10, 5, 5, 5, 5, 5, 10])
     weights = layers([10, *[width] * 5, 10])
@@ -60,7 +70,7 @@ def plain_loop(width: int, gamma3: float, cycles: int, seed: int) -> np.ndarray:
     n2 = directions()
     errors = np.empty(cycles)
     for t in range(cycles):
-        x = rng.standard_normal((10, SAMPLES))
+        x = rng.standard_normal((10, SAMPLES), dtype=dtype)
         y = forward(teacher, x)[-1]
         states = forward(weights, x)
         back = states[-1] - y
@@ -74,8 +84,9 @@ def plain_loop(width: int, gamma3: float, cycles: int, seed: int) -> np.ndarray:
         n2 = unit([0.1 * old + 0.9 * new for old, new in zip(n2, directions(), strict=True)])
         weights = [w - 0.007 * g + n for w, g, n in zip(weights, useful, n2, strict=True)]
         if gamma3:
-            scale = gamma3 * np.sqrt(size)
+            scale = gamma3 * math.sqrt(size)
             weights = [w + scale * n for w, n in zip(weights, directions(), strict=True)]
+    assert all(w.dtype == dtype for w in weights)
     return errors
 
 
@@ -85,44 +96,51 @@ def cpu(work) -> float:
     return time.process_time() - begin
 
 
-def compare(cycles: int, rounds: int, precision: str) -> list[dict[str, float]]:
-    """CPU microseconds per cycle of both, measured in turns so that they see the same machine."""
+def compare(cycles: int, rounds: int) -> list[dict[str, float]]:
+    """CPU microseconds per cycle of all four, measured in turns so that they see the same machine."""
     rows = []
     for width in DEEP_WIDTHS:
         for gamma3 in DEEP_NOISE:
-            ours, plain = [], []
-
-            def run(width=width, gamma3=gamma3):
-                kinds = {"earlier_cycles": 0, "precision": precision, "repeats": 2}
-                deep_sigmoid(width, gamma3, cycles=4 * cycles, **kinds)
-
-            run()  # compiled, or loaded from disk, before it is timed
-            for turn in range(rounds):
-                plain.append(cpu(lambda w=width, g=gamma3, s=turn: plain_loop(w, g, cycles, s)))
-                ours.append(cpu(run))
-            rows.append(
-                {
-                    "width": width,
-                    "gamma3": gamma3,
-                    "plain_us": 1e6 * float(np.median(plain)) / cycles,
-                    "ours_us": 1e6 * float(np.median(ours)) / (8 * cycles),
-                }
-            )
+            kinds = {"cycles": 4 * cycles, "earlier_cycles": 0, "repeats": 2}
+            works = {}
+            for precision, dtype in PRECISIONS.items():
+                works[f"ours {precision}"] = partial(
+                    deep_sigmoid, width, gamma3, precision=precision, **kinds
+                )
+                works[f"plain {precision}"] = partial(
+                    plain_loop, width, gamma3, cycles, 0, dtype=dtype
+                )
+            spent = {name: [] for name in works}
+            for turn in range(-1, rounds):
+                for name, work in works.items():
+                    seconds = cpu(work)
+                    if turn >= 0:  # compiled, or loaded from disk, before it is timed
+                        spent[name].append(seconds)
+            row = {"width": width, "gamma3": gamma3}
+            for name, seconds in spent.items():
+                ran = 8 * cycles if name.startswith("ours") else cycles
+                row[name] = 1e6 * float(np.median(seconds)) / ran
+            rows.append(row)
     return rows
 
 
-def report(rows: list[dict[str, float]], precision: str) -> float:
-    print(f"CPU microseconds per cycle, {precision} precision")
-    print("width  gamma3    plain     ours   ratio")
+def report(rows: list[dict[str, float]]) -> dict[str, float]:
+    """The table; how many times as fast over the whole picture, by precision."""
+    print("CPU microseconds per cycle (ratios are plain over ours in the same precision)")
+    print("                      single                     double")
+    print("width  gamma3     ours    plain  ratio     ours    plain  ratio")
+
+    def line(start: str, row: dict[str, float]) -> None:
+        for precision in PRECISIONS:
+            ours, plain = row[f"ours {precision}"], row[f"plain {precision}"]
+            start += f" {ours:8.1f} {plain:8.1f} {plain / ours:6.1f}"
+        print(start, flush=True)
+
     for row in rows:
-        ratio = row["plain_us"] / row["ours_us"]
-        print(
-            f"{row['width']:5d}   {row['gamma3']:5.2f} {row['plain_us']:8.1f} {row['ours_us']:8.1f} "
-            f"{ratio:7.1f}"
-        )
-    total = sum(r["plain_us"] for r in rows) / sum(r["ours_us"] for r in rows)
-    print(f"whole picture: {total:.1f} times as fast as the plain loop", flush=True)
-    return total
+        line(f"{row['width']:5d}   {row['gamma3']:5.2f}", row)
+    whole = {name: sum(row[name] for row in rows) for name in rows[0] if " " in name}
+    line("whole picture", whole)
+    return {name: whole[f"plain {name}"] / whole[f"ours {name}"] for name in PRECISIONS}
 
 
 def picture(repeats: int, cycles: int, noise: list[float], workers: int) -> None:
@@ -164,10 +182,7 @@ def main() -> int:
         noise = [float(text) for text in arguments.noise.split(",")]
         picture(arguments.repeats, arguments.cycles, noise, arguments.workers)
         return 0
-    cycles, rounds = (60, 3) if arguments.quick else (200, 5)
-    found = {}
-    for precision in ("single", "double"):
-        found[precision] = report(compare(cycles, rounds, precision), precision)
+    found = report(compare(*((60, 3) if arguments.quick else (200, 5))))
     begin, used = time.perf_counter(), time.process_time()
     repeats = 2 if arguments.quick else arguments.repeats
     for gamma3 in DEEP_NOISE:
@@ -175,11 +190,17 @@ def main() -> int:
             deep_sigmoid(width, gamma3, cycles=CYCLES, repeats=repeats, workers=2)
     wall, used = time.perf_counter() - begin, time.process_time() - used
     print(f"{repeats} repeats of the picture: {wall:.1f} s with 2 threads ({used:.1f} s of CPU)")
-    good = found["single"] >= 10 and wall * 12 / repeats < 180
-    print("PASS" if good else "FAIL", "(floors: 10 times in single precision, 12 repeats in 180 s)")
+    twelve = wall * 12 / repeats
+    checks = (
+        (found["single"] >= 10, f"single precision {found['single']:.1f} times (floor 10)"),
+        (twelve < 180, f"12 repeats of the picture in {twelve:.0f} s (floor 180)"),
+    )
+    for good, words in checks:
+        print("PASS" if good else "FAIL", words)
+    print(f"     double precision {found['double']:.1f} times (no floor)")
     if arguments.json:
         arguments.json.write_text(json.dumps({**found, "seconds": wall, "cpu": used}, indent=1))
-    return 0 if good else 1
+    return 0 if all(good for good, _ in checks) else 1
 
 
 if __name__ == "__main__":

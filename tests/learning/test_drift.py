@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,30 @@ def test_bad_input() -> None:
     one = sl.simulate(network, w, inputs=x, targets=y, gamma=(0.1, 0, 0), cycles=5, repeats=1)
     with pytest.raises(sl.BadInputError, match="repeats"):
         sl.measure_drift(one, start=0)
+
+
+def _run(errors: np.ndarray) -> sl.Simulation:
+    return SimpleNamespace(errors=errors)  # type: ignore[return-value]
+
+
+def test_slopes_of_straight_lines() -> None:
+    """Slopes 1 and 3 after a start of another kind: mean 2, standard error 1."""
+    cycles = np.arange(8.0)
+    errors = np.stack([5.0 + cycles, 7.0 + 3.0 * cycles])
+    errors[:, :3] = 100.0
+    found = sl.measure_drift(_run(errors), start=3)
+    assert (found.per_cycle, found.standard_error) == pytest.approx((2.0, 1.0), abs=1e-12)
+    assert sl.measure_drift(_run(errors), start=6).per_cycle == pytest.approx(2.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "words"),
+    [
+        ((3, 8), -1, "start must be a whole number"),
+        ((3, 8), 7, "start must leave at least 2 of the 8 cycles, not 7"),
+        ((1, 8), 0, "at least 2 repeats"),
+    ],
+)
+def test_drifts_that_cannot_be_measured(shape: tuple[int, int], start: int, words: str) -> None:
+    with pytest.raises(sl.BadInputError, match=words):
+        sl.measure_drift(_run(np.ones(shape)), start)

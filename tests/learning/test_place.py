@@ -127,6 +127,63 @@ def test_bad_input_is_named() -> None:
         sl.place(network, w, allocations={"two": None}, **data)
 
 
+LOCAL = [
+    # spec, plastic weights, where noise falls, whether the formulas are local
+    ("linear:inputs=3,outputs=2", "W:rows=0", "all", False),
+    ("ffn:3-4-2,activation=tanh", "W2:rows=0", "plastic", False),
+    ("ffn:3-4-2,activation=tanh", "W2:rows=0", "all", True),
+    ("ffn:3-4-2,activation=tanh", "W1:rows=0-1", "plastic", True),
+    ("ffn:3-4-2", "W1:rows=0", "plastic", False),
+    ("ffn:3-4-2", "W1:rows=0", "all", True),
+]
+
+
+@pytest.mark.parametrize(("spec", "learn", "noise_on", "local"), LOCAL)
+def test_local_is_where_the_loss_is_not_quadratic(
+    spec: str, learn: str, noise_on: str, local: bool
+) -> None:
+    """Third differences of the loss along the weights that move vanish exactly if it is quadratic."""
+    problem = sl.Problem(sl.network_from_text(spec), 5)
+    net = problem.network
+    W, X, Y = sl.draw_lessons(problem, 1)
+    weights, x, y = {n: w[0] for n, w in W.items()}, X[0], Y[0]
+    name, _, rows = learn.partition(":rows=")
+    held = sl.Allocation.from_rows(net, name, [int(r) for r in rows.split("-")])
+    rng = np.random.default_rng(0)
+    moving = {
+        n: np.ones(shape) if noise_on == "all" else held.mask(n).astype(float)
+        for n, shape in net.shapes.items()
+    }
+    step = {n: m * rng.standard_normal(m.shape) for n, m in moving.items()}
+    losses = [
+        ((net.forward({n: w + t * step[n] for n, w in weights.items()}, x) - y) ** 2).sum()
+        for t in (-1.5, -0.5, 0.5, 1.5)
+    ]
+    third = losses[3] - 3 * losses[2] + 3 * losses[1] - losses[0]
+    assert (abs(third) > 1e-6 * max(losses)) == local
+    found = sl.place(
+        net, weights, inputs=x, targets=y, allocations={"rows": held}, gamma=(0.1, 0.1, 0.01),
+        cycles=50, repeats=2, noise_on=noise_on,
+    )  # fmt: skip
+    plain = found.to_dict()
+    assert plain["local"] == plain["rows"][0]["local"] == local
+    assert str(found).count("are local") == local
+
+
+def test_the_sentence_names_the_placements_that_are_local() -> None:
+    problem = sl.Problem(sl.FeedForward((3, 4, 2), "tanh"), 5)
+    net = problem.network
+    W, X, Y = sl.draw_lessons(problem, 2)
+    held = {
+        "readout": sl.Allocation.from_rows(net, "W2", [0]),
+        "hidden": sl.Allocation.from_entries(net, {"W1": [(0, 0), (1, 1), (2, 2), (3, 0)]}),
+    }
+    found = sl.place(
+        net, W, inputs=X, targets=Y, allocations=held, gamma=(0.1, 0.1, 0.01), cycles=50, repeats=2
+    )
+    assert "predicted of hidden are local" in found.recommendation
+
+
 PLACE = ["learn", "place", "--network", "linear:inputs=8,outputs=4", "--gamma", ".1,.3,.02"]
 STEADY = ["learn", "steady", "--network", "linear:inputs=8,outputs=4", "--gamma", ".1,.3,.02"]
 
@@ -182,6 +239,29 @@ def test_commands_refuse_nonsense(words: list[str], named: str, tmp_path: Path) 
     assert isinstance(found.exception, sl.BadInputError)
     assert named in str(found.exception)
     assert not out.exists()
+
+
+def test_the_legend_of_the_picture_covers_no_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def keep(fig, stem):
+        fig.canvas.draw()
+        drawn.append(fig)
+        return [Path(stem)]
+
+    monkeypatch.setattr("sublearn.plots.save", keep)
+    asked = [*PLACE, "--samples", "2", "--plastic", "8", "--cycles", "50", "--repeats", "2"]
+    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    (fig,) = drawn
+    (legend,) = fig.legends
+    assert all(ax.get_legend() is None for ax in fig.axes)
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[-3:] == ["simulated, +- 2 standard errors", "predicted", "F_min"]
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(ax.get_window_extent()) for ax in fig.axes)
 
 
 @pytest.mark.slow

@@ -119,6 +119,12 @@ def test_odd_redundancies_are_explained() -> None:
     assert sl.best_redundancy(steep, GAMMA, 1.0).value == 1.0
     still = Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=1.0, plastic=5)
     assert "no gradient step" in sl.best_redundancy(still, GAMMA, 1.0).reason
+    # Nothing but the noise is left: where it costs, one synapse is best; where it gains, none is.
+    for trace, best in ((1.0, 1.0), (-1.0, None)):
+        geo = Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=trace, plastic=5)
+        rates = [geo.redundant(c).rate(GAMMA, 1.0) for c in (1, 2, 9)]
+        assert rates == sorted(rates, reverse=trace > 0)
+        assert sl.best_redundancy(geo, GAMMA, 1.0).value == best
 
 
 def test_without_task_irrelevant_change_the_smallest_is_best() -> None:

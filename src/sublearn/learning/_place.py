@@ -32,7 +32,9 @@ class PlacementRow:
     Errors are relative to the error at the start, each repeat to its own: ``minimum`` F_min,
     ``predicted`` the predicted steady state, ``steady`` the simulated one. ``rate`` is the mean learning
     rate <k> at the start, ``modes`` the rank of H_M, ``drift`` the predicted growth per cycle where
-    noise falls on all weights. All are means over the drawn lessons.
+    noise falls on all weights. All are means over the drawn lessons. ``local``: F is not quadratic in the
+    weights that move, so ``rate`` is that of the second order at the given weights, and ``minimum`` and
+    ``predicted`` hold around the minimum that least squares finds from them.
     """
 
     name: str
@@ -43,6 +45,7 @@ class PlacementRow:
     minimum: float
     predicted: float
     drift: float
+    local: bool
     steady: SteadyState
     curve: Array  # the simulated errors cycle by cycle, over repeats
 
@@ -60,6 +63,7 @@ class PlacementRow:
             "minimum": self.minimum,
             "predicted": self.predicted if math.isfinite(self.predicted) else None,
             "drift": self.drift,
+            "local": self.local,
             "simulated": self.steady.to_dict(),
         }
 
@@ -137,7 +141,18 @@ class Placement:
             out.append(f"The error keeps growing, by {best.drift:.2g} per cycle.")
         elif not best.steady.reached:
             out.append(f"The errors have not settled in {self.cycles} cycles.")
-        return out
+        return out + self._how_far()
+
+    def _how_far(self) -> list[str]:
+        """Where the formulas are no more than a local picture."""
+        names = [row.name for row in self.rows if row.local]
+        if not names:
+            return []
+        whose = "" if len(names) == len(self.rows) else f" of {' and '.join(names)}"
+        return [
+            f"Rate, F_min and predicted{whose} are local: second order at the given weights and at the "
+            "minimum found from them."
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -147,6 +162,7 @@ class Placement:
             "T": self.T,
             "noise_on": self.noise_on,
             "cycles": self.cycles,
+            "local": any(row.local for row in self.rows),
             "rows": [row.to_dict() for row in self.rows],
             "recommendation": self.recommendation,
         }
@@ -256,13 +272,16 @@ def _row(
     noise_on: str,
     workers: int,
 ) -> PlacementRow:
-    found = []
+    found, local = [], False
     for one_w, one_x, one_y in lessons:
         given: dict[str, Any] = {"inputs": one_x, "targets": one_y, "allocation": allocation}
         geo = local_geometry(network, one_w, **given, noise_on=noise_on, seed=seed)
         steady = predict_steady_state(
             network, one_w, **given, gamma=gamma, T=T, mixing=mixing, noise_on=noise_on
         )
+        # Affine in the plastic weights is enough where nothing else moves.
+        alone = noise_on == "plastic" or geo.quadratic
+        local = local or not (steady.exact_minimum and alone)
         errors = (steady.minimum, steady.value, steady.drift)
         found.append([geo.rate(gamma, T), steady.rank, *(e / geo.loss for e in errors)])
     rate, modes, minimum, predicted, drift = np.mean(found, axis=0).tolist()
@@ -287,7 +306,7 @@ def _row(
     settled = find_steady_state(relative)
     curve = relative.mean(axis=0)
     return PlacementRow(
-        name, allocation, verdict, rate, modes, minimum, predicted, drift, settled, curve
+        name, allocation, verdict, rate, modes, minimum, predicted, drift, local, settled, curve
     )
 
 

@@ -46,24 +46,21 @@ def _logistic_by_precision(x: Any) -> Any:
         return single
 
     def double(x: Any) -> Any:
-        # The same with Taylor's polynomial of degree 13, exact to rounding on |r| <= log(2)/2.
+        # exp(r) = (Q + P) / (Q - P) with Cephes' P, odd in r, and Q, even: numerator and denominator
+        # of the logistic function at once, so that one division is enough.
         z = min(max(-x, -700.0), 700.0)
         n = np.floor(z * 1.4426950408889634 + 0.5)
         r = z - n * 0.693147180369123816490 - n * 1.90821492927058770002e-10
-        p = 1.0 / 6227020800.0
-        p = p * r + 1.0 / 479001600.0
-        p = p * r + 1.0 / 39916800.0
-        p = p * r + 1.0 / 3628800.0
-        p = p * r + 1.0 / 362880.0
-        p = p * r + 1.0 / 40320.0
-        p = p * r + 1.0 / 5040.0
-        p = p * r + 1.0 / 720.0
-        p = p * r + 1.0 / 120.0
-        p = p * r + 1.0 / 24.0
-        p = p * r + 1.0 / 6.0
-        p = p * r + 0.5
+        square = r * r
+        p = 1.26177193074810590878e-4
+        p = p * square + 3.02994407707441961300e-2
+        p = (p * square + 1.0) * r
+        q = 3.00198505138664455042e-6
+        q = q * square + 2.52448340349684104192e-3
+        q = q * square + 2.27265548208155028766e-1
+        q = q * square + 2.0
         power = np.int64((np.int64(np.int32(n)) + np.int64(1023)) << np.int64(52)).view(np.float64)
-        return 1.0 / (1.0 + (p * r * r + r + 1.0) * power)
+        return (q - p) / ((q - p) + (q + p) * power)
 
     return double
 

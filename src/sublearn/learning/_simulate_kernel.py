@@ -22,7 +22,9 @@ Index = NDArray[np.int64]
 # input block is rows (BLOCK, BLOCK + COLUMNS or the encoder's columns) of the inputs.
 WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, ENCODER, ENCODER_COLUMNS, BIAS, ADDS = range(9)
 FIELDS = 9
-SMALL = 200  # entries of a matrix for which loops beat a call of BLAS
+# Entries of a matrix up to which loops beat a call of BLAS.
+SMALL = 500
+SMALL_OUTER = 64
 
 
 @compiled
@@ -34,34 +36,73 @@ def _multiply(weight: Vector, state: Vector, out: Vector, transposed: bool) -> N
         else:
             np.dot(weight, state, out)
         return
+    # Two rows and four inner places at a time: what is read of the state serves both rows.
     inner, m = state.shape
+    rows = out.shape[0]
+    zero = out.dtype.type(0)
     odd = inner % 4
-    for i in range(out.shape[0]):
-        target = out[i]
+    for i in range(0, rows - 1, 2):
+        one, two = out[i], out[i + 1]
         for s in range(m):
-            target[s] = out.dtype.type(0)
+            one[s] = zero
+            two[s] = zero
         for k in range(odd):
-            one = weight[k, i] if transposed else weight[i, k]
+            a = weight[k, i] if transposed else weight[i, k]
+            e = weight[k, i + 1] if transposed else weight[i + 1, k]
             for s in range(m):
-                target[s] += one * state[k, s]
+                one[s] += a * state[k, s]
+                two[s] += e * state[k, s]
         for k in range(odd, inner, 4):
             a = weight[k, i] if transposed else weight[i, k]
             b = weight[k + 1, i] if transposed else weight[i, k + 1]
             c = weight[k + 2, i] if transposed else weight[i, k + 2]
             d = weight[k + 3, i] if transposed else weight[i, k + 3]
+            e = weight[k, i + 1] if transposed else weight[i + 1, k]
+            f = weight[k + 1, i + 1] if transposed else weight[i + 1, k + 1]
+            g = weight[k + 2, i + 1] if transposed else weight[i + 1, k + 2]
+            h = weight[k + 3, i + 1] if transposed else weight[i + 1, k + 3]
             for s in range(m):
-                target[s] += (
-                    a * state[k, s]
-                    + b * state[k + 1, s]
-                    + c * state[k + 2, s]
-                    + d * state[k + 3, s]
-                )
+                s0, s1, s2, s3 = state[k, s], state[k + 1, s], state[k + 2, s], state[k + 3, s]
+                one[s] += a * s0 + b * s1 + c * s2 + d * s3
+                two[s] += e * s0 + f * s1 + g * s2 + h * s3
+    if rows % 2:
+        _last_row(weight, state, out[rows - 1], rows - 1, transposed)
+
+
+@compiled
+def _last_row(weight: Vector, state: Vector, target: Vector, i: int, transposed: bool) -> None:
+    """Row i of the product alone."""
+    inner, m = state.shape
+    odd = inner % 4
+    for s in range(m):
+        target[s] = target.dtype.type(0)
+    for k in range(odd):
+        one = weight[k, i] if transposed else weight[i, k]
+        for s in range(m):
+            target[s] += one * state[k, s]
+    for k in range(odd, inner, 4):
+        a = weight[k, i] if transposed else weight[i, k]
+        b = weight[k + 1, i] if transposed else weight[i, k + 1]
+        c = weight[k + 2, i] if transposed else weight[i, k + 2]
+        d = weight[k + 3, i] if transposed else weight[i, k + 3]
+        for s in range(m):
+            target[s] += (
+                a * state[k, s] + b * state[k + 1, s] + c * state[k + 2, s] + d * state[k + 3, s]
+            )
 
 
 @compiled
 def _outer(left: Vector, right: Vector, out: Vector, add: bool) -> None:
     """out = left right', or out += left right'."""
-    if add:
+    if out.size <= SMALL_OUTER:
+        m = left.shape[1]
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                total = out[i, j] if add else out.dtype.type(0)
+                for s in range(m):
+                    total += left[i, s] * right[j, s]
+                out[i, j] = total
+    elif add:
         out += np.dot(left, right.T)
     else:
         np.dot(left, right.T, out)
