@@ -42,6 +42,10 @@ CASES = [
         "at least 1, not 0",
     ),
     (
+        ["certify", "--network", f"ffn:3-{'9' * 20}-2", "--samples", "2", "--learn", "W1:rows=0"],
+        "must be at most 1000000000",
+    ),
+    (
         ["certify", "--network", "ffn:3--3-2", "--samples", "2", "--learn", "W1:all"],
         "cannot be read",
     ),
@@ -57,8 +61,31 @@ CASES = [
     (["certify", *LAYER, "--learn", "W1:all", "--input-rank", "0"], "rank must be"),
     (["certify", *LAYER, "--learn", "W1:all", "--error", "0"], "error must lie strictly between"),
     # Options that cannot be read at all.
-    (["certify", *LAYER, "--learn", "W1:all", "--seed", "-1"], "'--seed'"),
-    (["certify", "--network", "ffn:3-3-2", "--samples", "two", "--learn", "W1:all"], "'--samples'"),
+    (
+        ["certify", *LAYER, "--learn", "W1:all", "--seed", "-1"],
+        "--seed must be a whole number of at least 0, not -1.",
+    ),
+    (
+        ["certify", *LAYER, "--learn", "W1:all", "--seed", "x"],
+        "--seed must be a whole number of at least 0, not 'x'.",
+    ),
+    (
+        ["certify", "--network", "ffn:3-3-2", "--samples", "two", "--learn", "W1:all"],
+        "--samples must be a whole number, not 'two'.",
+    ),
+    (
+        ["certify", "--network", "ffn:3-3-2", "--samples", "2.5", "--learn", "W1:all"],
+        "--samples must be a whole number, not '2.5'.",
+    ),
+    (
+        ["certify", "--network", "ffn:3-3-2", "--samples", "9" * 30, "--learn", "W1:all"],
+        "samples must be at most 1000000000",
+    ),
+    (
+        ["certify", *LAYER, "--learn", "W1:all", "--error", "small"],
+        "--error must be a number, not 'small'.",
+    ),
+    (["learn", "plaec"], "No such command 'plaec'. Did you mean 'place'?"),
     (["certify", "--samples", "2", "--learn", "W1:all"], "Missing option '--network'."),
     (["certify", *LAYER, "--learn", "W1:all", "--frob"], "No such option: --frob"),
     (["frobnicate"], "No such command 'frobnicate'."),
@@ -94,7 +121,10 @@ CASES = [
         "W1(0, 1) is both learnable and forbidden.",
     ),
     (["census", *LAYER, "--learn", "W1:all"], "not 'W1:all'"),
-    (["census", *LAYER, "--learn", "W1", "--draws", "0"], "'--draws'"),
+    (
+        ["census", *LAYER, "--learn", "W1", "--draws", "0"],
+        "--draws must be a whole number of at least 1",
+    ),
     (["census", "--network", "ffn:9-9-6", "--samples", "6", "--learn", "W1"], "number of draws."),
 ]
 

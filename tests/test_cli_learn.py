@@ -108,6 +108,11 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
         (["rate", *LINEAR[:2], *GAMMA], "either --samples M"),
         (["rate", *LINEAR, *GAMMA, "--data", "x.npz"], "either --samples M"),
         (["rate", *LINEAR[:2], *GAMMA, "--data", "no.npz"], "there is no file no.npz"),
+        (
+            ["rate", *LINEAR[:2], *GAMMA, "--data", "digits"],
+            "--data must name a .npz file with inputs and targets: there is no file digits; labelled",
+        ),
+        (["size", *LINEAR, *GAMMA, "--draws", "1"], "--draws must be 0, for none, or at least 2"),
         (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise_on must be one of"),
         (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for an ffn"),
         (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths'"),

@@ -105,6 +105,9 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: sl.LowRank(rank=0), "rank must be a whole number of at least 1, not 0"),
     (lambda: sl.LowRank(rank=1.5), "rank must be a whole number"),  # type: ignore[arg-type]
     (lambda: sl.LowRank(g=-1.0), "scale g"),
+    (lambda: sl.StudentT(g=0), "scale g"),
+    (lambda: sl.Sparse(g=0), "scale g"),
+    (lambda: sl.Correlated(g=0), "scale g"),
 ]
 
 
@@ -137,6 +140,7 @@ def test_correlated_inputs_have_their_covariance() -> None:
         ([[1.0, 0.5], [0.4, 1.0]], "symmetric"),
         ([[1.0, np.nan], [np.nan, 1.0]], "finite"),
         ([[1.0, 1.0], [1.0, 1.0]], "LowRank"),
+        ([[0.0]], "LowRank"),
     ],
 )
 def test_covariances_are_checked(covariance: object, words: str) -> None:

@@ -98,6 +98,34 @@ def test_shapes_are_checked() -> None:
         sl.draw(PROBLEM, RULE, seed=-1)
 
 
+@pytest.mark.parametrize("law", [sl.Rademacher(), sl.Normal()])
+@pytest.mark.parametrize("student", [False, True])
+@pytest.mark.parametrize("teacher", [False, True])
+def test_a_bias_on_either_side_keeps_two_samples_of_a_line(
+    law: sl.Normal | sl.Rademacher, student: bool, teacher: bool
+) -> None:
+    """Samples of one number are dependent, but where an output may be shifted two are needed."""
+    network, other = (sl.FeedForward((1, 2), bias=b) for b in (student, teacher))
+    problem = sl.Problem(network, 5, sl.Ensemble(inputs=law), teacher=other)
+    drawn = [sl.draw(problem, sl.Allocation.whole(network), trial=trial) for trial in range(8)]
+    # Five signs are rarely all alike; equal ones count once.
+    assert max(one.samples for one in drawn) == (2 if student or teacher else 1)
+    for one in drawn:
+        assert len(set(one.inputs.ravel().tolist())) == one.samples
+        # y = a x + c at two places is met by y = w x only where c = 0.
+        met = student or not teacher or one.samples == 1
+        assert sl.decide(one).kind == ("matched" if met else "refuted")
+
+
+def test_a_sample_of_zeros_is_kept_where_it_is_the_only_one() -> None:
+    network = sl.LinearEstimator(2, 1)
+    zeros = sl.Ensemble(inputs=sl.Sparse(density=0.2))
+    problem = sl.Problem(network, samples=1, ensemble=zeros)
+    drawn = [sl.draw(problem, sl.Allocation.whole(network), trial=trial) for trial in range(8)]
+    assert all(instance.inputs.shape == (2, 1) for instance in drawn)
+    assert any(not instance.inputs.any() for instance in drawn)
+
+
 @pytest.mark.parametrize("law", [sl.Rademacher(), sl.Sparse(0.5)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_samples_that_are_dependent_by_chance_are_left_out(law: object, bias: bool) -> None:

@@ -63,6 +63,13 @@ def test_fresh_labelled_samples_were_not_seen() -> None:
         fresh_samples(problem, 800)
 
 
+@pytest.mark.parametrize("name", ["count", "seed", "trial"])
+def test_fresh_samples_refuse_what_is_no_number(name: str) -> None:
+    problem = sl.Problem(sl.LinearEstimator(2, 1), 2)
+    with pytest.raises(sl.BadInputError, match=f"{name} must be a whole number"):
+        fresh_samples(problem, **{"count": 3, name: -1})
+
+
 def test_teachers_without_fresh_samples() -> None:
     network = RNN.network
     with pytest.raises(sl.BadInputError, match="without a teacher"):

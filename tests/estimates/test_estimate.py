@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
@@ -50,6 +51,19 @@ def test_any_executor_will_do() -> None:
     with ThreadPoolExecutor(2) as pool:
         shared = sl.estimate(SMALL, RULE, trials=16, seed=2, executor=pool)
     assert shared == sl.estimate(SMALL, RULE, trials=16, seed=2)
+
+
+def test_ctrl_c_means_after_a_run_what_it_meant_before() -> None:
+    def own(number: int, frame: object) -> None:
+        raise AssertionError("nobody sends a signal here")
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            sl.estimate(SMALL, RULE, trials=2, seed=2, executor=pool)
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_certify_is_asked_first() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import betaln, xlog1py, xlogy
 from scipy.stats import binom, binomtest
 
 from sublearn import BadInputError
@@ -41,6 +42,29 @@ def test_confidence_sequence_covers_at_all_times_at_once(p: float) -> None:
         missed += any(not low <= p <= high for low, high in ends)
     # At most 5% of the runs may ever leave the interval; 3 standard errors on top.
     assert missed / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize(("successes", "trials"), [(1, 2), (3, 40), (20, 40), (39, 40), (700, 900)])
+def test_confidence_sequence_ends_where_the_mixture_outweighs(
+    successes: int, trials: int, level: float
+) -> None:
+    """At both ends the uniform mixture is 1 / (1 - level) times as likely as p itself."""
+    low, high = confidence_sequence(successes, trials, level)
+    assert 0 < low < successes / trials < high < 1
+    for p in (low, high):
+        ratio = betaln(successes + 1, trials - successes + 1) - (
+            xlogy(successes, p) + xlog1py(trials - successes, -p)
+        )
+        assert ratio == pytest.approx(-np.log(1 - level), abs=1e-8)
+
+
+@pytest.mark.parametrize("trials", [1, 2, 50, 1000])
+def test_confidence_sequence_without_a_success_or_a_failure(trials: int) -> None:
+    # p ** n = (1 - level) / (n + 1), solved for p.
+    edge = (0.05 / (trials + 1)) ** (1 / trials)
+    assert confidence_sequence(trials, trials) == pytest.approx((edge, 1.0), abs=1e-12)
+    assert confidence_sequence(0, trials) == pytest.approx((0.0, 1 - edge), abs=1e-12)
 
 
 def test_peeking_breaks_the_fixed_interval_but_not_the_sequence() -> None:

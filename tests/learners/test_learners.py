@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,23 @@ def test_epochs_see_every_sample_once() -> None:
     assert not (seen[0] == seen[1]).all()  # rows have orders of their own
 
 
+def test_losses_are_looked_at_once_an_epoch_and_at_the_end() -> None:
+    instances = [_relu(0)]  # six samples: three batches of two
+    for name, settings, looks in (("sgd", {"size": 2}, [0, 3, 6, 7]), ("adam", {}, list(range(8)))):
+        streams = Streams(0, _keys(1))
+        values = starting_values(instances, streams, 1)
+        found = descend(
+            Objective(instances),
+            learner_named(name, **settings),
+            values,
+            steps=7,
+            goal=Goal(),
+            streams=streams,
+        )
+        assert found.looks.tolist() == looks and found.curve.shape == (len(looks), 1)
+        assert found.loss[0] == found.curve.min() and found.steps[0] == 7
+
+
 def test_signs_are_fair_and_rows_keep_their_streams() -> None:
     streams = Streams(0, _keys(4))
     drawn = np.stack([streams.signs(500) for _ in range(100)])
@@ -207,3 +225,12 @@ def test_bad_settings(name: str, settings: dict[str, Any], match: str) -> None:
     with pytest.raises(sl.BadInputError, match=match) as caught:
         learner_named(name, **settings)
     assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(name, field.name) for name, made in LEARNERS.items() for field in fields(made)],
+)
+def test_no_setting_is_left_unchecked(name: str, setting: str) -> None:
+    with pytest.raises(sl.BadInputError, match=f"{setting} must"):
+        learner_named(name, **{setting: -1})

@@ -42,6 +42,11 @@ def test_a_step_solves_the_damped_least_squares_problem(learn: dict[str, int]) -
         moved = values[row] + h
         if (instances[row].residual(moved) ** 2).mean() < state.loss[row]:
             assert np.allclose(after.values[row], moved, rtol=1e-9, atol=1e-12)
+            # Nielsen's rule: the damping follows how much of the promised fall came true.
+            fall = f @ f - (instances[row].residual(moved) ** 2).sum()
+            ratio = fall / (f @ f - ((f + J @ h) ** 2).sum())
+            wanted = mu * max(1 / 3, 1 - (2 * ratio - 1) ** 3)
+            assert after.mu[row] == pytest.approx(wanted, rel=1e-6)
             taken += 1
         else:
             assert (after.values[row] == values[row]).all() and after.mu[row] == 2 * mu

@@ -223,3 +223,25 @@ def test_relu_design_looks_at_several_points() -> None:
     for seed in range(4):
         chosen = sl.design(problem, ["W1"], want="best-score", seed=seed)
         assert len(chosen) == 16
+
+
+def test_minimal_says_which_teachers_it_sets_aside() -> None:
+    """A teacher that is silent on both samples is matched by silence, with probability 1/16 at least."""
+    relu = sl.Problem(sl.FeedForward((1, 2, 1), activation="relu"), 2)
+    held = sl.Allocation.from_entries(relu.network, {"W1": [(0, 0)]})
+    verdict = sl.certify(relu, held)
+    words = (
+        "a match exists with probability 0, unless gates leave the teacher fewer than 2 dimensions"
+    )
+    assert verdict.kind == "minimal" and verdict.set_aside
+    assert str(verdict).splitlines()[0] == f"minimal (numerical): {words}"
+    assert verdict.to_dict()["meaning"] == words and verdict.to_dict()["set_aside"] is True
+    matched = 0
+    for trial in range(60):
+        instance = sl.draw(relu, held, seed=0, trial=trial)
+        off = np.array([-np.sign(instance.inputs[0, 0])])
+        matched += bool(np.abs(instance.residual(off)).max() == 0)
+    assert matched > 0
+    for other in (sl.FeedForward((1, 2, 1)), sl.FeedForward((1, 2, 1), activation="tanh")):
+        plain = sl.certify(sl.Problem(other, 2, teacher=sl.Targets()), held)
+        assert plain.kind == "minimal" and not plain.set_aside and "unless" not in str(plain)

@@ -122,11 +122,19 @@ def test_norm_and_degree_of_jacobian_entries(
     network = sl.network_from_text(text)
     law = sl.Normal() if input_rank is None else sl.LowRank(rank=input_rank)
     problem = sl.Problem(network, samples, sl.Ensemble(inputs=law))
-    entries = [e for e in Polynomials(network, samples, input_rank).jacobian_entries() if e != 0]
+    polynomials = Polynomials(network, samples, input_rank)
+    entries = [e for e in polynomials.jacobian_entries() if e != 0]
     norm = max(sum(abs(int(c)) for c in entry.coeffs()) for entry in entries)
-    degree = max(entry.total_degree() for entry in entries)
+    degree = max(int(entry.total_degree()) for entry in entries)
     assert norm <= 2 ** _log2_norm(problem, network) * (1 + 1e-12)
+    # The bound is an output's own sum of coefficients, times the degree: no more is given away.
+    of_outputs = max(sum(abs(int(c)) for c in y.coeffs()) for y in polynomials.outputs)
+    assert 2 ** _log2_norm(problem, network) == pytest.approx(of_outputs * network.degree)
     assert degree <= network.degree - 1 + (input_rank is not None)
+    # Three columns: a minor of at most three times the degree, with coefficients below 3! N^3.
+    schwartz_zippel = 3 * degree / 2**22
+    bad_primes = (log2(factorial(3)) + 3 * log2(of_outputs * network.degree)) / 22 / PRIMES
+    assert miss_probability(problem, network, 3) == pytest.approx(schwartz_zippel + bad_primes)
     # Coefficients are bounded by the norm, those of a 2 x 2 minor by 2! norm^2.
     minor = entries[0] * entries[-1] - entries[1] * entries[-2]
     largest = max((abs(int(c)) for c in minor.coeffs()), default=0)
@@ -194,6 +202,10 @@ def test_full_rank_and_degree_bounds_are_proofs() -> None:
     full = sl.Allocation.from_columns(layer.network, "W1", [0, 1])
     verdict = sl.certify(layer, full)
     assert (verdict.rank, verdict.kind, verdict.grade) == (4, "minimal", PROOF)
+    # One row of four weights that sees T min(b, m) = 2 directions: dependent, and no chance in it.
+    narrow = sl.Problem(sl.LinearRNN(n=4, b=1, d=2, T=2), 3)
+    row = sl.certify(narrow, sl.Allocation.from_rows(narrow.network, "W", [0]))
+    assert (row.rank, row.rank_grade) == (2, PROOF)
 
 
 def test_peeling_proves_the_crossing_of_a_row_and_a_column() -> None:

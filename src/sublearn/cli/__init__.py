@@ -7,12 +7,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sublearn.cli._estimates import INTERRUPTED, check, decide, doctor, estimate
+from sublearn.cli._counts import INTERRUPTED
+from sublearn.cli._estimates import check, decide, doctor, estimate
 from sublearn.cli._learn import learn_app
-from sublearn.cli._learn_steady import place, steady
 from sublearn.cli._patterns import patterns
 from sublearn.cli._runs import report, reproduce, runs, sweep
 from sublearn.cli._train import train
+from sublearn.cli._usage import add_commands, sentence
 from sublearn.cli._verdicts import census, certify, design, repair
 
 app = typer.Typer(
@@ -21,13 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",
 )
-for command in (certify, design, repair, census, estimate, train, decide, check, doctor):
-    app.command()(command)
-app.command()(patterns)
-for run_command in (reproduce, sweep, runs, report):
-    app.command()(run_command)
-learn_app.command()(steady)
-learn_app.command()(place)
+add_commands(app, certify, design, repair, census, estimate, train, decide, check, doctor)
+add_commands(app, patterns, reproduce, sweep, runs, report)
 app.add_typer(learn_app, name="learn")
 
 
@@ -60,10 +56,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except typer.TyperException as problem:  # an option that is missing, unknown or unreadable
-        message = problem.format_message()
+        message = sentence(problem)
         if not message:  # no command at all: the help has been printed
             raise SystemExit(problem.exit_code) from None
-        _fail(f"{message.rstrip('.')}.")
+        _fail(message)
     except BadInputError as problem:
         _fail(str(problem))
     except MemoryError:

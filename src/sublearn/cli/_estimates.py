@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn.cli._counts import counted, show_counts
 from sublearn.cli._options import (
+    LEARNER_NAMES,
     DataOption,
     FileOption,
     InputRankOption,
@@ -19,18 +21,17 @@ from sublearn.cli._options import (
     read_learn,
     read_problem,
 )
+from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
-from sublearn.cli._train import estimate_solved
 from sublearn.cli._within import Request
 from sublearn.cli._within import fresh as run_fresh
+from sublearn.cli._within import labels as run_labels
 from sublearn.cli._within import within as run_within
 
 if TYPE_CHECKING:
     from sublearn.estimates import Estimate
-
-INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
 
 
 def estimate(
@@ -48,9 +49,8 @@ def estimate(
         str | None,
         typer.Option(
             "--method",
-            help="'ladder' (default), or 'reference' for the paper's protocol. With --within a "
-            "learner, or several for a table: levenberg-marquardt (default), adahessian, adam, sgd, "
-            "gradient-descent.",
+            help="How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
+            "protocol.",
         ),
     ] = None,
     starts: Annotated[
@@ -65,12 +65,19 @@ def estimate(
             "paper's criterion for ReLU networks, and not an exact match.",
         ),
     ] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(
+            "--learner",
+            metavar="NAME[,NAME...]",
+            help=f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
+            "--labels adam). Several with --within make a table.",
+        ),
+    ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="With --within: of the learner, per start.")
+        int | None, typer.Option("--steps", min=1, help="Of the learner, per start.")
     ] = None,
-    rate: Annotated[
-        float | None, typer.Option("--rate", help="With --within: the learner's rate.")
-    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None,
     fresh: Annotated[
         int | None,
         typer.Option(
@@ -84,8 +91,8 @@ def estimate(
         bool,
         typer.Option(
             "--labels",
-            help="With --data: train with --method (default adam) and count instances with every label "
-            "right, as in Figure 3c.",
+            help="With --data: train with --learner and count instances with every label right, as in "
+            "Figure 3c.",
         ),
     ] = False,
     count: Annotated[
@@ -110,26 +117,21 @@ def estimate(
     from dataclasses import replace
 
     from sublearn._errors import BadInputError
-    from sublearn.estimates import Unfinished
     from sublearn.estimates import estimate as verb
     from sublearn.learners import LEARNERS
     from sublearn.matchers import Budget
 
     problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
-    if labels:
-        if data is None or within is not None or precision is not None or count or always:
-            raise BadInputError(
-                "--labels needs --data, and goes without --within, --precision, --count and --always."
-            )
-        estimate_solved(problem, asked, trials, method, steps, starts, rate, seed, workers, as_json)
-        return
+    if method is not None and (within is not None or labels or method.split(",")[0] in LEARNERS):
+        # Another spelling of --learner, as train has it too.
+        learner, method = learner or method, None
     request = Request(
         problem,
         asked,
         trials,
         within,
-        method,
+        learner,
         steps,
         starts,
         rate,
@@ -138,16 +140,25 @@ def estimate(
         workers,
         as_json,
     )
+    if labels:
+        if data is None or within is not None or precision is not None or count or always:
+            raise BadInputError(
+                "--labels needs --data, and goes without --within, --precision, --count and --always."
+            )
+        run_labels(request)
+        return
     if (within is not None or fresh is not None) and (count or always):
         raise BadInputError("--count and --always do not go with --within or --fresh.")
-    named = method is not None and method.split(",")[0] in LEARNERS
-    if named and within is None and fresh is None:
-        raise BadInputError(
-            f"--method {method} is a learner: give --within EPS or --labels with it."
-        )
-    if within is None and (steps is not None or rate is not None):
-        raise BadInputError("--steps and --rate belong to a learner: give --within EPS with them.")
+    for option, value in (("--learner", learner), ("--steps", steps), ("--rate", rate)):
+        if within is None and value is not None:
+            raise BadInputError(
+                f"{option} {value} is for a match within eps: give --within EPS with it, or --labels."
+            )
     if fresh is not None:
+        if method not in (None, "ladder"):
+            raise BadInputError(
+                f"--fresh goes without --method {method}: it decides by the ladder."
+            )
         run_fresh(request, fresh)
         return
     if within is not None:
@@ -161,9 +172,8 @@ def estimate(
             counts = f"{now.matched} matched, {now.refuted} refuted, {now.undecided} undecided"
             advance(now.trials, f"{counts}  [{low:.3f}, {high:.3f}]")
 
-        unfinished = False
-        try:
-            found = verb(
+        found, unfinished = counted(
+            lambda: verb(
                 problem,
                 asked,
                 trials,
@@ -176,18 +186,12 @@ def estimate(
                 workers=workers,
                 progress=show,
             )
-        except Unfinished as stopped:
-            found, unfinished = stopped.estimate, True
-    if as_json:
-        print_json({**asked_for(problem, asked), **found.to_dict(), "unfinished": unfinished})
-    else:
-        _print(found, f"unfinished, {found.trials} of {trials} trials: " if unfinished else "")
-    if unfinished:
-        raise typer.Exit(INTERRUPTED)
+        )
+    question = asked_for(problem, asked)
+    show_counts(question, found, unfinished, trials, as_json, lambda: _tell_how(found))
 
 
-def _print(found: Estimate, before: str) -> None:
-    typer.echo(before + str(found))
+def _tell_how(found: Estimate) -> None:
     if found.sampled:
         rungs = ", ".join(f"{rung} {count}" for rung, count in found.rungs.items())
         typer.echo(f"decided by: {rungs or 'none'}")
@@ -224,14 +228,10 @@ def decide(
     as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate."""
-    from pathlib import Path
-
-    from sublearn._errors import BadInputError
     from sublearn.ensembles import draw
     from sublearn.matchers import decide as verb
 
-    if out is not None and not Path(out).parent.is_dir():  # said before the work, not after it
-        raise BadInputError(f"there is no folder {Path(out).parent} to write {Path(out).name} in.")
+    check_file(out)
     problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
     instance = draw(problem, asked, seed=seed, trial=trial)

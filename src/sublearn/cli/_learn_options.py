@@ -1,4 +1,7 @@
-"""Options that the learn commands share: the data, the noise levels, where pictures go."""
+"""Options that the learn commands share, and what they are read into.
+
+Commands import the module, ``learning.GammaOption``: none lists again what all of them take.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +30,33 @@ NoiseOption = Annotated[
     str, typer.Option("--noise-on", help="Synaptic noise falls on 'plastic' weights or on 'all'.")
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option("--samples", help="Draw so many samples, and a teacher for them.")
+    int | None,
+    typer.Option("--samples", help="Draw so many samples, and a teacher for them; or give --data."),
 ]
 DataOption = Annotated[
     str | None,
     typer.Option(
         "--data",
-        metavar="FILE",
-        help="Read inputs and targets, and weights by name if it holds them, from a .npz file.",
+        metavar="FILE.npz",
+        help="Instead of --samples: the arrays inputs and targets (d, m), and weights by name if it "
+        "holds them. (Labelled digits are for estimate, decide and train.)",
     ),
 ]
+CyclesOption = Annotated[int, typer.Option("--cycles", min=1, help="Cycles of a repeat.")]
+RepeatsOption = Annotated[int, typer.Option("--repeats", min=1, help="Repeats with other noise.")]
+MixingOption = Annotated[
+    float,
+    typer.Option("--mixing", help="c: the task-irrelevant direction is c old + (1 - c) new."),
+]
+WorkersOption = Annotated[int, typer.Option("--workers", min=1, help="Threads.")]
 PicturesOption = Annotated[
     str | None,
     typer.Option("--out", metavar="DIR", help="Draw the curves into this folder, PNG and SVG."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of weights, data and noise.")]
+
+
+NEITHER_NOR = "give either --samples M, to draw data, or --data FILE.npz, to read them."
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,7 @@ def read_lesson(
     from sublearn.networks import Network
 
     if (samples is None) == (data is None):
-        raise BadInputError("give either --samples M, to draw data, or --data FILE, to read them.")
+        raise BadInputError(NEITHER_NOR)
     held = {} if data is None else _read_data(data)
     count = int(held["targets"].shape[-1]) if held else int(samples or 0)
     problem = read_problem(network, count, None, teacher)
@@ -128,12 +143,16 @@ def _read_data(path: str) -> dict[str, Any]:
     from sublearn._errors import BadInputError
 
     if not Path(path).is_file():
-        raise BadInputError(f"there is no file {path}.")
+        named = path in ("mnist", "digits") or Path(path).is_dir()
+        also = "; labelled digits are for estimate, decide and train" if named else ""
+        raise BadInputError(
+            f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
+        )
     try:
         with np.load(path, allow_pickle=False) as found:
             held = {name: np.asarray(found[name], dtype=np.float64) for name in found.files}
     except Exception:  # a damaged file fails in a dozen ways inside the reader
-        raise BadInputError(f"{path} cannot be read as a .npz file of numbers.") from None
+        raise BadInputError(f"--data: {path} cannot be read as a .npz file of numbers.") from None
     if not {"inputs", "targets"} <= set(held) or held["targets"].ndim != 2:
-        raise BadInputError(f"{path} must hold the arrays inputs and targets (d, m).")
+        raise BadInputError(f"--data: {path} must hold the arrays inputs and targets (d, m).")
     return held

@@ -8,26 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli._learn_options import (
-    DataOption,
-    GammaOption,
-    NoiseOption,
-    PicturesOption,
-    SamplesOption,
-    SeedOption,
-    TimeOption,
-    finite,
-    read_gamma,
-    read_lesson,
-)
-from sublearn.cli._options import (
-    FileOption,
-    JsonOption,
-    LearnOption,
-    NetworkOption,
-    TeacherOption,
-    WeightOption,
-)
+from sublearn.cli import _learn_options as learning
+from sublearn.cli import _options as options
+from sublearn.cli._learn_show import draw_measured, tell_drawn
+from sublearn.cli._out import check_folder
 from sublearn.cli._show import print_json
 
 if TYPE_CHECKING:
@@ -35,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def rate(
-    network: NetworkOption,
-    gamma: GammaOption,
-    samples: SamplesOption = None,
-    data: DataOption = None,
-    T: TimeOption = 1.0,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
-    noise_on: NoiseOption = "plastic",
-    teacher: TeacherOption = None,
+    network: options.NetworkOption,
+    gamma: learning.GammaOption,
+    samples: learning.SamplesOption = None,
+    data: learning.DataOption = None,
+    T: learning.TimeOption = 1.0,
+    learn: options.LearnOption = None,
+    allocation: options.FileOption = None,
+    weight: options.WeightOption = None,
+    noise_on: learning.NoiseOption = "plastic",
+    teacher: options.TeacherOption = None,
     draws: Annotated[
         int, typer.Option("--draws", min=2, help="Random cycles that check the formula.")
     ] = 400,
     slides: Annotated[
         bool, typer.Option("--slides", help="Show what the slides' formula gives, too.")
     ] = False,
-    seed: SeedOption = 0,
-    out: PicturesOption = None,
-    as_json: JsonOption = False,
+    seed: learning.SeedOption = 0,
+    out: learning.PicturesOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """The mean learning rate at the weights as they are, and how far the noise may go.
 
@@ -61,8 +45,9 @@ def rate(
     """
     from sublearn.learning import SecondOrderWarning, local_geometry, slides_rate
 
-    levels = read_gamma(gamma)
-    lesson = read_lesson(network, samples, data, learn, allocation, weight, teacher, seed)
+    folder = check_folder(out)
+    levels = learning.read_gamma(gamma)
+    lesson = learning.read_lesson(network, samples, data, learn, allocation, weight, teacher, seed)
     geo = local_geometry(
         lesson.network,
         lesson.weights,
@@ -74,7 +59,7 @@ def rate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in the reason below
         validity = geo.check(levels, T, draws=draws, seed=seed)
-    drawn = None if out is None else _draw_rate(geo, levels, T, draws, seed, Path(out))
+    drawn = None if folder is None else _draw_rate(geo, levels, T, draws, seed, folder)
     critical = {
         "gamma1": geo.critical_gamma1(levels, T),
         "gamma2": geo.critical_gamma2(levels, T),
@@ -93,7 +78,7 @@ def rate(
                 **geo.to_dict(),
                 "rate": geo.rate(levels, T),
                 "rate_error": geo.rate_error(levels, T),
-                "difficulty": finite(geo.difficulty(levels, T)),
+                "difficulty": learning.finite(geo.difficulty(levels, T)),
                 "critical_difficulty": geo.critical_difficulty(levels, T),
                 "best_gamma1": vars(best),
                 "learns_for": {name: _critical_dict(c) for name, c in critical.items()},
@@ -128,14 +113,13 @@ def rate(
     for name, levels_of in critical.items():
         typer.echo(f"{name} learns  {levels_of}: {levels_of.reason}")
     typer.echo(words)
-    for path in drawn or []:
-        typer.echo(f"drawn: {path}")
+    tell_drawn(drawn)
 
 
 def _critical_dict(critical: Critical) -> dict[str, Any]:
     return {
-        "low": finite(critical.low),
-        "high": finite(critical.high),
+        "low": learning.finite(critical.low),
+        "high": learning.finite(critical.high),
         "empty": critical.empty,
         "reason": critical.reason,
     }
@@ -163,18 +147,7 @@ def _draw_rate(
         at = [tuple(level if i == place else g for i, g in enumerate(gamma)) for level in levels]
         curve(ax, levels, [geo.rate(g, T) for g in at], label="formula")
         measured = [geo.measure(g, T, draws, seed) for g in at[::2]]
-        means = np.array([m.mean for m in measured])
-        errors = 2 * np.array([m.error for m in measured])
-        curve(
-            ax,
-            levels[::2],
-            means,
-            means - errors,
-            means + errors,
-            label="measured",
-            colour=1,
-            dashed=True,
-        )
+        draw_measured(ax, levels[::2], measured)
         ax.axhline(0.0, color="#333333", linewidth=0.8)
         name_axes(ax, name, "mean rate")
         legend(ax)

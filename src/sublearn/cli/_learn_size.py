@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli._learn_options import (
-    DataOption,
-    GammaOption,
-    Lesson,
-    PicturesOption,
-    SamplesOption,
-    SeedOption,
-    TimeOption,
-    finite,
-    read_gamma,
-    read_lesson,
-    read_numbers,
-)
-from sublearn.cli._options import JsonOption, NetworkOption, TeacherOption
+from sublearn.cli import _learn_options as learning
+from sublearn.cli import _options as options
+from sublearn.cli._learn_show import draw_measured, tell_drawn
+from sublearn.cli._out import check_folder
 from sublearn.cli._show import print_json
 
 if TYPE_CHECKING:
@@ -31,11 +21,11 @@ MOST_SIZES = 16
 
 
 def size(
-    network: NetworkOption,
-    gamma: GammaOption,
-    samples: SamplesOption = None,
-    data: DataOption = None,
-    T: TimeOption = 1.0,
+    network: options.NetworkOption,
+    gamma: learning.GammaOption,
+    samples: learning.SamplesOption = None,
+    data: learning.DataOption = None,
+    T: learning.TimeOption = 1.0,
     grow: Annotated[
         str | None,
         typer.Option(
@@ -54,29 +44,31 @@ def size(
     start: Annotated[
         str, typer.Option("--start", help="The expanded weights: 'embedded' or 'random'.")
     ] = "embedded",
-    teacher: TeacherOption = None,
+    teacher: options.TeacherOption = None,
     draws: Annotated[
         int, typer.Option("--draws", min=0, help="Random cycles that measure each size; 0: none.")
     ] = 0,
-    seed: SeedOption = 0,
-    out: PicturesOption = None,
-    as_json: JsonOption = False,
+    seed: learning.SeedOption = 0,
+    out: learning.PicturesOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Grow a network without changing what it computes: which size learns fastest?"""
+    from sublearn._errors import BadInputError
     from sublearn.learning import best_size
 
-    levels = read_gamma(gamma)
-    lesson = read_lesson(network, samples, data, None, None, None, teacher, seed)
+    folder = check_folder(out)
+    if draws == 1:
+        raise BadInputError("--draws must be 0, for none, or at least 2, not 1.")
+    levels = learning.read_gamma(gamma)
+    lesson = learning.read_lesson(network, samples, data, None, None, None, teacher, seed)
     path = _grow(lesson, grow, to, levels, T, reading, start, seed)
     found = best_size(path, levels, T)
-    measured = (
-        [geo.measure(levels, T, draws, seed) for geo in found.geometries] if draws > 1 else None
-    )
-    drawn = None if out is None else _draw_size(found, measured, Path(out))
+    measured = [geo.measure(levels, T, draws, seed) for geo in found.geometries] if draws else None
+    drawn = None if folder is None else _draw_size(found, measured, folder)
     words = _size_words(found)
     if as_json:
         plain = found.to_dict()
-        plain["difficulties"] = [finite(v) for v in found.difficulties]
+        plain["difficulties"] = [learning.finite(v) for v in found.difficulties]
         print_json(
             {
                 "network": lesson.network.spec,
@@ -111,12 +103,11 @@ def size(
         shown = "none" if value.value is None else f"{value.value:.0f}"
         typer.echo(f"{name:<18}{shown:>6}  {value.reason}")
     typer.echo(words)
-    for written in drawn or []:
-        typer.echo(f"drawn: {written}")
+    tell_drawn(drawn)
 
 
 def _grow(
-    lesson: Lesson,
+    lesson: learning.Lesson,
     grow: str | None,
     to: str | None,
     gamma: tuple[float, float, float],
@@ -130,7 +121,7 @@ def _grow(
     from sublearn.networks import FeedForward, LinearEstimator
 
     net = lesson.network
-    given = None if to is None else read_numbers("--to", to)
+    given = None if to is None else learning.read_numbers("--to", to)
     if given is not None and not all(0 < value < float("inf") for value in given):
         raise BadInputError(f"--to must hold numbers above 0, not {to!r}.")
     if isinstance(net, FeedForward):
@@ -205,25 +196,12 @@ def _size_words(found: SizeCurve) -> str:
 
 
 def _draw_size(found: SizeCurve, measured: list[MeasuredRate] | None, out: Path) -> list[str]:
-    import numpy as np
-
     from sublearn.plots import curve, figure, legend, name_axes, save
 
     fig, axes = figure(columns=2)
     curve(axes[0], found.sizes, found.rates, label="formula")
     if measured is not None:
-        means = np.array([m.mean for m in measured])
-        errors = 2 * np.array([m.error for m in measured])
-        curve(
-            axes[0],
-            found.sizes,
-            means,
-            means - errors,
-            means + errors,
-            label="measured",
-            colour=1,
-            dashed=True,
-        )
+        draw_measured(axes[0], found.sizes, measured)
     if found.best.value is not None:
         axes[0].axvline(found.best.value, color="#333333", linewidth=0.8, label="best")
     name_axes(axes[0], "weights N", "mean rate")

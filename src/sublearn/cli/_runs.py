@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn.cli._options import JsonOption
+from sublearn.cli._out import check_folder
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import print_json
 
@@ -163,6 +164,7 @@ def _execute(
     from sublearn.reports import write
     from sublearn.runs import execute, summary
 
+    check_folder(out)
     try:
         with _watching(chosen, budget) as show:
             found = execute(

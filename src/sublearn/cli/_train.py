@@ -9,6 +9,7 @@ import typer
 
 from sublearn.cli._live import live_curve
 from sublearn.cli._options import (
+    LEARNER_NAMES,
     DataOption,
     FileOption,
     InputRankOption,
@@ -21,18 +22,12 @@ from sublearn.cli._options import (
     read_learn,
     read_problem,
 )
-from sublearn.cli._progress import progress_bar
+from sublearn.cli._out import check_folder
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sublearn.allocations import Allocation, Rule
-    from sublearn.ensembles import Problem
     from sublearn.learners import Learner, Training
-
-LEARNER_HELP = "adam, adahessian, sgd, gradient-descent or levenberg-marquardt."
 
 
 def train(
@@ -42,7 +37,10 @@ def train(
     allocation: FileOption = None,
     weight: WeightOption = None,
     data: DataOption = None,
-    learner: Annotated[str, typer.Option("--learner", help=LEARNER_HELP)] = "adam",
+    learner: Annotated[
+        str | None, typer.Option("--learner", help=f"{LEARNER_NAMES} (default adam).")
+    ] = None,
+    method: Annotated[str | None, typer.Option("--method", hidden=True)] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None,
     steps: Annotated[int, typer.Option("--steps", help="Of each start at most.")] = 2000,
     starts: Annotated[int, typer.Option("--starts", help="Random starts.")] = 1,
@@ -76,15 +74,13 @@ def train(
     """
     import numpy as np
 
-    from sublearn._errors import BadInputError
     from sublearn.ensembles import draw
     from sublearn.learners import train as verb
 
+    folder = check_folder(out)
     problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
-    chosen = read_learner(learner, rate)
-    if out is not None and Path(out).exists() and not Path(out).is_dir():
-        raise BadInputError(f"--out must name a folder, and {out} is a file.")
+    chosen = read_learner(learner or method or "adam", rate)
     instance = draw(problem, asked, seed=seed, trial=trial)
     with live_curve(steps, "loss") as show:
 
@@ -103,20 +99,22 @@ def train(
             precision="single" if single else "double",
             watch=watch,
         )
-    saved = None if out is None else _save(found, Path(out))
+    saved = None if folder is None else _save(found, folder)
     if as_json:
         question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
         print_json({**question, **found.to_dict(), "trial": trial, "saved": saved})
         return
     typer.echo(str(found))
     if saved is not None:
-        typer.echo(f"written to {out}: {', '.join(saved)}")
+        typer.echo(f"written to {folder}: {', '.join(saved)}")
 
 
 def read_learner(name: str, rate: float | None) -> Learner:
     """The learner of that name, at another rate if one was given."""
-    from sublearn.learners import learner_named
+    from sublearn._errors import one_of
+    from sublearn.learners import LEARNERS, learner_named
 
+    one_of("--learner", name, LEARNERS)
     return learner_named(name, **({} if rate is None else {"rate": rate}))
 
 
@@ -149,43 +147,3 @@ def _save(found: Training, folder: Path) -> list[str]:
     weights: dict[str, Any] = found.weights
     np.savez(folder / "weights.npz", **weights)
     return ["curve.csv", png.name, svg.name, "weights.npz"]
-
-
-def estimate_solved(
-    problem: Problem,
-    asked: Allocation | Mapping[str, Rule],
-    trials: int,
-    learner: str | None,
-    steps: int | None,
-    starts: int | None,
-    rate: float | None,
-    seed: int,
-    workers: int,
-    as_json: bool,
-) -> None:
-    """estimate --labels: how many instances have every label right after training."""
-    from sublearn.estimates import SolvedEstimate
-    from sublearn.estimates import estimate_solved as verb
-
-    chosen = read_learner("adam" if learner is None else learner, rate)
-    with progress_bar(trials, "estimate") as advance:
-
-        def show(now: SolvedEstimate) -> None:
-            advance(now.trials, f"{now.solved} solved  [{now.share:.3f}]")
-
-        found = verb(
-            problem,
-            asked,
-            trials,
-            learner=chosen,
-            steps=4000 if steps is None else steps,
-            starts=1 if starts is None else starts,
-            seed=seed,
-            workers=workers,
-            progress=show,
-        )
-    if as_json:
-        print_json({**asked_for(problem, asked), **found.to_dict()})
-        return
-    typer.echo(str(found))
-    typer.echo(f"{found.seconds:.1f} s")

@@ -26,6 +26,7 @@ from sublearn.cli._options import (
     read_problem,
     read_scores,
 )
+from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import (
     asked,
@@ -87,9 +88,11 @@ def design(
     as_json: JsonOption = False,
 ) -> None:
     """Choose the best allocation: proved to match always, or with the best score."""
+    from sublearn.allocations import SUFFIXES
     from sublearn.designs import design as verb
     from sublearn.verdicts import certify as check
 
+    check_file(out, SUFFIXES)
     problem = read_problem(network, samples, input_rank, teacher)
     chosen = verb(
         problem,
@@ -134,9 +137,11 @@ def repair(
     as_json: JsonOption = False,
 ) -> None:
     """Move the fewest weights such that none is wasted."""
+    from sublearn.allocations import SUFFIXES
     from sublearn.designs import repair as verb
     from sublearn.verdicts import certify as check
 
+    check_file(out, SUFFIXES)
     problem = read_problem(network, samples, input_rank, teacher)
     held = read_allocation(problem, learn, allocation, weight)
     mended = verb(

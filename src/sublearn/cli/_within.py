@@ -1,4 +1,4 @@
-"""What estimate does for a match within eps, for several learners, and for fresh samples."""
+"""What estimate does with learners: a match within eps, several of them, fresh samples, labels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sublearn.cli._counts import counted, show_counts
 from sublearn.cli._progress import progress_bar
-from sublearn.cli._show import asked, print_json
+from sublearn.cli._show import asked
+from sublearn.cli._train import read_learner
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation, Rule
@@ -25,7 +27,7 @@ class Request:
     asked: Allocation | Mapping[str, Rule]
     trials: int
     eps: float | None
-    method: str | None
+    learner: str | None
     steps: int | None
     starts: int | None
     rate: float | None
@@ -34,14 +36,29 @@ class Request:
     workers: int
     as_json: bool
 
-    def learners(self) -> list[Learner]:
-        """The learners that --method names, separated by commas."""
-        from sublearn._errors import one_of
-        from sublearn.learners import LEARNERS, learner_named
+    def learners(self, default: str = "levenberg-marquardt") -> list[Learner]:
+        """The learners that --learner names, separated by commas."""
+        return [read_learner(name, self.rate) for name in (self.learner or default).split(",")]
 
-        names = ("levenberg-marquardt" if self.method is None else self.method).split(",")
-        settings = {} if self.rate is None else {"rate": self.rate}
-        return [learner_named(one_of("--method", name, LEARNERS), **settings) for name in names]
+    def one_learner(self, default: str, why: str) -> Learner:
+        """The learner, where only one makes sense."""
+        from sublearn._errors import BadInputError
+
+        found = self.learners(default)
+        if len(found) > 1:
+            raise BadInputError(f"{why} takes one learner in --learner, not {self.learner!r}.")
+        return found[0]
+
+    def show(self, found: Any, unfinished: bool) -> None:
+        """Print what was found, and how long it took; a table has the seconds of each learner."""
+        from sublearn.estimates import Trainability
+
+        def seconds() -> None:
+            if not isinstance(found, Trainability):
+                typer.echo(f"{found.seconds:.1f} s")
+
+        question = asked(self.problem, self.asked)
+        show_counts(question, found, unfinished, self.trials, self.as_json, seconds)
 
 
 def within(request: Request) -> None:
@@ -71,13 +88,13 @@ def within(request: Request) -> None:
             "workers": request.workers,
             "progress": show,
         }
-        found: Any
-        if len(learners) > 1:
-            found = trainability(
-                request.problem, request.asked, request.trials, learners=learners, **common
-            )
-        else:
-            found = estimate(
+
+        def count() -> Any:
+            if len(learners) > 1:
+                return trainability(
+                    request.problem, request.asked, request.trials, learners=learners, **common
+                )
+            return estimate(
                 request.problem,
                 request.asked,
                 request.trials,
@@ -85,12 +102,9 @@ def within(request: Request) -> None:
                 precision=request.precision,
                 **common,
             )
-    if request.as_json:
-        print_json({**asked(request.problem, request.asked), **found.to_dict()})
-        return
-    typer.echo(str(found))
-    if len(learners) == 1:
-        typer.echo(f"{found.seconds:.1f} s")
+
+        found, unfinished = counted(count)
+    request.show(found, unfinished)
 
 
 def fresh(request: Request, count: int) -> None:
@@ -103,17 +117,12 @@ def fresh(request: Request, count: int) -> None:
         raise BadInputError("--precision belongs to shares; --fresh measures errors.")
     options: dict[str, Any] = {}
     if request.eps is not None:
-        learners = request.learners()
-        if len(learners) > 1:
-            raise BadInputError("--fresh takes one learner in --method.")
         options = {
             "eps": request.eps,
-            "method": learners[0],
+            "method": request.one_learner("levenberg-marquardt", "--fresh"),
             "steps": request.steps,
             "starts": request.starts,
         }
-    elif request.method not in (None, "ladder"):
-        raise BadInputError(f"--fresh with --method {request.method} needs --within EPS.")
     elif request.starts is not None:
         options = {"budget": Budget(starts=request.starts)}
     with progress_bar(request.trials, "estimate") as advance:
@@ -121,18 +130,42 @@ def fresh(request: Request, count: int) -> None:
         def show(now: Generalisation) -> None:
             advance(now.trials, f"{now.solved} solved")
 
-        found = generalisation(
-            request.problem,
-            request.asked,
-            request.trials,
-            fresh=count,
-            seed=request.seed,
-            workers=request.workers,
-            progress=show,
-            **options,
+        found, unfinished = counted(
+            lambda: generalisation(
+                request.problem,
+                request.asked,
+                request.trials,
+                fresh=count,
+                seed=request.seed,
+                workers=request.workers,
+                progress=show,
+                **options,
+            )
         )
-    if request.as_json:
-        print_json({**asked(request.problem, request.asked), **found.to_dict()})
-        return
-    typer.echo(str(found))
-    typer.echo(f"{found.seconds:.1f} s")
+    request.show(found, unfinished)
+
+
+def labels(request: Request) -> None:
+    """How many instances have every label right after training."""
+    from sublearn.estimates import SolvedEstimate, estimate_solved
+
+    learner = request.one_learner("adam", "--labels")
+    with progress_bar(request.trials, "estimate") as advance:
+
+        def show(now: SolvedEstimate) -> None:
+            advance(now.trials, f"{now.solved} solved  [{now.share:.3f}]")
+
+        found, unfinished = counted(
+            lambda: estimate_solved(
+                request.problem,
+                request.asked,
+                request.trials,
+                learner=learner,
+                steps=4000 if request.steps is None else request.steps,
+                starts=1 if request.starts is None else request.starts,
+                seed=request.seed,
+                workers=request.workers,
+                progress=show,
+            )
+        )
+    request.show(found, unfinished)

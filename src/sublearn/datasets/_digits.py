@@ -111,8 +111,10 @@ def noise(features: int, size: int, classes: int = 10, seed: int = 0) -> Dataset
     return Dataset("noise", drawn, labels, classes)
 
 
-def dataset_from_text(text: str) -> Dataset:
+def dataset_from_text(text: str, name: str = "data") -> Dataset:
     """A data set as the command line names it: mnist, digits, or a folder with IDX files.
+
+    ``name`` is what the text was given as, for messages.
 
     >>> dataset_from_text("digits").size
     1797
@@ -123,6 +125,6 @@ def dataset_from_text(text: str) -> Dataset:
         return digits()
     if not Path(text).is_dir():
         raise BadInputError(
-            f"data must be mnist, digits or a folder with MNIST's IDX files, not {text!r}."
+            f"{name} must be mnist, digits or a folder with MNIST's IDX files, not {text!r}."
         )
     return mnist(text)

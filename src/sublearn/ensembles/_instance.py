@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -167,7 +167,12 @@ def draw(
         return Instance(network, held, weights, inputs, targets, problem)
     teacher = network if problem.teacher is None else problem.teacher
     if teacher.is_linear:
-        inputs = inputs[..., : problem.effective_samples]
+        counted = problem.effective_samples
+        if problem.teacher is not None:
+            # A teacher with a bias tells samples apart that a student without one cannot.
+            own = replace(problem, network=teacher, teacher=None)
+            counted = max(counted, own.effective_samples)
+        inputs = inputs[..., :counted]
         # Signs and zeros may be dependent by chance; that helps only where both networks are linear.
         if network.is_linear and not ensemble.inputs.has_density:
             biased = any(step.bias is not None for step in (*network.steps, *teacher.steps))

@@ -17,6 +17,8 @@ from sublearn.datasets import Dataset
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.networks import Network
 
+MOST_SAMPLES = 10**9  # beyond it sizes of arrays overflow before memory is asked for
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -123,6 +125,8 @@ class Problem:
         if not isinstance(self.network, Network):
             raise BadInputError(f"network must be a sublearn network, not {self.network!r}.")
         object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
+        if self.samples > MOST_SAMPLES:
+            raise BadInputError(f"samples must be at most {MOST_SAMPLES}, not {self.samples}.")
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
         law, features = self.ensemble.inputs, sum(self.network.input_blocks)

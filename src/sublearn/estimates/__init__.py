@@ -2,10 +2,11 @@
 
 from sublearn.estimates._compare import Trainability, trainability
 from sublearn.estimates._conjectures import Cell, compare_conjectures, conjecture_problems
-from sublearn.estimates._estimate import Estimate, Trial, Unfinished, estimate
+from sublearn.estimates._estimate import Estimate, Trial, estimate
 from sublearn.estimates._fresh import FreshTrial, Generalisation, generalisation
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._solved import SolvedEstimate, SolvedTrial, SolveJob, estimate_solved
+from sublearn.estimates._unfinished import Unfinished
 from sublearn.estimates._within import WithinEstimate, WithinTrial
 
 __all__ = [

@@ -14,6 +14,7 @@ from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
 from sublearn.estimates._estimate import estimate
+from sublearn.estimates._unfinished import Unfinished
 from sublearn.estimates._within import WithinEstimate
 from sublearn.learners import LEARNERS, Learner
 
@@ -24,7 +25,8 @@ class Trainability:
 
     ``runs`` holds one :class:`WithinEstimate` per learner. ``solved`` is the table behind it: row i is
     trial i, column j learner j. A learner's number says what it finds with its settings, steps and
-    starts; it bounds the share of instances that can be solved from below only.
+    starts; it bounds the share of instances that can be solved from below only. In a table that was
+    interrupted the last learner has fewer trials, and ``solved`` holds those that all learners have.
     """
 
     runs: tuple[WithinEstimate, ...]
@@ -35,9 +37,15 @@ class Trainability:
         return tuple(run.learner.name for run in self.runs)
 
     @property
+    def trials(self) -> int:
+        """How many instances all learners were tried on."""
+        return min(run.trials for run in self.runs)
+
+    @property
     def solved(self) -> NDArray[np.bool_]:
         """(trials, learners): whether the instance came within eps."""
-        return np.array([[record.within for record in run.records] for run in self.runs]).T
+        rows = [[record.within for record in run.records[: self.trials]] for run in self.runs]
+        return np.array(rows).T
 
     @property
     def by_any(self) -> int:
@@ -54,22 +62,20 @@ class Trainability:
         """Plain values, for JSON."""
         return {
             "eps": self.runs[0].eps,
-            "trials": self.runs[0].trials,
+            "trials": self.trials,
             "by_any": self.by_any,
             "learners": [run.to_dict() for run in self.runs],
         }
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{run.learner.name} {run.within}" for run in self.runs)
-        return (
-            f"<Trainability within eps = {self.runs[0].eps:g} of {self.runs[0].trials}: {counts}>"
-        )
+        return f"<Trainability within eps = {self.runs[0].eps:g} of {self.trials}: {counts}>"
 
     def __str__(self) -> str:
         first = self.runs[0]
         head = (
             f"within eps = {first.eps:g} ({first.relative_eps:.2g} of the targets' mean square), "
-            f"{first.trials} instances, {self.by_any} of them solved by some learner"
+            f"{self.trials} instances, {self.by_any} of them solved by some learner"
         )
         rows = [("learner", "steps", "starts", "solved", "share", "95%", "seconds")]
         for run in self.runs:
@@ -79,7 +85,7 @@ class Trainability:
                     run.learner.name,
                     str(run.steps),
                     str(run.starts),
-                    str(run.within),
+                    f"{run.within} of {run.trials}",
                     f"{run.share:.3f}",
                     f"{low:.3f} to {high:.3f}",
                     f"{run.seconds:.1f}",
@@ -132,21 +138,29 @@ def trainability(
         unknown = [name for name in steps if name not in names]
         if unknown:
             raise BadInputError(f"steps names {unknown[0]!r}, which is not among the learners.")
-    runs = []
-    for learner, name in zip(learners, names, strict=True):
-        runs.append(
-            estimate(
-                problem,
-                allocation,
-                trials,
-                eps=eps,
-                method=learner,
-                steps=steps.get(name) if isinstance(steps, Mapping) else steps,
-                starts=starts,
-                seed=seed,
-                workers=workers,
-                executor=executor,
-                progress=progress,
+    runs: list[WithinEstimate] = []
+    try:
+        for learner, name in zip(learners, names, strict=True):
+            runs.append(
+                estimate(
+                    problem,
+                    allocation,
+                    trials,
+                    eps=eps,
+                    method=learner,
+                    steps=steps.get(name) if isinstance(steps, Mapping) else steps,
+                    starts=starts,
+                    seed=seed,
+                    workers=workers,
+                    executor=executor,
+                    progress=progress,
+                )
             )
-        )
+    except KeyboardInterrupt as stopped:
+        if isinstance(stopped, Unfinished):
+            runs.append(stopped.estimate)
+        if not runs:
+            raise
+        table = Trainability(tuple(runs))
+        raise Unfinished(table, sum(run.trials for run in runs)) from None
     return Trainability(tuple(runs))

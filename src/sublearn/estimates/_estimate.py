@@ -14,6 +14,7 @@ from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
+from sublearn.estimates._unfinished import keeping
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify
 from sublearn.verdicts._needed import teacher_may_collapse
@@ -143,17 +144,6 @@ class Estimate:
         )
 
 
-class Unfinished(KeyboardInterrupt):
-    """Ctrl-C during an estimate: what was decided until then is in ``estimate``.
-
-    Its confidence interval is the one that may stop at any time.
-    """
-
-    def __init__(self, estimate: Estimate) -> None:
-        super().__init__(f"interrupted after {estimate.trials} trials")
-        self.estimate = estimate
-
-
 Asked = Allocation | Mapping[str, Rule]
 
 
@@ -279,7 +269,7 @@ def estimate(
         seconds = time.perf_counter() - begun
         return _summarise(problem, done, early, way, seed, verdict, seconds)
 
-    try:
+    with keeping(records, lambda: summary(records, early=True)):
         for chunk in run_chunks(job, trials, workers, executor, _CHUNK):
             for record in chunk:
                 records.append(record)
@@ -287,11 +277,6 @@ def estimate(
                     return summary(records)
             if progress is not None:
                 progress(summary(records))
-    except KeyboardInterrupt:
-        if not records:
-            raise
-        # Whoever stops a run may have looked at it: only an interval valid at all times is honest.
-        raise Unfinished(summary(records, early=True)) from None
     return summary(records)
 
 

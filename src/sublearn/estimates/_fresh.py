@@ -15,6 +15,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw, fresh_samples
 from sublearn.estimates._chunks import run_chunks
+from sublearn.estimates._unfinished import keeping
 from sublearn.estimates._within import Job as WithinJob
 from sublearn.estimates._within import settled
 from sublearn.learners import Learner
@@ -204,8 +205,9 @@ def generalisation(
             problem, len(records), solved, fresh, name, eps, seed, tuple(records), seconds
         )
 
-    for chunk in run_chunks(job, trials, workers, executor, CHUNK):
-        records.extend(chunk)
-        if progress is not None:
-            progress(summary())
+    with keeping(records, summary):
+        for chunk in run_chunks(job, trials, workers, executor, CHUNK):
+            records.extend(chunk)
+            if progress is not None:
+                progress(summary())
     return summary()

@@ -14,7 +14,8 @@ from sublearn._errors import whole_number
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._intervals import clopper_pearson
+from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
+from sublearn.estimates._unfinished import keeping
 from sublearn.learners import Learner, Training, learner_named
 from sublearn.learners._named import settings_of
 from sublearn.learners._train import asked_of, train_keyed
@@ -37,7 +38,8 @@ class SolvedEstimate:
 
     The latter is what Figure 3c counts: a label match, weaker than a match of the output vectors. It is a
     solved fraction under a budget (this learner, so many steps from so many starts), no property of the
-    network alone: not solved is not "no". ``confidence`` is the 95% interval of Clopper and Pearson.
+    network alone: not solved is not "no". ``confidence`` is the 95% interval of Clopper and Pearson, or
+    where the run was stopped early (``early``) the one that may stop at any time.
     """
 
     problem: Problem
@@ -50,6 +52,7 @@ class SolvedEstimate:
     seed: int
     records: tuple[SolvedTrial, ...]
     seconds: float = field(compare=False, default=0.0)
+    early: bool = False
 
     @property
     def trials(self) -> int:
@@ -68,8 +71,9 @@ class SolvedEstimate:
 
     @property
     def confidence(self) -> tuple[float, float]:
-        """The 95% interval of the share (Clopper-Pearson)."""
-        return clopper_pearson(self.solved, self.trials)
+        """The 95% interval of the share: Clopper-Pearson, or a confidence sequence."""
+        interval = confidence_sequence if self.early else clopper_pearson
+        return interval(self.solved, self.trials)
 
     @property
     def median_steps(self) -> float | None:
@@ -199,16 +203,17 @@ def estimate_solved(
     begun = time.perf_counter()
     records: list[SolvedTrial] = []
 
-    def summary() -> SolvedEstimate:
+    def summary(early: bool = False) -> SolvedEstimate:
         seconds = time.perf_counter() - begun
         held = tuple(records)
         words = goal.words
         return SolvedEstimate(
-            problem, words, name, chosen, steps, starts, precision, seed, held, seconds
+            problem, words, name, chosen, steps, starts, precision, seed, held, seconds, early
         )
 
-    for chunk in run_chunks(job, trials, workers, executor, 1):
-        records += chunk
-        if progress is not None:
-            progress(summary())
+    with keeping(records, lambda: summary(early=True)):
+        for chunk in run_chunks(job, trials, workers, executor, 1):
+            records += chunk
+            if progress is not None:
+                progress(summary())
     return summary()

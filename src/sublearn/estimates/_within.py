@@ -16,6 +16,7 @@ from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
+from sublearn.estimates._unfinished import keeping
 from sublearn.learners import (
     LEARNERS,
     Goal,
@@ -60,7 +61,7 @@ class WithinEstimate:
     learner, its ``steps`` and its ``starts`` as much as about the network, and never an exact match:
     an instance that came within eps may have no exact solution, and one that did not may have.
     ``confidence`` is the 95% interval of the share: Clopper-Pearson, or a confidence sequence when the
-    run was allowed to stop early.
+    run was allowed to stop early or was interrupted.
     """
 
     problem: Problem
@@ -275,27 +276,26 @@ def within(
     job = settled(problem, allocation, seed, eps, method, steps, starts)
     records: list[WithinTrial] = []
 
-    def interval() -> tuple[float, float]:
+    def interval(early: bool) -> tuple[float, float]:
         count, there = len(records), sum(record.within for record in records)
-        if precision is None:
-            return clopper_pearson(there, count)
-        return confidence_sequence(there, count)
+        return (confidence_sequence if early else clopper_pearson)(there, count)
 
-    def summary() -> WithinEstimate:
+    def summary(early: bool = precision is not None) -> WithinEstimate:
         there = sum(record.within for record in records)
         seconds = time.perf_counter() - begun
         return WithinEstimate(
-            problem, job.eps, len(records), there, interval(), job.learner, job.steps, job.starts,
-            seed, tuple(records), seconds,
+            problem, job.eps, len(records), there, interval(early), job.learner, job.steps,
+            job.starts, seed, tuple(records), seconds,
         )  # fmt: skip
 
-    for chunk in run_chunks(job, trials, workers, executor, CHUNK):
-        for record in chunk:
-            records.append(record)
-            if precision is not None:
-                low, high = interval()
-                if (high - low) / 2 <= precision:
-                    return summary()
-        if progress is not None:
-            progress(summary())
+    with keeping(records, lambda: summary(early=True)):
+        for chunk in run_chunks(job, trials, workers, executor, CHUNK):
+            for record in chunk:
+                records.append(record)
+                if precision is not None:
+                    low, high = interval(early=True)
+                    if (high - low) / 2 <= precision:
+                        return summary()
+            if progress is not None:
+                progress(summary())
     return summary()

@@ -5,9 +5,9 @@ from sublearn.matchers._construct import Construct
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._ladder import decide, standard_ladder
 from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._nonlinear import Nonlinear
 from sublearn.matchers._rank import Rank
 from sublearn.matchers._reference import Reference
-from sublearn.matchers._smooth import Smooth
 from sublearn.matchers._threads import single_thread
 from sublearn.matchers.complete import Complete
 from sublearn.matchers.proofs import Certificate, prove
@@ -24,11 +24,11 @@ __all__ = [
     "Effort",
     "Matcher",
     "MixedInteger",
+    "Nonlinear",
     "Rank",
     "Reference",
     "Relu",
     "Search",
-    "Smooth",
     "decide",
     "prove",
     "single_thread",

@@ -18,8 +18,8 @@ def standard_ladder() -> list[Matcher]:
     """The rungs in the order in which they are tried."""
     from sublearn.matchers._affine import Affine
     from sublearn.matchers._construct import Construct
+    from sublearn.matchers._nonlinear import Nonlinear
     from sublearn.matchers._rank import Rank
-    from sublearn.matchers._smooth import Smooth
     from sublearn.matchers.complete._complete import FEW_QUADRATIC, Complete
     from sublearn.matchers.relu._relu import Relu
     from sublearn.matchers.search._search import Search
@@ -37,7 +37,7 @@ def standard_ladder() -> list[Matcher]:
         Complete(fewest=FEW_QUADRATIC + 1),
         Search(first=100),
         Relu(),
-        Smooth(),
+        Nonlinear(),
     ]
 
 

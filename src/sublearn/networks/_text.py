@@ -7,6 +7,7 @@ from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearR
 from sublearn.networks._network import Network
 
 _RECURRENT = ("n", "b", "d", "T")
+LARGEST = 10**9  # beyond it sizes of arrays overflow before memory is asked for
 FORMS = {
     "lrnn": "lrnn:n=8,b=1,d=4,T=4",
     "rnn": "rnn:n=8,b=1,d=4,T=4,activation=tanh",
@@ -58,9 +59,12 @@ def _pairs(text: str, kind: str, parts: list[str], allowed: tuple[str, ...]) -> 
 
 def _integer(text: str, kind: str, value: str) -> int:
     try:
-        return int(value)
+        number = int(value)
     except ValueError:
         raise _unreadable(text, kind) from None
+    if number > LARGEST:
+        raise BadInputError(f"numbers in network {text!r} must be at most {LARGEST}, not {number}.")
+    return number
 
 
 def _unreadable(text: str, kind: str) -> BadInputError:

@@ -344,4 +344,5 @@ def _assemble(
         circuit=circuit,
         counts=equation_counts(problem, allocation),
         gap=gap,
+        set_aside=kind == "minimal" and teacher_may_collapse(problem),
     )

@@ -64,15 +64,17 @@ class TheoremCheck:
 class Verdict:
     """What can be said about an allocation without sampling.
 
-    ``kind``: "maximal" (a match exists with probability 1), "minimal" (probability 0), "between" (the
-    rank allows matches, so 0 < MP <= 1 for a teacher of the same architecture), or "unknown" (the
-    ensemble has no density, so no generic statement holds).
+    ``kind``: "maximal" (a match exists with probability 1), "minimal" (probability 0, but see
+    ``set_aside``), "between" (the rank allows matches, so 0 < MP <= 1 for a teacher of the same
+    architecture), or "unknown" (the ensemble has no density, so no generic statement holds).
     ``rank``: generic rank of the learnable columns. ``needed``: generic rank of the teacher's full
     Jacobian. ``wasted`` = min(r, needed) - rank. ``surplus`` = max(r - needed, 0).
     ``grade``: how sure ``kind`` is; ``rank_grade``: how sure ``rank`` is.
     ``idle``: r - rank learnable weights whose loss leaves the rank as it is.
     ``circuit``: where weights are wasted, a smallest-found dependent set of learnable weights.
     ``solutions``: number of complex solutions at generic parameters, where it was counted.
+    ``set_aside``: the teacher has ReLU units, so that "minimal" leaves out teachers whose gates leave them
+    fewer than ``needed`` dimensions: such a draw may be matched, and the match probability be positive.
     """
 
     kind: str
@@ -92,6 +94,15 @@ class Verdict:
     counts: EquationCounts | None
     gap: float | None = None
     solutions: int | None = None
+    set_aside: bool = False
+
+    @property
+    def meaning(self) -> str:
+        """What ``kind`` says about the match probability, in words."""
+        if not self.set_aside:
+            return KINDS[self.kind]
+        rest = f"unless gates leave the teacher fewer than {self.needed} dimensions"
+        return f"{KINDS[self.kind]}, {rest}"
 
     @property
     def wasted(self) -> int:
@@ -113,7 +124,8 @@ class Verdict:
             }
         return {
             "kind": self.kind,
-            "meaning": KINDS[self.kind],
+            "meaning": self.meaning,
+            "set_aside": self.set_aside,
             "grade": self.grade.to_dict(),
             "learnable": self.learnable,
             "equations": self.equations,
@@ -140,7 +152,7 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.kind} ({self.grade}): {KINDS[self.kind]}",
+            f"{self.kind} ({self.grade}): {self.meaning}",
             f"rank {self.rank} of {self.needed} needed, {self.learnable} learnable weights, "
             f"{self.wasted} wasted, {self.surplus} surplus",
         ]

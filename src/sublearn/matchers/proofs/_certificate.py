@@ -82,6 +82,9 @@ class Certificate:
     def save(self, path: str | Path) -> None:
         """Write JSON, beside and renamed, so that a reader never sees half a file."""
         target = Path(path)
+        # A file is renamed into its place: a device or a pipe there would be gone.
+        if target.exists() and not target.is_file():
+            raise BadInputError(f"a certificate must be saved as a file, and {target} is none.")
         data = (json.dumps(to_dict(self), indent=1) + "\n").encode()
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
         try:

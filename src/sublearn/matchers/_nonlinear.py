@@ -31,7 +31,7 @@ UNPROVED = 4  # candidates that could not be proved: the roots are singular, and
 
 
 @dataclass(frozen=True)
-class Smooth(Matcher):
+class Nonlinear(Matcher):
     """Decide an instance of a network with tanh, sigmoid or ReLU steps, of any depth.
 
     REFUTED, by proof: where the targets of a sample lie outside what its outputs can be at all, or where
@@ -41,10 +41,10 @@ class Smooth(Matcher):
     activations. A root on a kink of a ReLU, or a singular one, stays UNDECIDED.
 
     >>> import numpy as np, sublearn as sl
-    >>> from sublearn.matchers import Smooth
+    >>> from sublearn.matchers import Nonlinear
     >>> problem = sl.Problem(sl.RNN(n=6, b=1, d=2, T=3), samples=3)
     >>> instance = sl.draw(problem, {"W": sl.FirstRows(6)}, seed=0, trial=0)
-    >>> decision = Smooth().attempt(instance, sl.Budget(), np.random.default_rng(0))
+    >>> decision = Nonlinear().attempt(instance, sl.Budget(), np.random.default_rng(0))
     >>> decision.kind, str(decision.grade)
     ('matched', 'proof')
     """
@@ -56,7 +56,7 @@ class Smooth(Matcher):
 
     @property
     def name(self) -> str:
-        return "smooth"
+        return "nonlinear"
 
     def refusal(self, instance: Instance) -> str | None:
         network = instance.network
@@ -117,7 +117,7 @@ def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -
     final = certificate.values
     return Decision(
         "matched",
-        "smooth",
+        "nonlinear",
         f"a solution {way}, and proved to exist",
         PROOF,
         final,
