@@ -191,3 +191,10 @@ def test_scores_must_belong_to_what_is_learned() -> None:
         sl.design(problem, ["W"], scores=np.ones((3, 3)))  # type: ignore[arg-type]
     with pytest.raises(sl.BadInputError, match="forbidden must be"):
         sl.design(problem, ["W"], forbidden=[(0, 0)])  # type: ignore[arg-type]
+
+
+def test_relu_points_whose_units_are_off_do_not_count() -> None:
+    """Two weights of W2 are independent wherever enough units are on; often few are at one point."""
+    problem = sl.Problem(sl.FeedForward((2, 3, 1), activation="relu"), samples=2)
+    scores = {"W2": np.array([[3.0, 2.0, 1.0]])}
+    assert {len(sl.design(problem, ["W2"], scores, seed=seed)) for seed in range(12)} == {2}

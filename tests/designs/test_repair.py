@@ -7,6 +7,7 @@ import pytest
 
 import sublearn as sl
 from oracle import oracle_of
+from sublearn.designs import _design
 
 PROBLEMS = [
     (sl.Problem(sl.LinearEstimator(inputs=4, outputs=3), 3), ["W"]),
@@ -179,3 +180,26 @@ def test_no_density_and_no_problem() -> None:
         sl.repair(problem, held)
     with pytest.raises(sl.BadInputError, match="problem must be a Problem"):
         sl.repair(problem.network, held)  # type: ignore[arg-type]
+
+
+def test_the_asked_error_and_seed_reach_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = set()
+
+    def spied(name: str) -> None:
+        whole = getattr(_design, name)
+
+        def spy(*given: object, error: float, seed: int) -> object:
+            asked.add((name, error, seed))
+            return whole(*given, error=error, seed=seed)
+
+        monkeypatch.setattr(_design, name, spy)
+
+    questions = ("certify", "best_basis", "needed_rank")
+    for name in questions:
+        spied(name)
+    problem = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=2), 2)
+    rows = sl.Allocation.from_rows(problem.network, "W", [0])
+    assert len(sl.repair(problem, rows, error=1e-30, seed=5) - rows) == 2  # T b = 2 may stay, of 4
+    required = {"W": np.diag([True, True, False, False, False])}
+    sl.design(problem, ["W"], required=required, error=1e-30, seed=5)
+    assert asked == {(name, 1e-30, 5) for name in questions}

@@ -15,10 +15,11 @@ ROWS = {"W": sl.FirstRows(5)}
 def test_the_table_is_made_of_the_estimates() -> None:
     learners = ["gradient-descent", "levenberg-marquardt"]
     steps = {"gradient-descent": 100, "levenberg-marquardt": 50}
-    table = sl.trainability(RNN, ROWS, 16, eps=1e-2, learners=learners, steps=steps, starts=2)
+    asked = {"eps": 1e-2, "starts": 2, "seed": 3}
+    table = sl.trainability(RNN, ROWS, 16, learners=learners, steps=steps, **asked)
     assert table.learners == tuple(learners) and table.solved.shape == (16, 2)
     for column, name in enumerate(learners):
-        alone = sl.estimate(RNN, ROWS, 16, eps=1e-2, method=name, steps=steps[name], starts=2)
+        alone = sl.estimate(RNN, ROWS, 16, method=name, steps=steps[name], **asked)
         assert table.runs[column].records == alone.records
         assert table.solved[:, column].sum() == alone.within
     first, second = table.only(0, 1)
@@ -103,6 +104,31 @@ def test_the_error_of_the_solution_of_least_norm() -> None:
         assert record.own_error < 1e-25
         assert 0 < record.relative < 1
     assert found.quantiles(0.0, 1.0) == [found.relative.min(), found.relative.max()]
+    quartiles = np.percentile(found.relative, [25, 50, 75])
+    assert found.to_dict()["relative_error_quartiles"] == pytest.approx(quartiles.tolist())
+    with pytest.raises(sl.BadInputError, match="trials must be a whole number"):
+        sl.generalisation(problem, whole, 0)
+
+
+def test_fresh_errors_are_those_of_the_decided_solutions() -> None:
+    """Of several real solutions, the one that decide finds with the same seed and budget."""
+    problem, rows = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=4), 2), {"W": sl.FirstRows(6)}
+    few = sl.Budget(starts=1, iterations=4, paths=3)
+
+    def errors(budget: sl.Budget, seed: int) -> list[float]:
+        out = []
+        for trial in range(6):
+            instance = sl.draw(problem, rows, seed=4, trial=trial)
+            values = sl.decide(instance, budget=budget, seed=seed).values
+            inputs, targets = fresh_samples(problem, 20, seed=4, trial=trial)
+            if values is not None:
+                outputs = problem.network.forward(instance.with_values(values), inputs)
+                out.append(float(((outputs - targets) ** 2).mean()))
+        return out
+
+    found = sl.generalisation(problem, rows, 6, fresh=20, seed=4, budget=few)
+    assert [r.fresh_error for r in found.records if r.solved] == errors(few, 4)
+    assert errors(few, 4) not in (errors(few, 0), errors(sl.Budget(), 4))
 
 
 def test_unsolved_instances_are_left_out() -> None:

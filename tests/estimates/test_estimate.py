@@ -39,6 +39,22 @@ def test_trials_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) 
     assert backwards == [whole[19], whole[4], whole[11]]
 
 
+def test_trials_are_decisions_of_drawn_instances() -> None:
+    """Trial i is decide(draw(..., trial=i)), with the seed and the budget that were asked for."""
+    few = sl.Budget(starts=1, iterations=12, paths=30)
+
+    def decided(seed: int, budget: sl.Budget, again: int) -> list[tuple[object, ...]]:
+        drawn = [sl.draw(SMALL, RULE, seed=seed, trial=trial) for trial in range(6)]
+        found = [sl.decide(instance, budget=budget, seed=again) for instance in drawn]
+        return [(d.kind, d.rung, d.effort.starts, d.effort.iterations) for d in found]
+
+    records = sl.estimate(SMALL, RULE, trials=6, seed=7, budget=few).records
+    assert [(r.kind, r.rung, r.starts, r.iterations) for r in records] == decided(7, few, 7)
+    # Each of the three is seen: other instances, another budget, other starts.
+    others = [decided(0, few, 7), decided(7, sl.Budget(), 7), decided(7, few, 0)]
+    assert all(other != decided(7, few, 7) for other in others)
+
+
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives() -> None:
     one = sl.estimate(SMALL, RULE, trials=40, seed=4)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn.estimates import _conjectures
 
 NETWORK = sl.FeedForward((64, 90, 10), activation="relu")
 DIGITS = sl.Problem(NETWORK, samples=60, teacher=sl.Labels(sl.digits()))
@@ -42,10 +46,42 @@ def test_within_eps_is_another_goal() -> None:
     assert found.solved > 0
 
 
+def test_trials_are_the_drawn_instances() -> None:
+    """Affine outputs and a goal out of reach: every loss is the least squares of its own instance."""
+    network = sl.LinearEstimator(inputs=4, outputs=2)
+    problem = sl.Problem(network, 4)
+    held = sl.Allocation.from_entries(network, {"W": [(0, 0), (0, 1), (0, 2), (1, 1), (1, 3)]})
+    seen: list[int] = []
+
+    def run() -> sl.SolvedEstimate:
+        return sl.estimate_solved(
+            problem, held, 3, learner="levenberg-marquardt", steps=60, eps=1e-12, seed=3,
+            precision="double", progress=lambda so_far: seen.append(so_far.trials),
+        )  # fmt: skip
+
+    found = run()
+    assert seen and seen[-1] == 3 and found.solved == 0
+    for record in found.records:
+        instance = sl.draw(problem, held, seed=3, trial=record.trial)
+        jacobian = network.jacobian(dict(instance.weights), instance.inputs, held)
+        wanted = -instance.residual(np.zeros(5)).ravel()
+        lowest = np.linalg.lstsq(jacobian, wanted, rcond=None)[1].sum() / 8
+        assert record.loss == pytest.approx(lowest, rel=1e-6)
+    assert run() == found  # whatever time it took
+
+
 @pytest.mark.slow
 def test_the_same_on_two_processes() -> None:
     alone = sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60)
     assert sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60, workers=2) == alone
+
+
+def test_every_cell_is_asked_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(_conjectures, "estimate_solved", lambda *_, **named: asked.append(named))
+    sl.compare_conjectures(sl.digits(), NETWORK, 60, ROWS, 2, steps=7, eps=0.1, seed=5)
+    assert [one.pop("eps") for one in asked] == [None, 0.1] * 3
+    assert all((one["seed"], one["steps"], one["learner"]) == (5, 7, "adam") for one in asked)
 
 
 @pytest.mark.slow

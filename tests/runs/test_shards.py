@@ -98,6 +98,18 @@ def test_other_readers_can_open_them(tmp_path: Path) -> None:
     assert pq.read_table(path).to_pydict()["turns"] == list(range(8))
 
 
+def test_columns_have_the_declared_types_whatever_the_rows_hold(tmp_path: Path) -> None:
+    """A float that happens to be whole is a float in every file, so that files can be joined."""
+    store = Shards(tmp_path, {"a": float, "b": int}, LABEL)
+    for trial, value in enumerate((1, 0.5, 2)):
+        store.append([Part(0, range(trial, trial + 1), {"a": [value], "b": [trial]})])
+    for path in tmp_path.iterdir():
+        kinds = {field.name: str(field.type) for field in pq.read_schema(path)}
+        assert kinds == {"point": "int32", "trial": "int64", "a": "double", "b": "int64"}
+    store.compact()
+    assert store.rows()["a"].tolist() == [1.0, 0.5, 2.0]
+
+
 def _flip(content: bytes) -> bytes:
     return content[:100] + bytes([content[100] ^ 1]) + content[101:]
 

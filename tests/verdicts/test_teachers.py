@@ -289,3 +289,16 @@ def test_laws_with_a_density_share_their_verdicts(law: sl.Normal) -> None:
     network = sl.FeedForward((3, 3, 2))
     held = sl.Allocation.from_entries(network, cross)
     assert sl.certify(sl.Problem(network, 2, ensemble), held).kind == "minimal"
+
+
+def test_an_affine_part_that_reaches_everything_meets_any_teacher() -> None:
+    """All of W2 solves a linear system for any targets, also those of a teacher with a bottleneck."""
+    student, teacher = sl.FeedForward((3, 4, 3)), sl.FeedForward((3, 1, 3))
+    problem = sl.Problem(student, samples=3, teacher=teacher)
+    both = sl.Allocation.whole(student, ["W2"]) | sl.Allocation.from_entries(
+        student, {"W1": [(0, 0)]}
+    )
+    verdict = sl.certify(problem, both)
+    # Rank-one maps of 3 to 3 numbers: 3 + 3 - 1 dimensions.
+    assert (verdict.kind, verdict.needed, verdict.affine) == ("maximal", 5, False)
+    assert sl.decide(sl.draw(problem, both)).kind == "matched"

@@ -135,6 +135,7 @@ def draw(
     Linearly dependent samples of a linear network are left out, as appendix F.1 does, whether the
     law makes them dependent or, with signs and zeros, chance: a match on the m' independent ones is a
     match on all. (Kept, they would no longer be dependent after the targets were rounded to float64.)
+    Where student or teacher has a bias, it is the affinely dependent ones.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
