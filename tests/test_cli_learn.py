@@ -141,3 +141,14 @@ def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
     for name, words in (("a.npz", "must hold the arrays"), ("b.npz", "cannot be read")):
         result = _run("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / name))
         assert words in str(result.exception)
+
+
+def test_steady_says_what_less_noise_would_do() -> None:
+    """The factor in the sentence is that of the predictions of two commands, one with half the noise."""
+    common = ["--network", "linear:inputs=4,outputs=2", "--samples", "30", "--cycles", "1500"]
+    common += ["--repeats", "3"]
+    loud = _json("steady", *common, "--gamma", "0.1,0.2,0.01")
+    calm = _json("steady", *common, "--gamma", "0.1,0.1,0.005")
+    excess = [found["predicted"]["excess"] for found in (loud, calm)]
+    words = str(loud["meaning"])
+    assert f"cut the excess {excess[0] / excess[1]:.2g} times, to {excess[1]:.2g}" in words

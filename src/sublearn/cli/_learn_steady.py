@@ -64,11 +64,13 @@ def steady(
             progress=lambda done: advance(done, "repeats"),
         )
     # The formula is for lengths by the L2 norm.
-    predicted = None
+    predicted = calmer = None
     if norm == "l2":
         predicted = predict_steady_state(lesson.network, lesson.weights, **common)
+        common["gamma"] = (levels[0], levels[1] / 2, levels[2] / 2)
+        calmer = predict_steady_state(lesson.network, lesson.weights, **common)
     drawn = None if folder is None else _draw_steady(run, predicted, folder)
-    words = _steady_words(run, predicted)
+    words = _steady_words(run, predicted, calmer)
     found = run.steady_state
     if as_json:
         print_json(
@@ -106,7 +108,10 @@ def steady(
     tell_drawn(drawn)
 
 
-def _steady_words(run: Simulation, predicted: SteadyPrediction | None) -> str:
+def _steady_words(
+    run: Simulation, predicted: SteadyPrediction | None, calmer: SteadyPrediction | None
+) -> str:
+    """The result in a sentence or two; ``calmer``: the prediction with gamma2 and gamma3 halved."""
     found, start = run.steady_state, float(run.errors[:, 0].mean())
     share = f"{found.mean / start:.3g} of the error at the start" if start else f"{found.mean:.3g}"
     if predicted is not None and predicted.drift:
@@ -120,11 +125,17 @@ def _steady_words(run: Simulation, predicted: SteadyPrediction | None) -> str:
         words = f"The noise wins: the error settles at {share}."
     else:
         words = f"Learning and noise balance at {share}."
-    if predicted is None:
+    if predicted is None or calmer is None:
         return words
     if predicted.minimum > 0.5 * predicted.value:
         return f"{words} Most of it is error that no plastic weight can remove (F_min)."
-    return f"{words} Most of it is noise: halving gamma2 and gamma3 would cut the excess about 16 times."
+    if not calmer.excess > 0.0:
+        return words
+    fewer = predicted.excess / calmer.excess
+    return (
+        f"{words} Most of it is noise: halving gamma2 and gamma3 would cut the excess {fewer:.2g} times, "
+        f"to {calmer.excess:.2g}."
+    )
 
 
 def _draw_steady(run: Simulation, predicted: SteadyPrediction | None, out: Path) -> list[str]:
