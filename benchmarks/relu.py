@@ -6,7 +6,7 @@ q = 6, d = 4, m = 6, learnable weights r = d m = 24 at random in the first k row
 drawn instances are matched and refuted, how many of these answers are proofs, the nodes and the CPU
 time; the same for instances that were planted so that a match exists; and the CPU time of HiGHS on the
 mixed-integer program of the same instances, in the same run. Exits with 1 if a floor is missed: every
-drawn instance decided, by proof for n = 8 and k <= 6; 95% of the planted ones matched.
+drawn instance decided, by proof; 95% of the planted ones matched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 import sublearn as sl
 from sublearn.matchers import MixedInteger, Relu, single_thread
 
-SETTINGS = [(8, k) for k in range(4, 9)] + [(12, k) for k in range(4, 9)]
+SETTINGS = [(8, k) for k in range(4, 9)] + [(12, k) for k in (*range(4, 9), 10, 12)]
+SETTINGS += [(16, k) for k in (4, 6, 8, 10, 12, 14, 16)]
 GRID = 1024.0  # planted numbers are multiples of 1 / GRID, so that their outputs are not rounded
 
 
@@ -115,8 +116,7 @@ def main() -> int:
         row = decide(_drawn(n, k, seed, drawn_count))
         show(n, k, row)
         rows.append({"table": "drawn", "n": n, "k": k, **row})
-        by_proof = row["proofs"] == row["trials"]
-        if row["undecided"] or (n == 8 and k <= 6 and not by_proof):
+        if row["undecided"] or row["proofs"] < row["trials"]:
             missed.append(f"drawn n={n} k={k}")
     print(f"\nplanted, all numbers multiples of 1/{GRID:g}: the match is exact")
     print(HEAD)

@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.matchers.relu._branch import Refutation, decide_by_branching, replay
+from matchers.relu_instances import small
+from sublearn.matchers.relu._branch import (
+    Refutation,
+    decide_by_branching,
+    decide_leaf,
+    replay,
+)
 from sublearn.matchers.relu._cone import outside_cone
 from sublearn.matchers.relu._leaf import LeafProofs
 from sublearn.matchers.relu._program import build_program
 from sublearn.matchers.relu._signs import sign_contradiction
-from sublearn.patterns._exact import Infeasible, decide_node, farkas
+from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
 from sublearn.patterns._system import System, build
 
 
@@ -190,3 +196,68 @@ def test_the_equations_hold_for_the_networks_own_outputs() -> None:
         left = sum(Fraction(int(g.p), int(g.q)) * t for g, t in zip(row, v, strict=False))
         assert left == Fraction(int(row[-1].p), int(row[-1].q))
     assert len(system.exact) == 2 * 5 + (5 - 2) + (5 - 1) + (5 - 2)
+
+
+def test_the_cone_test_survives_the_largest_numbers() -> None:
+    """Squares that overflow: the projection must neither crash nor decide by itself."""
+    readout = np.array([[0.9e308, 1.3e308], [-1.1e308, -1.3e308]])
+    for target, wanted in (([1.0, -1.0], False), ([1.0, 1.0], True), ([-1.0, 1.0], True)):
+        assert (
+            outside_cone(_rationals(readout), [row[0] for row in _rationals(np.array([target]).T)])
+            == wanted
+        )
+
+
+def _tree(clauses: list[list[int]], log: list[int]) -> Refutation:
+    """Two pairs: conditions 0 and 1 are off on pair 0 and 1, conditions 2 and 3 on."""
+    used = np.zeros((len(clauses), 4), np.bool_)
+    for line, clause in zip(used, clauses, strict=True):
+        line[clause] = True
+    count = len(clauses)
+    return Refutation(
+        np.zeros((count, 1), np.int16),
+        used,
+        np.zeros(count, np.int16),
+        np.ones(count, np.int8),
+        np.zeros((count, 1)),
+        np.ones(count, np.bool_),
+        np.array(log, np.int32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("clauses", "log", "covers"),
+    [
+        ([[]], [0], True),
+        ([[0]], [0], False),
+        ([[0], [2]], [0, 1, -1], True),
+        ([[0], [0]], [0, 1, -1], False),  # the same side twice
+        ([[0, 2], [2]], [0, 1, -1], False),  # what no pattern does joins nothing
+        ([[0, 1], [2, 1], [3]], [0, 1, -1, 2, -2], True),
+        ([[0, 1], [2, 1]], [0, 1, -1], False),  # pair 1 on is not covered
+        ([[0, 1], [2, 3]], [0, 1, -1], False),
+        ([[0], [2], [3]], [2, 0, 1, -1, -3], True),  # the one below the last is not needed
+        ([[], [0]], [0, 1], False),  # one too many
+    ],
+)
+def test_clauses_join_to_the_empty_one_or_not(
+    clauses: list[list[int]], log: list[int], covers: bool
+) -> None:
+    assert replay(_tree(clauses, log), 2) == covers
+
+
+def test_a_leaf_is_infeasible_under_its_own_conditions_only() -> None:
+    """A tree of several leaves has a root that is feasible: without conditions no leaf is refuted."""
+    asked = 0
+    for trial in range(40):
+        system = build(small(trial, seed=35))
+        found = decide_by_branching(system, 1000, np.random.default_rng(0))
+        if found.kind != "refuted" or found.refutation is None or found.leaves < 2:
+            continue
+        program, tree = build_program(system), found.refutation
+        freed = replace(tree, used=np.zeros_like(tree.used))
+        for leaf in range(found.leaves):
+            assert isinstance(decide_leaf(program, tree, leaf), Infeasible)
+            assert isinstance(decide_leaf(program, freed, leaf), Feasible)
+            asked += 1
+    assert asked > 10

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from math import comb
 
@@ -172,3 +174,178 @@ def test_a_pattern_is_read_from_unmixed_solutions_only() -> None:
         if pattern is not None:
             assert pattern.shape == (system.k, m)
             assert (pattern[0] == ((program.sides[[one, other]] > 0).any(axis=0))).all()
+
+
+def _given(
+    weights: dict[str, np.ndarray], inputs: np.ndarray, entries: list[tuple[int, int]]
+) -> sl.Instance:
+    """The targets are what these weights put out."""
+    n, q = weights["W1"].shape
+    network = sl.FeedForward((q, n, len(weights["W2"])), activation="relu")
+    held = sl.Allocation.from_entries(network, {"W1": entries})
+    return sl.Instance(network, held, weights, inputs, network.forward(weights, inputs))
+
+
+def test_sums_that_overflow_prove_nothing() -> None:
+    """Four terms up and three down, 1e308 each: the ray goes down, but the sum is infinite first."""
+    weights = {"W1": np.eye(2), "W2": np.full((1, 2), 1.7e308)}
+    inputs = np.zeros((2, 8))
+    inputs[0, :7], inputs[1, 7] = 2.0**-1000, 2.0**-900
+    instance = _given(weights, inputs, [(0, 0), (1, 1)])
+    program = build_program(build(instance))
+    assert program.usable and program.by_corners
+    vector = np.array([0.7, 0.7, 0.7, 0.7, -1.0, -1.0, -1.0, 0.0, 0.0, 0.0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not LeafProofs(program).proved(np.zeros(32, np.bool_), vector)
+    assert sl.decide(instance, ladder=[Relu()]).kind != "refuted"
+
+
+def test_numbers_that_would_become_zero_are_not_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^-600 times 2^-600 in a column; 2^-1100 beside 2^-800 on the right: float64 holds neither."""
+    # The learnable weights meet zeros: unit 0 has one vertex, at (1, 2^-600).
+    weights = {
+        "W1": np.array([[1.0, 0.0], [0.0, 0.0]]),
+        "W2": np.array([[1.0, 1.0], [2.0**-600, 1.0]]),
+    }
+    inputs = np.array([[1.0, 2.0**-600], [0.0, 0.0]])
+    system = build(replace(_given(weights, inputs, [(0, 1), (1, 1)]), targets=np.ones((2, 2))))
+    assert system.usable and not build_program(system).usable
+    monkeypatch.setattr(_program, "MOST_CORNERS", 0)
+    network = sl.FeedForward((2, 2, 1), activation="relu")
+    held = sl.Allocation.from_entries(network, {"W1": [(0, 1), (1, 1)]})
+    weights = {"W1": np.array([[2.0**-400, 0.0], [2.0**-700, 0.0]]), "W2": np.ones((1, 2))}
+    inputs = np.array([[2.0**-400], [0.0]])
+    system = build(sl.Instance(network, held, weights, inputs, np.zeros((1, 1))))
+    assert system.usable and not build_program(system).usable
+
+
+def test_proofs_do_not_lose_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an output leaves the range in which rounding is bounded there are no proofs in float64."""
+    from sublearn.matchers.relu import _outputs
+
+    system = build(small(0, seed=31))
+    program = build_program(system)
+    side = np.zeros(2 * system.pairs, np.bool_)
+    side[: system.pairs] = True  # every unit off: the targets are not 0
+    vector = np.zeros(len(program.right))
+    assert LeafProofs(program).proved(side, vector)
+    monkeypatch.setattr(_outputs, "SMALLEST", 0.999)
+    assert not LeafProofs(program).proved(side, vector)
+
+
+@pytest.mark.parametrize("size", [2.0**-1000, 2.0**-500, 2.0**500, 2.0**1000])
+def test_the_scale_of_the_readout_changes_nothing(size: float) -> None:
+    """W2 and targets times a power of 2: the same instance, so the same tree with the same proofs."""
+    base = sl.draw(
+        sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6),
+        {"W1": sl.FirstRows(8)},
+        seed=3,
+        trial=4,
+    )
+    weights = {"W1": base.weights["W1"], "W2": base.weights["W2"] * size}
+    other = replace(base, weights=weights, targets=base.targets * size, problem=None)
+    one, two = (sl.decide(given, ladder=[Relu()]) for given in (base, other))
+    assert one.effort.nodes > 10
+    assert (one.kind, str(one.grade), one.effort.nodes) == (
+        two.kind,
+        str(two.grade),
+        two.effort.nodes,
+    )
+
+
+def _holds(program: _program.Program, y: np.ndarray, is_open: np.ndarray) -> bool:
+    """Whether y proves the leaf, in rationals from the corners: no ray goes down, and left < right."""
+    system = program.system
+    weigh = [[Fraction(float(x)) for x in row] for row in y]
+    outer = [Fraction(int(x.p), int(x.q)) for x in program.row_scales[: system.d]]
+
+    def against(columns: list[list[Fraction]]) -> Fraction:
+        return sum(
+            weigh[s][o] * outer[o] * columns[o][s] for o in range(system.d) for s in range(system.m)
+        ) + Fraction(0)
+
+    def fractions(row: list[object]) -> list[Fraction]:
+        return [Fraction(int(x.p), int(x.q)) for x in row]  # type: ignore[attr-defined]
+
+    least: dict[int, Fraction] = {}
+    corners = [corner for unit in program.units for corner in unit.corners or []]
+    for j, corner in enumerate(corners):
+        i = int(program.owner[j])
+        outputs = [max(x, Fraction(0)) for x in fractions(corner.before)]
+        column = fractions([row[i] for row in system.readout])
+        value = against([[w * a for a in outputs] for w in column])
+        if not is_open[j]:
+            continue
+        if corner.vertex:
+            least[i] = min(least.get(i, value), value)
+        elif value < 0:
+            return False
+    return against([fractions(row) for row in system.rest]) < sum(least.values())
+
+
+def test_the_check_with_roundings_says_only_what_rationals_confirm() -> None:
+    """y for which a ray is level, or both sides equal, but for a few units in the last place."""
+    from flint import fmpz
+
+    rng = np.random.default_rng(11)
+    seen: Counter[tuple[bool, bool]] = Counter()
+    for trial in range(300):
+        sizes = (1, int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+        network = sl.FeedForward(sizes, activation="relu")
+        weights = {name: rng.standard_normal(shape) for name, shape in network.shapes.items()}
+        inputs = np.abs(rng.standard_normal((1, 2)))
+        targets = rng.standard_normal((sizes[2], 2))
+        bias = trial % 2
+        if bias:  # frozen parts, so that vertices are not 0
+            inputs = np.vstack([inputs, rng.standard_normal((1, 2))])
+            network = sl.FeedForward((2, *sizes[1:]), activation="relu")
+            weights["W1"] = rng.standard_normal((sizes[1], 2))
+        held = sl.Allocation.from_entries(network, {"W1": [(i, 0) for i in range(sizes[1])]})
+        program = build_program(build(sl.Instance(network, held, weights, inputs, targets)))
+        proofs = LeafProofs(program)
+        outputs = proofs.outputs
+        is_open = np.ones(len(program.owner), np.bool_)
+        for _ in range(4):
+            y = rng.standard_normal((2, sizes[2]))
+            # Level for the first ray, then off by the least that float64 can.
+            j = int(np.flatnonzero(~outputs.vertex)[0])
+            slopes = np.outer(outputs.values[j], outputs.weights[:, program.owner[j]])
+            y -= slopes * (y * slopes).sum() / (slopes**2).sum()
+            y[0, 0] += np.spacing(y[0, 0]) * rng.integers(-3, 4)
+            said, true = proofs._check_rounded(y, is_open), _holds(program, y, is_open)
+            assert true or not said
+            seen[said, true] += 1
+            # Equal sides: targets moved so that left and right agree to rounding.
+            y = rng.standard_normal((2, sizes[2]))
+            rise = (outputs.values * (y @ outputs.weights).T[program.owner]).sum(axis=1)
+            if (rise[~outputs.vertex] > 1e-3).all():
+                shift = outputs.lowest(rise, is_open).sum() - (y.T * outputs.targets).sum()
+                moved = targets.copy()
+                moved[0, 0] += shift / y[0, 0] / to_float(program.row_scales[0] * program.factor)
+                moved[0, 0] += np.spacing(moved[0, 0]) * rng.integers(-2, 3)
+                given = build_program(build(sl.Instance(network, held, weights, inputs, moved)))
+                said = LeafProofs(given)._check_rounded(y, is_open)
+                true = _holds(given, y, is_open)
+                assert true or not said
+                seen[said, true] += 1
+            # Whole numbers, for which rays are asked exactly.
+            whole = rng.integers(-3, 4, (2, sizes[2]))
+            said = proofs.whole.check([[fmpz(int(x)) for x in row] for row in whole], is_open)
+            true = _holds(program, whole.astype(float), is_open)
+            assert true or not said
+            seen[said, true] += 1
+    assert min(seen[True, True], seen[False, True], seen[False, False]) > 20, seen
+
+
+@pytest.mark.parametrize("gap", [2.0**-52, 2.0**-40, 2.0**-33])
+def test_solutions_to_rounding_are_followed_down_to_a_proof(gap: float) -> None:
+    """The same sample twice with targets a hair apart: float64 solves it, and nothing else does."""
+    network = sl.FeedForward((2, 3, 1), activation="relu")
+    weights = {"W1": np.zeros((3, 2)), "W2": np.array([[1.0, 2.0, -1.0]])}
+    inputs = np.array([[1.0, 1.0, 2.0], [-1.0, -1.0, 1.0]])
+    held = sl.Allocation.whole(network, ["W1"])
+    for targets, kind in (([1.0, 1.0, 3.0], "matched"), ([1.0, 1.0 + gap, 3.0], "refuted")):
+        decision = sl.decide(
+            sl.Instance(network, held, weights, inputs, [targets]), ladder=[Relu()]
+        )
+        assert (decision.kind, str(decision.grade)) == (kind, "proof")

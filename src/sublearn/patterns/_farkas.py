@@ -9,7 +9,7 @@ row is close to it, and how close is bounded a posteriori:
 
 so that |y - yt| <= eps = max |(e' - yt' B) R| / (1 - |H|_1) if |H|_1 < 1. The other columns are then
 checked with room for eps. The numbers of G and h are exact rationals with a relative error of at most
-two roundings, 2 * 2^-53 (see ``matchers/relu/_program.py``).
+three roundings, 3 * 2^-53 (see ``matchers/relu/_program.py``).
 
 Most certificates use few equations, and y is exactly 0 on the others; a bound on the error would
 drown those zeros. So the equations with |yt| at rounding level are left out and y is set to 0 there.

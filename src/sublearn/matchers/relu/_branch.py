@@ -14,9 +14,12 @@ from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
 from sublearn.patterns._feasible import decide_pattern
 from sublearn.patterns._system import Rational, System
 
-CANDIDATES = 8  # solutions in float64 that may turn out to be none before we give up
-EXACT_LEAVES = 20_000  # leaves that may need whole numbers or rationals
+CANDIDATES = 8  # solutions in float64 that may turn out to be none before we stop asking
+LAST_NODES = 2_000  # of the tree in which every such solution is followed down to its patterns
+RATIONAL_LEAVES = 500  # leaves that may need a linear program in rationals
 MOST_LEAVES = 400_000
+MOST_WORK = 4e9  # nodes times numbers in a tableau: minutes
+MOST_NUMBERS = 4e7  # in the tableaux of a whole branch: 320 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,7 @@ class Outcome:
     values: dict[int, Rational] | None = None
     refutation: Refutation | None = None
     near: int = 0  # patterns that solve the system in float64 and not exactly
+    note: str = ""  # why it stopped, where the nodes of the budget are not the reason
 
 
 def decide_by_branching(system: System, node_limit: int, rng: np.random.Generator) -> Outcome:
@@ -53,8 +57,12 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
 
     program = build_program(system)
     if not program.usable:
-        return Outcome("undecided", 0)
+        return Outcome("undecided", 0, note="the numbers are out of float64's reach")
     rows, size = program.matrix.shape
+    numbers = rows * (rows + size + 1)
+    if numbers * (system.pairs + 2) > MOST_NUMBERS:
+        return Outcome("undecided", 0, note=f"{rows} equations with {size} unknowns are too many")
+    node_limit = min(node_limit, int(MOST_WORK / numbers))
     # Small sums of v mix the least; the noise keeps the pivots from ties.
     costs = 1.0 + 0.5 * rng.random(size)
     most = min(node_limit, MOST_LEAVES) // 2 + 2
@@ -66,10 +74,11 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
     counts = np.zeros(5, np.int64)
     last_basis, last_pattern = np.empty(rows, np.int64), np.empty(system.pairs, np.bool_)
     spent = 0
-    for skip in range(CANDIDATES):
+    for skip in (*range(CANDIDATES), node_limit):
+        limit = node_limit - spent if skip < CANDIDATES else min(node_limit - spent, LAST_NODES)
         status = branch(
             program.matrix, program.right, program.owner, program.sides, program.partner,
-            not program.by_corners, program.influence, costs, node_limit - spent, skip, basis, row,
+            not program.by_corners, program.influence, costs, limit, skip, basis, row,
             sign, vector, used, sure, log, counts, last_basis, last_pattern,
         )  # fmt: skip
         spent += int(counts[0])
@@ -80,7 +89,8 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
                 return Outcome("matched", spent, leaves, found.values)
             continue
         if status != REFUTED:
-            return Outcome("undecided", spent, leaves)
+            near = CANDIDATES if skip >= CANDIDATES else 0
+            return Outcome("undecided", spent, leaves, near=near)
         refutation = Refutation(
             basis[:leaves],
             used[:leaves],
@@ -91,16 +101,21 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
             log[: int(counts[3])],
         )
         return _checked(program, refutation, spent)
-    return Outcome("undecided", spent, near=CANDIDATES)
+    raise AssertionError("the last tree passes every candidate by")
 
 
 def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
     """What a tree proves, once the leaves that float64 could not prove are decided in rationals."""
     leaves = len(refutation.row)
+    # A leaf that float64 did not cut off is refuted in rationals or not at all.
+    weak: Literal["numerical", "undecided"] = (
+        "undecided" if (refutation.row < 0).any() else "numerical"
+    )
     doubtful = np.flatnonzero(~refutation.sure)
-    if doubtful.size > EXACT_LEAVES or not replay(refutation, program.system.pairs):
-        return Outcome("numerical", nodes, leaves, None, refutation)
+    if not replay(refutation, program.system.pairs):
+        return Outcome(weak, nodes, leaves, None, refutation)
     proofs = LeafProofs(program) if program.by_corners and doubtful.size else None
+    in_rationals = 0
     for leaf in doubtful.tolist():
         if (
             proofs is not None
@@ -108,6 +123,9 @@ def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
             and proofs.proved(refutation.used[leaf], refutation.vector[leaf])
         ):
             continue
+        in_rationals += 1
+        if in_rationals > RATIONAL_LEAVES:
+            return Outcome(weak, nodes, leaves, None, refutation)
         again = decide_leaf(program, refutation, leaf)
         if isinstance(again, Feasible):
             pattern = program.pattern(again.values)
@@ -118,7 +136,7 @@ def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
             # Rounding cut off what has a solution: the tree says nothing, at no grade.
             return Outcome("undecided", nodes, leaves)
         if not isinstance(again, Infeasible):
-            return Outcome("numerical", nodes, leaves, None, refutation)
+            return Outcome(weak, nodes, leaves, None, refutation)
     return Outcome("refuted", nodes, leaves, None, refutation)
 
 

@@ -32,8 +32,10 @@ def outside_cone(readout: Table, target: list[Rational]) -> bool:
     size = float(np.abs(right).max())
     if not (np.isfinite(matrix).all() and np.isfinite(size)) or size == 0.0:
         return False
+    # Of size 1: numbers whose squares overflow send nnls out of its arrays.
+    widest = float(np.abs(matrix).max()) or 1.0
     try:
-        found, distance = nnls(matrix, right / size)
+        found, distance = nnls(matrix / widest, right / size)
     except RuntimeError:
         return False
     if distance < 1e-12:

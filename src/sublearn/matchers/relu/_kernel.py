@@ -14,11 +14,12 @@ import numpy as np
 from numba import njit
 
 from sublearn.patterns._farkas import certify
-from sublearn.patterns._simplex import FEASIBLE, INFEASIBLE, TOLERANCE, solve, start
+from sublearn.patterns._simplex import FEASIBLE, INFEASIBLE, STALLED, TOLERANCE, solve, start
 
 REFUTED, CANDIDATE, SPENT = 0, 1, 2
 UNRESOLVED = -1  # in place of a leaving row: the node could not be cut off
-LEVEL = 1e-10  # as a share of its terms: a sum this close to 0 counts as 0
+DRIFT = 1e-8  # an error of the equations, whose right sides are at most 1
+LEVEL = 1e-10  # of y: a sum this close to 0 counts as 0
 
 
 @njit(cache=True, nogil=True)
@@ -72,25 +73,38 @@ def _conditions(used, depth, held_now, owner, sides, clause):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
+def _error(matrix, right, table, basis):  # type: ignore[no-untyped-def]
+    """The largest error of G v = h at the values of the tableau."""
+    worst = 0.0
+    for r in range(basis.size):
+        total = -right[r]
+        for t in range(basis.size):
+            if basis[t] >= 0:
+                total += matrix[r, basis[t]] * table[t, -1]
+            elif basis[t] == -1 - r:
+                total += table[t, -1]
+        worst = max(worst, abs(total))
+    return worst
+
+
+@njit(cache=True, nogil=True)
 def _separates(matrix, right, inverse, leave, sign, open_, y, used):  # type: ignore[no-untyped-def]
     """Whether y' G >= 0 on open columns and y' h < 0, to rounding. Fills y and the columns that need holding.
 
     A tableau that was carried far down may have drifted from its basis; this tells.
     """
     rows, size = matrix.shape
-    total, terms = 0.0, 0.0
+    total, largest = 0.0, 0.0
     for r in range(rows):
         y[r] = sign * inverse[leave, r]
         total += y[r] * right[r]
-        terms += abs(y[r] * right[r])
-    good = total < -LEVEL * terms
+        largest = max(largest, abs(y[r]))
+    good = total < -LEVEL * largest
     for j in range(size):
-        total, terms = 0.0, 0.0
+        total = 0.0
         for r in range(rows):
-            term = y[r] * matrix[r, j]
-            total += term
-            terms += abs(term)
-        down = total < -LEVEL * terms
+            total += y[r] * matrix[r, j]
+        down = total < -LEVEL * largest
         used[j] = down and not open_[j]
         if down and open_[j]:
             good = False
@@ -165,7 +179,10 @@ def branch(  # type: ignore[no-untyped-def]
             solve(tables[depth], bases[depth], reduced[depth], open_, most, out)
             counts[1] += int(out[3])
             if out[0] != INFEASIBLE:
-                break
+                if _error(matrix, right, tables[depth], bases[depth]) < DRIFT:
+                    break
+                out[0] = STALLED
+                continue
             inverse = tables[depth, :, size : size + rows]
             leave, sign = int(out[1]), out[2]
             good = _separates(matrix, right, inverse, leave, sign, open_, y, used)
@@ -177,6 +194,8 @@ def branch(  # type: ignore[no-untyped-def]
                 )
                 if sure:
                     break
+        if out[0] == INFEASIBLE and not (good or sure):
+            out[0] = STALLED  # rounding has spoilt the tableau twice: further down it is smaller
         if counts[0] > node_limit:
             return SPENT
         p = -1

@@ -135,14 +135,12 @@ def build_program(system: System) -> Program:
     factor = power_of_two(largest)
     row_scales = outer * m
     readout = np.array(
-        [
-            [to_float(x * scale) for x in row]
-            for row, scale in zip(system.readout, outer, strict=True)
-        ]
+        [[_kept(x * scale) for x in row] for row, scale in zip(system.readout, outer, strict=True)]
     )
     for s in range(m):
         for o in range(d):
-            right[s * d + o] = to_float(system.rest[o][s] * outer[o] * factor)
+            right[s * d + o] = _kept(system.rest[o][s] * outer[o] * factor)
+    lost = False
     row, column = d * m, 0
     for i, held in enumerate(units):
         width = held.width(m)
@@ -157,27 +155,32 @@ def build_program(system: System) -> Program:
                 scale = power_of_two(max(abs(to_float(x)) for x in normal.values()))
                 row_scales.append(scale)
                 for s, x in normal.items():
-                    matrix[row, column + s] = to_float(x * scale)
+                    matrix[row, column + s] = _kept(x * scale)
                     matrix[row, column + m + s] = -matrix[row, column + s]
                 total = sum(x * system.frozen[i][s] for s, x in normal.items())
-                right[row] = to_float(total * scale * factor)
+                right[row] = _kept(total * scale * factor)
                 row += 1
         else:
             most = float(np.abs(readout[:, i]).max())
             for c, corner in enumerate(held.corners, start=column):
-                before = np.array([to_float(x * factor) for x in corner.before])
+                before = np.array([_kept(x * factor) for x in corner.before])
                 # Rays have no length of their own; far vertices would drown the others.
                 scale = power_of_two(max(most * float(before.max()), float(corner.vertex)))
                 size = to_float(scale)
                 sides[c] = before * size
-                matrix[: d * m, c] = np.outer(np.maximum(sides[c], 0.0), readout[:, i]).ravel()
+                entries = np.outer(np.maximum(sides[c], 0.0), readout[:, i])
+                lost |= bool(
+                    ((entries == 0.0) & (sides[c] > 0.0)[:, None] & (readout[:, i] != 0.0)).any()
+                )
+                matrix[: d * m, c] = entries.ravel()
                 matrix[row, c] = size if corner.vertex else 0.0
                 column_scales.append(scale)
             right[row] = 1.0
             row_scales.append(power_of_two(0.0))
             row += 1
         column += width
-    usable = _usable(matrix) and _usable(right) and _usable(sides) and _faithful(units, sides)
+    usable = all(_usable(numbers) for numbers in (matrix, right, sides))
+    usable = usable and not lost and _faithful(units, sides)
     return Program(
         system,
         units,
@@ -194,8 +197,14 @@ def build_program(system: System) -> Program:
     )
 
 
+def _kept(value: Rational) -> float:
+    """The nearest float64; nan, which is never usable, for what is not 0 but would become 0."""
+    out = to_float(value)
+    return out if out != 0.0 or value == 0 else float("nan")
+
+
 def _usable(values: Array) -> bool:
-    """Whether float64 holds the numbers with a relative error: those that became 0 are seen below."""
+    """Whether float64 holds the numbers with a relative error."""
     sizes = np.abs(values)
     return bool(
         np.isfinite(values).all() and not ((sizes > 0) & (sizes < SMALLEST)).any()

@@ -16,6 +16,7 @@ from sublearn.verdicts._grade import NUMERICAL, PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
+    from sublearn.matchers.relu._branch import Outcome
 
 STARTS = 200  # of Newton's method, after branching has spent its nodes
 
@@ -24,11 +25,11 @@ class Relu(Matcher):
     """Decide y = W2 relu(W1 x) with learnable weights in the first layer, exactly.
 
     Cheap contradictions first: the signs of W2^-1 R where k = d, then the cone test for each sample.
-    Then branch and bound over the pairs (unit, sample): on or off. Each node is a linear program
-    without any bound on the numbers; an infeasible one is cut off by a Farkas vector that is proved,
-    so REFUTED is a proof ("numerical" in the rare case that a vector resists). A pattern with a
-    solution is solved in rationals: MATCHED is a proof. If the nodes run out, Newton's method from
-    random starts looks for a pattern.
+    Then branch and bound over the pairs (unit, sample): on or off. Each node is a linear program over the
+    corners of every unit's cells, without any bound on the numbers; an infeasible one is cut off by a
+    vector that is proved, so REFUTED is a proof ("numerical" in the rare case that a vector resists). A
+    pattern with a solution is solved in rationals: MATCHED is a proof. If the nodes run out, Newton's
+    method from random starts looks for a pattern. A node of a large program counts for more than one.
 
     Lemmas D.3 and D.4 are not used: what they exclude, they exclude with probability 1 at best, and the
     programs exclude it by themselves.
@@ -79,7 +80,7 @@ class Relu(Matcher):
                 "been those of a singular pattern before they were rounded"
             )
             return Decision("undecided", self.name, reason, effort=effort)
-        return self._search(instance, system, budget, rng, found.nodes)
+        return self._search(instance, system, budget, rng, found)
 
     def _search(
         self,
@@ -87,13 +88,14 @@ class Relu(Matcher):
         system: System,
         budget: Budget,
         rng: np.random.Generator,
-        nodes: int,
+        before: Outcome,
     ) -> Decision:
         from sublearn.matchers.relu._newton import candidate_patterns
         from sublearn.patterns._exact import Feasible
         from sublearn.patterns._feasible import decide_pattern
 
         starts = steps = 0
+        nodes = before.nodes
         most = min(STARTS, budget.starts)
         for pattern, starts, steps in candidate_patterns(system, most, budget.iterations, rng):
             if pattern is None:
@@ -104,5 +106,6 @@ class Relu(Matcher):
                 return matched(
                     instance, system, found.values, self.name, way, budget, nodes, starts, steps
                 )
-        reason = f"{nodes} nodes and {starts} starts of Newton's method settled nothing"
+        stopped = before.note or f"{nodes} nodes settled nothing"
+        reason = f"{stopped}, and {starts} starts of Newton's method found no match"
         return Decision("undecided", self.name, reason, effort=Effort(starts, steps, nodes=nodes))
