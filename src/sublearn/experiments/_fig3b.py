@@ -141,7 +141,7 @@ EXPERIMENT = Experiment(
             *(_within(n, k, NEWTON, 1000, 200, 10) for n, ks in _FULL.items() for k in ks),
         )
     ),
-    hours=2.6,
+    hours=4.7,
     columns={
         "n": "hidden units n",
         "k": "rows k",
