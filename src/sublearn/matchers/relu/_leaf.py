@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.matchers.relu._outputs import TINY, UNIT, Outputs
+from sublearn.matchers.relu._outputs import Outputs
 from sublearn.matchers.relu._whole import WholeVectors
 
 if TYPE_CHECKING:
@@ -122,30 +122,14 @@ class LeafProofs:
 
     def _check_rounded(self, y: Array, is_open: NDArray[np.bool_]) -> bool:
         """The inequality above for the float64 numbers y as they are, with all roundings bounded."""
-        system, owner = self.program.system, self.program.owner
-        k, d, m = system.k, system.d, system.m
-        rise = (self.outputs.values * (y @ self.outputs.weights).T[owner]).sum(axis=1)
-        terms = (self.outputs.values * (np.abs(y) @ np.abs(self.outputs.weights)).T[owner]).sum(
-            axis=1
-        )
-        # Only where every product has a factor 0 is nothing rounded.
-        met = (y != 0.0).astype(np.float64) @ (self.outputs.weights != 0.0) > 0.0
-        rounded = (self.outputs.up & met.T[owner]).any(axis=1)
-        slack = (m + d + 12) * UNIT * terms + np.where(rounded, self.outputs.tiny, 0.0)
-        rays = is_open & ~self.outputs.vertex
-        if not (rise[rays] >= slack[rays]).all():
-            return False
-        lowest = self.outputs.lowest(rise - slack, is_open)
-        left = float((y.T * self.outputs.targets).sum())
-        room = (
-            (d * m + k + 12)
-            * UNIT
-            * (
-                float((np.abs(y.T) * np.abs(self.outputs.targets)).sum())
-                + float(np.abs(lowest).sum())
+        from sublearn.matchers.relu._rounded import refutes
+
+        out = self.outputs
+        return bool(
+            refutes(
+                out.values, out.weights, out.targets, out.owner, out.vertex, out.tiny, is_open, y
             )
         )
-        return bool(left + room + TINY < lowest.sum())
 
     def _by_program(self, is_open: NDArray[np.bool_]) -> Array | None:
         """y with y' G >= 0 on the open columns and the smallest y' h, entries between -1 and 1."""
@@ -169,9 +153,12 @@ class LeafProofs:
 
     def _level_rays(self, guess: Array, is_open: NDArray[np.bool_]) -> NDArray[np.int64] | None:
         """Open rays that are level to rounding; None where one goes down."""
-        owner = self.program.owner
-        rise = (self.outputs.values * (guess @ self.outputs.weights).T[owner]).sum(axis=1)
-        rays = is_open & ~self.outputs.vertex
+        from sublearn.matchers.relu._rounded import rises
+
+        out = self.outputs
+        rise, slack = np.empty(len(out.owner)), np.empty(len(out.owner))
+        rises(out.values, out.weights, out.owner, guess, rise, slack, out.tiny)
+        rays = is_open & ~out.vertex
         if (rise[rays] < -self.room[rays]).any():
             return None
         return np.flatnonzero(rays & (rise <= self.room))

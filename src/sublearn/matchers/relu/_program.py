@@ -103,9 +103,9 @@ class Program:
 
     def held(self, literals: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The columns that these conditions hold at 0; p: unit p // m is off on p % m, pairs + p: on."""
-        k, m = self.system.k, self.system.m
-        off, on = literals.reshape(2, k, m)[:, self.owner]
-        return np.asarray((off & (self.sides > 0) | on & (self.sides < 0)).any(axis=1))
+        from sublearn.matchers.relu._rounded import held_columns
+
+        return np.asarray(held_columns(self.owner, self.sides, literals))
 
     def pattern(self, values: dict[int, Rational]) -> NDArray[np.bool_] | None:
         """The pattern of a solution, or None where some unit mixes two sides of a hyperplane."""
