@@ -12,6 +12,7 @@ import sublearn as sl
 from matchers.relu_instances import small
 from sublearn.matchers.relu._branch import (
     Refutation,
+    _checked,
     decide_by_branching,
     decide_leaf,
     replay,
@@ -261,3 +262,34 @@ def test_a_leaf_is_infeasible_under_its_own_conditions_only() -> None:
             assert isinstance(decide_leaf(program, freed, leaf), Feasible)
             asked += 1
     assert asked > 10
+
+
+@pytest.mark.parametrize("row", [-1, 0])
+def test_a_tree_proves_no_more_than_its_leaves(row: int) -> None:
+    """Trees made by hand over instances that have a match, with a basis of artificial columns."""
+    network = sl.FeedForward((3, 4, 2), activation="relu")
+    rng = np.random.default_rng(12)
+    kinds = set()
+    for _ in range(12):
+        weights = {n: rng.integers(-8, 9, s) / 4 for n, s in network.shapes.items()}
+        x = rng.integers(-8, 9, (3, 3)) / 4
+        held = sl.Allocation.from_columns(network, "W1", [0, 1])
+        system = build(sl.Instance(network, held, weights, x, network.forward(weights, x)))
+        program = build_program(system)
+        rows = len(program.right)
+        tree = Refutation(
+            basis=np.array([[-1 - r for r in range(rows)]], np.int16),
+            used=np.zeros((1, 2 * system.pairs), np.bool_),
+            row=np.array([row], np.int16),
+            sign=np.array([1], np.int8),
+            vector=np.zeros((1, rows)),
+            sure=np.array([False]),
+            log=np.array([0], np.int32),
+        )
+        # The one leaf is the root: it covers all, and it has a solution, mixed or not.
+        kinds.add(_checked(program, tree, 1).kind)
+        # The one leaf is the cell of the match: nothing is said of the other cells.
+        before = weights["W1"] @ x
+        cell = replace(tree, used=np.stack([before <= 0, before > 0]).reshape(1, -1))
+        assert _checked(program, cell, 1).kind == ("undecided" if row < 0 else "numerical")
+    assert kinds == {"matched", "undecided"}
