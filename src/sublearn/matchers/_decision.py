@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["matched", "refuted", "undecided"]
 
+UNPROVED = 4  # candidates that could not be proved: the roots are singular, and so are the next
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -62,3 +64,11 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<Decision {self}>"
+
+
+def nothing_proved(rung: str, unproved: int, effort: Effort) -> Decision:
+    """UNDECIDED after a search: its starts, and the candidates that no test could prove."""
+    reason = f"no solution proved from {effort.starts} starts"
+    if unproved:
+        reason += f"; {unproved} candidates could not be proved: the roots may be singular"
+    return Decision("undecided", rung, reason, effort=effort)

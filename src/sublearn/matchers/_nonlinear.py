@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import whole_number
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.verdicts._grade import PROOF
 
@@ -27,7 +27,6 @@ MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobi
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
 GOAL = 1e-11  # of the targets' size: where a descent may stop
 NEAR = 1e-7  # where a proof is worth trying
-UNPROVED = 4  # candidates that could not be proved: the roots are singular, and so are the next
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,7 @@ class Nonlinear(Matcher):
             unproved += 1
             if unproved == UNPROVED:
                 break
-        reason = f"no solution proved from {effort.starts} starts"
-        if unproved:
-            reason += f"; {unproved} candidates could not be proved: the roots may be singular"
-        return Decision("undecided", self.name, reason, effort=effort)
+        return nothing_proved(self.name, unproved, effort)
 
 
 def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -> Decision | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sublearn._errors import whole_number
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.verdicts._grade import PROOF
 
@@ -25,7 +25,6 @@ ACCURACY = 1e-11
 # Starts after which a search goes on with more time scales.
 LATER = 100
 # A candidate that cannot be proved is nearly always a singular root, and so are the next ones.
-UNPROVED = 4
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,7 @@ class Search(Matcher):
             unproved += 1
             if unproved == UNPROVED:
                 break
-        reason = f"no solution proved from {effort.starts} starts"
-        if unproved:
-            reason += f"; {unproved} candidates could not be proved: the roots may be singular"
-        return Decision("undecided", self.name, reason, effort=effort)
+        return nothing_proved(self.name, unproved, effort)
 
 
 def find(instance: Instance, starts: int, rng: np.random.Generator, iterations: int = 200) -> Found:
