@@ -72,14 +72,14 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
     used, sure = np.empty((most, 2 * system.pairs), np.bool_), np.empty(most, np.bool_)
     log = np.empty(2 * most + 2 * system.pairs + 8, np.int32)
     counts = np.zeros(5, np.int64)
-    last_basis, last_pattern = np.empty(rows, np.int64), np.empty(system.pairs, np.bool_)
+    last_pattern = np.empty(system.pairs, np.bool_)
     spent = 0
     for skip in (*range(CANDIDATES), node_limit):
         limit = node_limit - spent if skip < CANDIDATES else min(node_limit - spent, LAST_NODES)
         status = branch(
             program.matrix, program.right, program.owner, program.sides, program.partner,
             not program.by_corners, program.influence, costs, limit, skip, basis, row,
-            sign, vector, used, sure, log, counts, last_basis, last_pattern,
+            sign, vector, used, sure, log, counts, last_pattern,
         )  # fmt: skip
         spent += int(counts[0])
         leaves = int(counts[2])

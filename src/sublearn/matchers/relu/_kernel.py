@@ -131,14 +131,13 @@ def branch(  # type: ignore[no-untyped-def]
     leaf_sure,
     log,
     counts,
-    last_basis,
     last_pattern,
 ):
     """Depth first over the pairs (unit, sample).
 
     ``counts``: [nodes, pivots, leaves, log entries, candidates]. Returns REFUTED (every leaf is in
-    the log), CANDIDATE (the program has a solution in which no unit mixes two sides, with the basis
-    ``last_basis`` and the pattern ``last_pattern``; the first ``skip`` such nodes are passed by) or SPENT.
+    the log), CANDIDATE (the program has a solution in which no unit mixes two sides, with the pattern
+    ``last_pattern``; the first ``skip`` such nodes are passed by) or SPENT.
 
     A clause is a set of conditions that cannot all be true. The log is a postfix program over clauses: a
     leaf pushes its own, -1 - p joins the two clauses of pair p, and -1 - K drops the one below the last.
@@ -212,7 +211,6 @@ def branch(  # type: ignore[no-untyped-def]
                 if out[0] == FEASIBLE:
                     counts[4] += 1
                     if counts[4] > skip:
-                        last_basis[:] = bases[depth]
                         for other in range(pairs):
                             last_pattern[other] = above[other] > below[other]
                         return CANDIDATE
