@@ -20,11 +20,11 @@ TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml"
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
 # Data flows in this direction: a room may use the rooms before it, and no other.
 ROOMS = (
+    "exact",
     "networks",
     "allocations",
     "datasets",
     "ensembles",
-    "exact",
     "verdicts",
     "designs",
     "patterns",

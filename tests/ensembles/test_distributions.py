@@ -50,7 +50,9 @@ def test_mean_variance_and_scale(law: Distribution, g: float) -> None:
     # The scale is a factor and nothing else.
     one, many = (type(law)(**{**parameters, "g": v}) for v in (1.0, g))
     same = one.draw(np.random.default_rng(2), (3, 2))
-    assert np.array_equal(g * same, many.draw(np.random.default_rng(2), (3, 2)))
+    again = many.draw(np.random.default_rng(2), (3, 2))
+    # LowRank has it in a factor, so that their product is what it says: the view rounds otherwise.
+    np.testing.assert_allclose(g * same, again, rtol=1e-15 if type(law) is sl.LowRank else 0)
 
 
 def test_supports() -> None:

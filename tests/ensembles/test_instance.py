@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn.matchers._simplify import simplify
 
 PROBLEM = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), samples=3)
 RULE = {"W": sl.FirstRows(3)}
@@ -45,15 +48,89 @@ def test_values_and_weights_are_two_views() -> None:
     assert (instance.residual(values) == outputs - instance.targets).all()
 
 
-def test_dependent_samples_are_left_out() -> None:
+def test_dependent_samples_stay() -> None:
     many = sl.Problem(PROBLEM.network, samples=7)  # T b = 3 numbers per sample
-    assert sl.draw(many, {"W": sl.FirstRows(3)}).samples == 3
+    instance = sl.draw(many, {"W": sl.FirstRows(3)})
+    assert instance.samples == 7 and len(instance.allocation) == 6
+    assert len(instance.exact_inputs.pivots()) == 3
     low = sl.Problem(PROBLEM.network, 3, sl.Ensemble(inputs=sl.LowRank(rank=2)))
     instance = sl.draw(low, {"W": sl.FirstRows(3)})
-    assert instance.samples == 2 and len(instance.allocation) == 4
-    assert np.linalg.matrix_rank(instance.inputs.reshape(3, -1)) == 2
-    drawn = sl.Problem(PROBLEM.network, 7, teacher=sl.Targets())
-    assert sl.draw(drawn, sl.Allocation.whole(PROBLEM.network)).samples == 7
+    assert instance.samples == 3 and len(instance.allocation) == 4
+    # The product is exact: rank 2 in whole numbers, which its rounding to float64 would not have.
+    assert len(instance.exact_inputs.pivots()) == 2
+    from sublearn.exact import Dyadics
+
+    assert len(Dyadics.of(instance.inputs.reshape(3, -1)).pivots()) == 3
+
+
+def test_what_a_teacher_asks_for_is_not_rounded() -> None:
+    """Targets in fractions from the formula of the model, beside the float64 view."""
+    from fractions import Fraction
+
+    def dot(left: list[Fraction], right: list[Fraction]) -> Fraction:
+        return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+    network = sl.FeedForward((3, 2, 2), activation="relu", bias=True)
+    instance = sl.draw(sl.Problem(network, 4), sl.Allocation.whole(network, ["W1"]), seed=5)
+    assert instance.teacher is not None and instance.exact_targets is not None
+    held = {
+        k: [[Fraction(x) for x in row] for row in v] for k, v in instance.teacher.weights.items()
+    }
+    table = instance.exact_targets.rationals()
+    for s, column in enumerate(instance.inputs.T.tolist()):
+        sample = [Fraction(x) for x in column]
+        hidden = [
+            max(Fraction(0), dot(row, sample) + bias[0])
+            for row, bias in zip(held["W1"], held["b1"], strict=True)
+        ]
+        for o, (row, bias) in enumerate(zip(held["W2"], held["b2"], strict=True)):
+            value, found = dot(row, hidden) + bias[0], table[o][s]
+            assert (int(found.p), int(found.q)) == (value.numerator, value.denominator)
+            assert instance.targets[o, s] == pytest.approx(float(value), rel=1e-13)
+    curved = sl.FeedForward((3, 2, 2), activation="tanh")
+    drawn = sl.draw(sl.Problem(curved, 4), sl.Allocation.whole(curved, ["W1"]))
+    assert drawn.exact_targets is None
+
+
+def test_an_edited_draw_is_a_given_instance() -> None:
+    """Other numbers have neither the teacher nor the rights of the draw they were made from."""
+    drawn = sl.draw(PROBLEM, RULE, seed=3, trial=8)
+    assert drawn.generic and drawn.teacher is not None and drawn.problem is PROBLEM
+    for changes in (
+        {"inputs": np.round(drawn.inputs)},
+        {"targets": np.round(drawn.targets)},
+        {"weights": {name: np.round(value) for name, value in drawn.weights.items()}},
+        {},
+    ):
+        other = dataclasses.replace(drawn, **changes)
+        assert not other.generic and other.teacher is None and other.origin is None
+    # A field that somebody writes to does not bring them back.
+    other = dataclasses.replace(drawn, inputs=np.round(drawn.inputs))
+    object.__setattr__(other, "origin", drawn.origin)
+    assert not other.generic
+
+
+def test_a_teacher_of_ones_own() -> None:
+    network = sl.FeedForward((2, 1))
+    held = sl.Allocation.whole(network)
+    weights = {"W1": [[0.1, 0.7]]}
+    x = [[0.1, 0.2, 0.3], [0.3, 0.1, 0.7]]
+    taught = sl.Instance.from_teacher(network, held, weights, x, weights)
+    assert not taught.generic and sl.decide(taught).kind == "matched"
+    given = sl.Instance(network, held, {"W1": np.zeros((1, 2))}, np.array(x), taught.targets)
+    assert sl.decide(given).kind == "refuted"
+    factors = np.array([[0.1], [0.7]]), np.array([[0.3, 0.9]])
+    product = sl.Instance.from_teacher(network, held, weights, factors, weights)
+    assert product.inputs.shape == (2, 2) and sl.decide(product).kind == "matched"
+    with pytest.raises(sl.BadInputError, match="pair of matrices"):
+        sl.Instance.from_teacher(
+            network, held, weights, (np.ones((3, 1)), np.ones((1, 2))), weights
+        )
+    with pytest.raises(sl.BadInputError, match="the teacher's inputs have shape"):
+        other = sl.FeedForward((3, 1))
+        sl.Instance.from_teacher(network, held, weights, x, {"W1": np.ones((1, 3))}, other)
+    with pytest.raises(sl.BadInputError, match="must be finite"):
+        sl.Instance.from_teacher(network, held, weights, x, {"W1": [[np.inf, 0.0]]})
 
 
 def test_generic_only_if_drawn_from_densities() -> None:
@@ -109,12 +186,15 @@ def test_a_bias_on_either_side_keeps_two_samples_of_a_line(
     problem = sl.Problem(network, 5, sl.Ensemble(inputs=law), teacher=other)
     drawn = [sl.draw(problem, sl.Allocation.whole(network), trial=trial) for trial in range(8)]
     # Five signs are rarely all alike; equal ones count once.
-    assert max(one.samples for one in drawn) == (2 if student or teacher else 1)
     for one in drawn:
-        assert len(set(one.inputs.ravel().tolist())) == one.samples
         # y = a x + c at two places is met by y = w x only where c = 0.
-        met = student or not teacher or one.samples == 1
-        assert sl.decide(one).kind == ("matched" if met else "refuted")
+        met = student or not teacher or len(set(one.inputs.ravel().tolist())) == 1
+        decision = sl.decide(one)
+        assert decision.kind == ("matched" if met else "refuted")
+        kept = simplify(one)[0].samples
+        assert kept == (2 if student and len(set(one.inputs.ravel().tolist())) > 1 else 1) or (
+            not met and kept == one.samples
+        )
 
 
 def test_a_sample_of_zeros_is_kept_where_it_is_the_only_one() -> None:
@@ -135,7 +215,9 @@ def test_samples_that_are_dependent_by_chance_are_left_out(law: object, bias: bo
     problem = sl.Problem(network, 4 if bias else 3, sl.Ensemble(inputs=law))
     kept = set()
     for trial in range(60):
-        instance = sl.draw(problem, sl.Allocation.from_rows(network, "W1", [0]), trial=trial)
+        drawn = sl.draw(problem, sl.Allocation.from_rows(network, "W1", [0]), trial=trial)
+        assert drawn.samples == problem.samples
+        instance = simplify(drawn)[0]
         x = instance.inputs
         if bias:
             x = np.vstack([x, np.ones(x.shape[1])])

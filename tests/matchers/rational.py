@@ -57,8 +57,13 @@ def _forward(network: object, weights: Mapping[str, fmpq_mat], inputs: np.ndarra
 
 
 def residual(instance: Instance, values: Sequence[fmpq]) -> list[fmpq]:
-    """Outputs minus targets, in the order (output, sample)."""
-    return (outputs(instance, values) - matrix(instance.targets)).entries()
+    """Outputs minus targets, in the order (output, sample); a linear teacher's are exact."""
+    wanted = matrix(instance.targets)
+    teacher = instance.teacher
+    if teacher is not None:
+        weights = {name: matrix(value) for name, value in teacher.weights.items()}
+        wanted = _forward(teacher.network, weights, instance.inputs)
+    return (outputs(instance, values) - wanted).entries()
 
 
 def affine_system(instance: Instance) -> tuple[fmpq_mat, fmpq_mat]:

@@ -130,8 +130,9 @@ def test_half_a_file_is_refused(certificate: Certificate, tmp_path: Path) -> Non
         ("[]", "no format line"),
         ('{"a": 1}', "no format line"),
         ('{"format": "sublearn allocation 1"}', "is not known"),
-        ('{"format": "sublearn certificate 2"}', "is not known"),
-        ('{"format": "sublearn certificate 1"}', "damaged certificate"),
+        ('{"format": "sublearn certificate 3"}', "is not known"),
+        ('{"format": "sublearn certificate 2"}', "damaged certificate"),
+        ('{"format": "sublearn certificate 1"}', "earlier version"),
         ("\x00\xff", "not a whole JSON file"),
         ("[" * 100_000, "not a whole JSON file"),
     ],
@@ -222,7 +223,7 @@ def test_statements_that_do_not_fit_fail_in_words(maker: str) -> None:
     negative = tuple((-m, e) for m, e in good.radius)
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"centre": good.centre[:-1]}, "one number per learnable weight"),
-        ({"radius": good.radius[:-1]}, "free weights"),
+        ({"radius": good.radius[:-1]}, "radius for every free weight"),
         ({"free": good.free[:-1], "radius": good.radius[:-1]}, "free weights"),
         ({"free": good.free[::-1]}, "increasing order"),
         ({"free": (*good.free[:-1], 999)}, "increasing order"),
@@ -259,11 +260,10 @@ def test_an_affine_statement_needs_a_prime(number: int | None) -> None:
 
 def test_an_affine_statement_of_lower_rank_fails() -> None:
     good = _affine()
-    inputs = np.array(good.instance.inputs)
-    inputs[..., 1] = inputs[..., 0]
     instance = good.instance
+    weights = {name: np.zeros_like(value) for name, value in instance.weights.items()}
     other = Instance(
-        instance.network, instance.allocation, instance.weights, inputs, instance.targets
+        instance.network, instance.allocation, weights, instance.inputs, instance.targets
     )
     result = _changed(good, instance=other).check()
     assert not result and "rank" in result.reason

@@ -109,7 +109,7 @@ def test_product_form_is_the_network(network: sl.Network, samples: int, rules: R
 
     import flint
 
-    balls = BallProduct(form, numbers)
+    balls = BallProduct(form, instance)
     point = [flint.acb(v) for v in x.tolist()]
     exact = rational.residual(instance, [rational.rational(float(v)) for v in x])
     for ball, value in zip(balls.residual(point).entries(), exact, strict=True):
@@ -310,7 +310,7 @@ def test_solutions_are_simple_distinct_and_closed_under_conjugation() -> None:
         search.seed()
         search.loop(1000)
     assert search.found >= 3
-    balls = BallProduct(form, numbers)
+    balls = BallProduct(form, instance)
     enclosures = [enclose(balls, point, 256) for point in search.points]
     held = [e for e in enclosures if e is not None]
     assert len(held) == len(enclosures)
@@ -328,7 +328,7 @@ def test_solutions_are_simple_distinct_and_closed_under_conjugation() -> None:
 
 def test_no_enclosure_where_there_is_no_solution() -> None:
     instance = draw(sl.Problem(RECURRENT, samples=3), {"W": sl.FirstRows(5)}, seed=37)
-    balls = BallProduct(*product_of(instance))
+    balls = BallProduct(product_of(instance)[0], instance)
     rng = np.random.default_rng(0)
     # Newton's method is free to walk to a solution; what it may not do is to enclose another point.
     for _ in range(5):

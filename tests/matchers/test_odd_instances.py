@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn.matchers import Affine
 
 NETWORK = sl.LinearRNN(n=4, b=1, d=2, T=2)
 BASE = sl.draw(sl.Problem(NETWORK, 2), {"W": sl.FirstRows(3)}, seed=1)
@@ -53,15 +54,20 @@ def test_no_wrong_answer(changes: dict[str, Any]) -> None:
     decision = sl.decide(instance, budget=BUDGET)
     if decision.kind == "matched":
         assert decision.certificate is not None and decision.certificate.check()
+    elif decision.kind == "refuted":
+        # No weights give two answers to one sample, or an answer to nothing.
+        assert "inputs" in changes and decision.rung == "samples" and str(decision.grade) == "proof"
     else:
-        assert decision.kind == "undecided" and decision.reason
+        assert decision.reason
 
 
 def test_contradictions_of_a_linear_system_are_refuted() -> None:
     # One sample twice with different targets, and no sample at all with targets that are not 0.
     for inputs in (SAME, np.zeros_like(BASE.inputs)):
         decision = sl.decide(made(allocation=DECODER, inputs=inputs), budget=BUDGET)
-        assert decision.kind == "refuted" and decision.rung == "affine"
+        assert decision.kind == "refuted" and decision.rung == "samples"
+        alone = sl.decide(made(allocation=DECODER, inputs=inputs), ladder=[Affine()])
+        assert alone.kind == "refuted"
     huge = sl.decide(made(allocation=DECODER, targets=BASE.targets * 1e300), budget=BUDGET)
     assert huge.kind == "matched"
 
@@ -89,13 +95,13 @@ def test_a_silent_relu_teacher_is_not_refuted_by_rank() -> None:
         assert sl.decide(instance, budget=BUDGET).kind != "refuted"
 
 
-def test_a_rank_against_a_tanh_teacher_is_numerical() -> None:
-    """What such a teacher needs is counted in float64, so nothing that rests on it is a proof."""
+def test_a_tanh_teacher_and_a_linear_student() -> None:
+    """On four samples of two numbers a linear student has no choice, and balls see that tanh is none."""
     student = sl.FeedForward((2, 2, 1))
     problem = sl.Problem(student, 4, teacher=sl.FeedForward((2, 6, 1), "tanh"))
     held = sl.Allocation.from_entries(student, {"W1": [(0, 0), (1, 1)], "W2": [(0, 0), (0, 1)]})
     decision = sl.decide(sl.draw(problem, held), budget=BUDGET)
-    assert (decision.kind, decision.rung, str(decision.grade)) == ("refuted", "rank", "numerical")
+    assert (decision.kind, decision.rung, str(decision.grade)) == ("refuted", "samples", "proof")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -17,7 +17,7 @@ from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._dyadic import from_pairs, to_ball, to_float
 from sublearn.matchers.proofs._krawczyk import contracts, float_inverse, float_matrix, spread
 from sublearn.matchers.proofs._prove import prove
-from sublearn.matchers.proofs._quick import Packed, bound_moves, inflate, quick_proof
+from sublearn.matchers.proofs._quick import Packed, bound_moves, inflate, quick_proof, target_pairs
 
 RNN = sl.LinearRNN(n=4, b=2, d=3, T=3)
 DEEP = sl.FeedForward((3, 4, 4, 2), bias=True)
@@ -89,6 +89,12 @@ def _exact_jacobian(instance: Instance, x: list[fmpq]) -> list[list[fmpq]]:
     return columns
 
 
+def _packed(instance: Instance, values: np.ndarray) -> Packed:
+    chain = Packed(instance.network, instance.weights, instance.inputs, target_pairs(instance))
+    chain.free(instance, np.arange(values.size), values)
+    return chain
+
+
 @pytest.mark.parametrize("case", range(len(CASES)))
 @pytest.mark.parametrize("size", [1.0, 1e-40, 1e40])
 def test_balls_hold_outputs_and_jacobian(case: int, size: float) -> None:
@@ -141,16 +147,14 @@ def test_float64_bounds_hold(case: int, size: float) -> None:
     rng = np.random.default_rng(case)
     high = size * rng.normal(size=len(instance.allocation))
     low = high * rng.uniform(-1, 1, high.size) * 2.0**-54
-    top, rest, error = (
-        Packed(instance, np.arange(high.size), high).residual(high, low).reshape(3, -1)
-    )
+    top, rest, error = _packed(instance, high).residual(high, low).reshape(3, -1)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         found = rational.rational(float(top[row])) + rational.rational(float(rest[row]))
         assert abs(found - value) <= rational.rational(float(error[row]))
         # The bound is useful: close to the last of 106 bits of what was added up.
         assert float(error[row]) < 1e-25 * max(1.0, size**4)
-    chain = Packed(instance, np.arange(high.size), high)
+    chain = _packed(instance, high)
     for radius in (np.zeros_like(high), np.abs(high) * 1e-3):
         middle, around = chain.jacobian(high, radius)
         for shift in (0.0, 1.0, -1.0) if radius.any() else (0.0,):
@@ -171,9 +175,7 @@ def test_float64_residual_survives_cancellation() -> None:
         pairs = [to_ball(v) for v in found.centre]
         high = np.array([float(v) for v in pairs])
         low = np.array([float(v - h) for v, h in zip(pairs, high.tolist(), strict=True)])
-    top, rest, error = (
-        Packed(instance, np.arange(high.size), high).residual(high, low).reshape(3, -1)
-    )
+    top, rest, error = _packed(instance, high).residual(high, low).reshape(3, -1)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         total = rational.rational(float(top[row])) + rational.rational(float(rest[row]))

@@ -243,8 +243,9 @@ def test_the_scale_of_the_readout_changes_nothing(size: float) -> None:
         trial=4,
     )
     weights = {"W1": base.weights["W1"], "W2": base.weights["W2"] * size}
-    other = replace(base, weights=weights, targets=base.targets * size, problem=None)
-    one, two = (sl.decide(given, ladder=[Relu()]) for given in (base, other))
+    other = replace(base, weights=weights, targets=base.targets * size)
+    given = replace(base)  # without its teacher, whose weights have their own size
+    one, two = (sl.decide(instance, ladder=[Relu()]) for instance in (given, other))
     assert one.effort.nodes > 10
     assert (one.kind, str(one.grade), one.effort.nodes) == (
         two.kind,

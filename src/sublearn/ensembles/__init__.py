@@ -11,8 +11,9 @@ from sublearn.ensembles._distributions import (
     Uniform,
 )
 from sublearn.ensembles._fresh import fresh_samples
-from sublearn.ensembles._instance import Instance, draw, draw_weights
+from sublearn.ensembles._instance import Instance, Origin, draw, draw_weights
 from sublearn.ensembles._problem import Ensemble, Gaussian, Labels, Problem, Targets
+from sublearn.ensembles._teacher import Teacher, split_rows
 from sublearn.ensembles._text import Learn, learn_from_text
 
 __all__ = [
@@ -25,14 +26,17 @@ __all__ = [
     "Learn",
     "LowRank",
     "Normal",
+    "Origin",
     "Problem",
     "Rademacher",
     "Sparse",
     "StudentT",
     "Targets",
+    "Teacher",
     "Uniform",
     "draw",
     "draw_weights",
     "fresh_samples",
     "learn_from_text",
+    "split_rows",
 ]

@@ -144,11 +144,19 @@ class LowRank(Distribution):
         super().__post_init__()
         object.__setattr__(self, "rank", whole_number("rank", self.rank, least=1))
 
-    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def factors(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """The two factors of one draw, the scale in the first: their product is exact, not its rounding."""
         features, samples = int(np.prod(shape[:-1])), shape[-1]
         left = rng.standard_normal((features, self.rank))
         right = rng.standard_normal((self.rank, samples))
-        return np.asarray(left @ right / np.sqrt(self.rank)).reshape(shape)
+        return np.asarray(left * (self.g / np.sqrt(self.rank))), right
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        left, right = self.factors(rng, shape)
+        return np.asarray(left @ right).reshape(shape)
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return self.draw(rng, shape) / self.g
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles._distributions import Distribution
-from sublearn.ensembles._problem import Labels, Problem, Targets
+from sublearn.ensembles._distributions import Distribution, LowRank
+from sublearn.ensembles._problem import Labels, Problem, Targets, check_teacher
+from sublearn.ensembles._teacher import Teacher, settled
 from sublearn.networks import Network
 
+if TYPE_CHECKING:
+    from sublearn.exact import Dyadics
+
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a drawn instance comes from: trial number ``trial`` of a problem under a seed."""
+
+    problem: Problem
+    seed: int
+    trial: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instance:
     """A student with frozen weights, asked for given targets on given inputs.
 
-    An instance IS its float64 numbers: that is what is decided and proved. ``weights`` holds every
-    weight; the learnable entries are 0 there and mean nothing. ``problem`` is what it was drawn from;
-    None for an instance that somebody made.
+    An instance is what it was made from. Given as arrays, it is those float64 numbers, exactly. With a
+    ``teacher`` (:meth:`from_teacher`, :func:`draw`) the targets are the teacher's outputs as real
+    numbers, and with ``input_factors`` the inputs are the exact product of two float64 matrices;
+    ``targets`` and ``inputs`` are then their nearest float64 view. ``weights`` holds every weight; the
+    learnable entries are 0 there and mean nothing.
+
+    ``origin`` says which draw it was; None for an instance that somebody made. A copy with other numbers
+    (``dataclasses.replace``) is a given instance: it has neither teacher nor origin.
     """
 
     network: Network
@@ -32,7 +52,9 @@ class Instance:
     weights: Mapping[str, Array]
     inputs: Array
     targets: Array
-    problem: Problem | None = None
+    teacher: Teacher | None = field(init=False, default=None)
+    input_factors: tuple[Array, Array] | None = field(init=False, default=None)
+    origin: Origin | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         network, allocation = self.network, self.allocation
@@ -45,9 +67,8 @@ class Instance:
         for name in network.shapes:
             value = np.array(self.weights[name], dtype=np.float64)
             value.ravel()[allocation.flat(name)] = 0.0
-            frozen[name] = _settled(f"weight {name}", value)
-        inputs = _settled("inputs", np.array(self.inputs, dtype=np.float64))
-        targets = _settled("targets", np.array(self.targets, dtype=np.float64))
+            frozen[name] = settled(f"weight {name}", value)
+        inputs, targets = settled("inputs", self.inputs), settled("targets", self.targets)
         network.split_inputs(inputs)
         wanted = (network.output_size, inputs.shape[-1])
         if inputs.shape != network.input_shape(inputs.shape[-1]) or not inputs.shape[-1]:
@@ -60,22 +81,211 @@ class Instance:
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "targets", targets)
 
+    @classmethod
+    def from_teacher(
+        cls,
+        network: Network,
+        allocation: Allocation,
+        weights: Mapping[str, ArrayLike],
+        inputs: ArrayLike | tuple[ArrayLike, ArrayLike],
+        teacher_weights: Mapping[str, ArrayLike],
+        teacher: Network | None = None,
+    ) -> Instance:
+        """A student asked for the exact outputs of a teacher, given by its weights.
+
+        ``teacher`` is the teacher's network, the student's where it is None. ``inputs`` is an array, or
+        a pair of matrices (features x k) and (k x samples) whose exact product they are.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.FeedForward((2, 1))
+        >>> x = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.7]])
+        >>> planted = {"W1": np.array([[0.1, 0.7]])}
+        >>> instance = sl.Instance.from_teacher(net, sl.Allocation.whole(net), planted, x, planted)
+        >>> sl.decide(instance).kind   # three equations for two weights
+        'matched'
+        >>> rounded = sl.Instance(net, instance.allocation, planted, x, instance.targets)
+        >>> sl.decide(rounded).kind
+        'refuted'
+        """
+        shown = network if teacher is None else teacher
+        if not isinstance(shown, Network):
+            raise BadInputError(f"teacher must be a network, not {teacher!r}.")
+        source = Teacher(shown, {k: np.asarray(v, np.float64) for k, v in teacher_weights.items()})
+        given, factors = _inputs_of(network, inputs)
+        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
+        return cls._made(network, allocation, frozen, given, source, factors)
+
+    @classmethod
+    def given(
+        cls,
+        network: Network,
+        allocation: Allocation,
+        weights: Mapping[str, ArrayLike],
+        inputs: ArrayLike | tuple[ArrayLike, ArrayLike],
+        targets: ArrayLike,
+    ) -> Instance:
+        """A student asked for float64 targets; ``inputs`` as in :meth:`from_teacher`."""
+        view, factors = _inputs_of(network, inputs)
+        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
+        out = cls(network, allocation, frozen, view, np.asarray(targets, np.float64))
+        object.__setattr__(out, "input_factors", factors)
+        return out
+
+    @classmethod
+    def _made(
+        cls,
+        network: Network,
+        allocation: Allocation,
+        weights: Mapping[str, Array],
+        inputs: Array,
+        teacher: Teacher,
+        factors: tuple[Array, Array] | None = None,
+        origin: Origin | None = None,
+    ) -> Instance:
+        samples = inputs.shape[-1] if inputs.ndim else 0
+        check_teacher(network, teacher.network, samples)
+        out = cls(network, allocation, weights, inputs, teacher.outputs(inputs))
+        object.__setattr__(out, "teacher", teacher)
+        object.__setattr__(out, "input_factors", factors)
+        object.__setattr__(out, "origin", origin)
+        return out
+
     def __repr__(self) -> str:
-        made = "given" if self.problem is None else "drawn"
+        made = "drawn" if self.origin is not None else "given" if self.teacher is None else "taught"
         return f"<Instance of {self.network.spec}, {made}: {self.samples} samples, {self.allocation!r}>"
 
     @property
+    def problem(self) -> Problem | None:
+        """What it was drawn from; None for an instance that somebody made."""
+        return None if self.origin is None else self.origin.problem
+
+    def only(self, samples: Sequence[int]) -> Instance:
+        """The same student and teacher on some of the samples; a given instance, whatever this one was."""
+        kept = list(samples)
+        if "_asking" in vars(self):
+            exact = self.exact_inputs.take(columns=kept)
+            return self.on(self.network, self.allocation, self.weights, exact, samples=kept)
+        factors = self.input_factors
+        if factors is not None:
+            factors = factors[0], np.ascontiguousarray(factors[1][:, kept])
+        inputs = np.ascontiguousarray(self.inputs[..., kept])
+        if self.teacher is None:
+            return Instance.given(
+                self.network,
+                self.allocation,
+                self.weights,
+                factors or inputs,
+                self.targets[:, kept],
+            )
+        return self._made(
+            self.network, self.allocation, self.weights, inputs, self.teacher, factors
+        )
+
+    def taught_by(self, network: Network, teacher: Teacher) -> Instance:
+        """The same numbers in another network of the same shapes, with another teacher."""
+        return self._made(
+            network, self.allocation, self.weights, self.inputs, teacher, self.input_factors
+        )
+
+    @cached_property
     def generic(self) -> bool:
         """Whether the numbers were drawn from laws with densities.
 
-        Only then may facts be used that hold with probability 1.
+        Only then may facts be used that hold with probability 1. The draw is made again, and every
+        number compared: what was edited since has no such rights.
         """
-        problem = self.problem
-        if problem is None or problem.ensemble.without_density:
+        origin = self.origin
+        if origin is None or origin.problem.ensemble.without_density:
             return False
-        if isinstance(problem.teacher, Labels):
+        teacher = origin.problem.teacher
+        if isinstance(teacher, Labels):
             return False
-        return not isinstance(problem.teacher, Targets) or problem.teacher.law.has_density
+        if isinstance(teacher, Targets) and not teacher.law.has_density:
+            return False
+        again = draw(origin.problem, self.allocation, seed=origin.seed, trial=origin.trial)
+        return self._same_numbers(again)
+
+    def _same_numbers(self, other: Instance) -> bool:
+        def pairs() -> Iterator[tuple[Array, Array]]:
+            yield from ((self.weights[name], other.weights[name]) for name in self.network.shapes)
+            yield self.inputs, other.inputs
+            yield self.targets, other.targets
+            if self.teacher is not None and other.teacher is not None:
+                mine, theirs = self.teacher.weights, other.teacher.weights
+                yield from ((mine[name], theirs[name]) for name in self.teacher.network.shapes)
+            if self.input_factors is not None and other.input_factors is not None:
+                yield from zip(self.input_factors, other.input_factors, strict=True)
+
+        same_parts = (
+            self.network == other.network
+            and (self.teacher is None) == (other.teacher is None)
+            and (self.input_factors is None) == (other.input_factors is None)
+            and (
+                self.teacher is None
+                or other.teacher is None
+                or self.teacher.network == other.teacher.network
+            )
+        )
+        return same_parts and all(np.array_equal(mine, theirs) for mine, theirs in pairs())
+
+    @property
+    def inputs_are_rounded(self) -> bool:
+        """Whether ``inputs`` is only the float64 view of :attr:`exact_inputs`."""
+        return self.input_factors is not None or "_asking" in vars(self)
+
+    @property
+    def asking(self) -> tuple[Teacher, Dyadics] | None:
+        """The teacher whose outputs are the targets, and its inputs; None where targets are given."""
+        if "_asking" in vars(self):
+            held: tuple[Teacher, Dyadics] | None = vars(self)["_asking"]
+            return held
+        return None if self.teacher is None else (self.teacher, self.exact_inputs)
+
+    def on(
+        self,
+        network: Network,
+        allocation: Allocation,
+        weights: Mapping[str, Array],
+        inputs: Dyadics,
+        *,
+        samples: Sequence[int] | None = None,
+        targets: Array | None = None,
+    ) -> Instance:
+        """A student on other exact inputs, asked for the targets of this instance on some samples.
+
+        Or for float64 ``targets`` of its own.
+        """
+        columns = list(range(self.samples)) if samples is None else list(samples)
+        view = inputs.floats().reshape(network.input_shape(inputs.shape[1]))
+        asking = None if targets is not None else self.asking
+        shown = self.targets[:, columns] if targets is None else targets
+        out = Instance(network, allocation, weights, view, shown)
+        if asking is not None and samples is not None:
+            asking = asking[0], asking[1].take(columns=columns)
+        vars(out).update(_asking=asking, exact_inputs=inputs)
+        return out
+
+    @cached_property
+    def exact_inputs(self) -> Dyadics:
+        """The inputs without rounding, one row per number of a sample: (features, m)."""
+        from sublearn.exact import Dyadics
+
+        if self.input_factors is not None:
+            return Dyadics.of(self.input_factors[0]) * Dyadics.of(self.input_factors[1])
+        return Dyadics.of(self.inputs.reshape(-1, self.samples))
+
+    @cached_property
+    def exact_targets(self) -> Dyadics | None:
+        """The targets without rounding, (d, m); None where they are not rational numbers.
+
+        They are not where the teacher has tanh or sigmoid units.
+        """
+        from sublearn.exact import Dyadics
+
+        asking = self.asking
+        if asking is None:
+            return Dyadics.of(self.targets)
+        return asking[0].exact_outputs(asking[1]) if asking[0].is_rational else None
 
     @property
     def samples(self) -> int:
@@ -113,11 +323,26 @@ class Instance:
         return self.network.forward(self.with_values(values), self.inputs) - self.targets
 
 
-def _settled(name: str, value: Array) -> Array:
-    if not np.isfinite(value).all():
-        raise BadInputError(f"{name} must be finite.")
-    value.flags.writeable = False
-    return value
+def _inputs_of(
+    network: Network, inputs: ArrayLike | tuple[ArrayLike, ArrayLike]
+) -> tuple[Array, tuple[Array, Array] | None]:
+    """The float64 view of inputs, and the two factors where they are an exact product."""
+    if not isinstance(inputs, tuple):
+        return np.asarray(inputs, dtype=np.float64), None
+    features = sum(network.input_blocks)
+    factors = [settled("a factor of the inputs", factor) for factor in inputs]
+    shapes = [factor.shape for factor in factors]
+    if (
+        [len(shape) for shape in shapes] != [2, 2]
+        or shapes[0][0] != features
+        or shapes[0][1] != shapes[1][0]
+    ):
+        raise BadInputError(
+            f"inputs must be an array, or a pair of matrices ({features} x k) and (k x samples), not "
+            f"{' and '.join(map(str, shapes))}."
+        )
+    left, right = factors
+    return (left @ right).reshape(network.input_shape(right.shape[1])), (left, right)
 
 
 def draw(
@@ -132,10 +357,8 @@ def draw(
     The allocation, or the rules that draw one, has a random stream of its own, so that different
     allocations are compared on the same frozen weights, teachers and inputs.
 
-    Linearly dependent samples of a linear network are left out, as appendix F.1 does, whether the
-    law makes them dependent or, with signs and zeros, chance: a match on the m' independent ones is a
-    match on all. (Kept, they would no longer be dependent after the targets were rounded to float64.)
-    Where student or teacher has a bias, it is the affinely dependent ones.
+    The targets are the teacher's outputs as real numbers, and inputs of low rank the exact product of
+    their factors, so that linearly dependent samples stay dependent: nothing is left out.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -158,47 +381,28 @@ def draw(
         held = problem.draw_allocation(allocation, np.random.default_rng([seed, *digest, trial, 1]))
     rng = np.random.default_rng([seed, *digest, trial, 0])
     weights = draw_weights(network, ensemble.weights, rng)
+    origin = Origin(problem, int(seed), int(trial))
     if isinstance(problem.teacher, Labels):
         data = problem.teacher.data
-        inputs, targets = data.take(rng.choice(data.size, problem.samples, replace=False))
-        return Instance(network, held, weights, inputs, targets, problem)
-    inputs = ensemble.inputs.draw(rng, network.input_shape(problem.samples))
+        chosen = data.take(rng.choice(data.size, problem.samples, replace=False))
+        return _from(origin, Instance(network, held, weights, *chosen))
+    shape, factors = network.input_shape(problem.samples), None
+    if isinstance(ensemble.inputs, LowRank):
+        factors = ensemble.inputs.factors(rng, shape)
+        inputs = np.asarray(factors[0] @ factors[1]).reshape(shape)
+    else:
+        inputs = ensemble.inputs.draw(rng, shape)
     if isinstance(problem.teacher, Targets):
         targets = problem.teacher.law.draw(rng, (network.output_size, problem.samples))
-        return Instance(network, held, weights, inputs, targets, problem)
-    teacher = network if problem.teacher is None else problem.teacher
-    if teacher.is_linear:
-        counted = problem.effective_samples
-        if problem.teacher is not None:
-            # A teacher with a bias tells samples apart that a student without one cannot.
-            own = replace(problem, network=teacher, teacher=None)
-            counted = max(counted, own.effective_samples)
-        inputs = inputs[..., :counted]
-        # Signs and zeros may be dependent by chance; that helps only where both networks are linear.
-        if network.is_linear and not ensemble.inputs.has_density:
-            biased = any(step.bias is not None for step in (*network.steps, *teacher.steps))
-            inputs = inputs[..., _independent(inputs.reshape(-1, inputs.shape[-1]), biased)]
-    targets = teacher.forward(draw_weights(teacher, ensemble.teacher, rng), inputs)
-    return Instance(network, held, weights, inputs, targets, problem)
+        return _from(origin, Instance.given(network, held, weights, factors or inputs, targets))
+    shown = network if problem.teacher is None else problem.teacher
+    teacher = Teacher(shown, draw_weights(shown, ensemble.teacher, rng))
+    return Instance._made(network, held, weights, inputs, teacher, factors, origin)
 
 
-def _independent(samples: Array, biased: bool) -> list[int]:
-    """Each sample that is no linear combination of those before it (affine, with a bias); exact.
-
-    At least one is kept: where all are zero it says what a linear network does with zeros.
-    """
-    from flint import fmpq, fmpq_mat
-
-    matrix = np.vstack([samples, np.ones(samples.shape[1])]) if biased else samples
-    ratios = [value.as_integer_ratio() for value in matrix.ravel().tolist()]
-    rows, columns = matrix.shape
-    reduced, rank = fmpq_mat(rows, columns, [fmpq(*ratio) for ratio in ratios]).rref()
-    pivots, column = [], 0
-    for row in range(rank):
-        while reduced[row, column] == 0:
-            column += 1
-        pivots.append(column)
-    return pivots or [0]
+def _from(origin: Origin, instance: Instance) -> Instance:
+    object.__setattr__(instance, "origin", origin)
+    return instance
 
 
 def draw_weights(network: Network, law: Distribution, rng: np.random.Generator) -> dict[str, Array]:

@@ -103,6 +103,16 @@ class Labels:
         return f"labels:{self.data.digest}"
 
 
+def check_teacher(student: Network, teacher: Network, samples: int) -> None:
+    """Refuse a teacher whose inputs or outputs have other shapes than the student's."""
+    for what, ours, theirs in (
+        ("inputs", student.input_shape(samples), teacher.input_shape(samples)),
+        ("outputs", (student.output_size, samples), (teacher.output_size, samples)),
+    ):
+        if ours != theirs:
+            raise BadInputError(f"the teacher's {what} have shape {theirs}, the student's {ours}.")
+
+
 @dataclass(frozen=True)
 class Problem:
     """A student network asked to match m samples of a teacher.
@@ -136,15 +146,7 @@ class Problem:
                 f"{law.features} x {law.features}."
             )
         if isinstance(self.teacher, Network):
-            m = self.samples
-            for what, ours, theirs in (
-                ("inputs", self.network.input_shape(m), self.teacher.input_shape(m)),
-                ("outputs", (self.network.output_size, m), (self.teacher.output_size, m)),
-            ):
-                if ours != theirs:
-                    raise BadInputError(
-                        f"the teacher's {what} have shape {theirs}, the student's {ours}."
-                    )
+            check_teacher(self.network, self.teacher, self.samples)
             if self.teacher == self.network:
                 object.__setattr__(self, "teacher", None)
         elif isinstance(self.teacher, Labels):

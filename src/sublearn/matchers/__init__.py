@@ -10,6 +10,7 @@ from sublearn.matchers._rank import Rank
 from sublearn.matchers._reference import Reference
 from sublearn.matchers._threads import single_thread
 from sublearn.matchers.complete import Complete
+from sublearn.matchers.identities import Copy, Intertwine
 from sublearn.matchers.proofs import Certificate, prove
 from sublearn.matchers.relu import MixedInteger, Relu
 from sublearn.matchers.search import Search
@@ -20,8 +21,10 @@ __all__ = [
     "Certificate",
     "Complete",
     "Construct",
+    "Copy",
     "Decision",
     "Effort",
+    "Intertwine",
     "Matcher",
     "MixedInteger",
     "Nonlinear",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.exact import PrimeField, columns, eliminate, random_prime
+from sublearn.matchers._behind import contradiction
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
@@ -72,6 +73,13 @@ class Affine(Matcher):
         return self._by_ranks(instance, budget, rng)
 
     def _by_ranks(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        if instance.exact_targets is None:
+            # Real numbers that no residue stands for: balls can tell them apart, not equate them.
+            reason = contradiction(instance)
+            if reason is not None:
+                return Decision("refuted", self.name, reason, PROOF)
+            reason = "not of full rank, and targets that are not rational have no residues"
+            return Decision("undecided", self.name, reason)
         entries = instance.equations * (len(instance.allocation) + 1)
         if entries > MOST_ENTRIES:
             reason = f"not of full rank, and {entries} entries are too many for large primes"
@@ -129,14 +137,9 @@ class Affine(Matcher):
     ) -> Decision:
         stated = None
         if prime is not None:
-            shown = np.zeros(len(instance.allocation)) if values is None else values
-            stated = Certificate(
-                instance,
-                "affine",
-                bits,
-                tuple(from_floats(shown)),
-                prime=prime,
-            )
+            # Where float64 holds no solution the certificate names none, and is no less a proof.
+            centre = () if values is None else tuple(from_floats(values))
+            stated = Certificate(instance, "affine", bits, centre, prime=prime)
         weights = None if values is None else instance.with_values(values)
         return Decision(
             "matched", self.name, reason, grade, values, weights, stated, Effort(bits=bits)
@@ -190,7 +193,12 @@ def full_rank_modulo(instance: Instance, prime: int) -> bool:
         return field.from_integers(residues(values, prime)).reshape(values.shape)
 
     weights = {name: reduced(instance.weights[name]) for name in network.shapes}
-    found = factors(network, weights, reduced(instance.inputs), field)
+    if instance.inputs_are_rounded:
+        entering = field.from_integers(instance.exact_inputs.residues(prime))
+        inputs = entering.reshape(instance.inputs.shape)
+    else:
+        inputs = reduced(instance.inputs)
+    found = factors(network, weights, inputs, field)
     parts = []
     for name in allocation.names:
         rows, cols = np.divmod(allocation.flat(name), network.shapes[name][1])

@@ -12,26 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.ensembles import Instance
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers._simplify import without_output
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._krawczyk import float_matrix
-from sublearn.networks import FeedForward, Network
 from sublearn.verdicts._affine import is_affine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sublearn.ensembles import Instance
+
 Array = NDArray[np.float64]
 
 BITS = (128, 512)
-
-
-def without_output(network: Network) -> Network:
-    """The network up to its last pre-activation."""
-    if isinstance(network, FeedForward) and network.output != "linear":
-        return FeedForward(network.sizes, network.activation, "linear", network.bias)
-    return network
 
 
 def is_affine_behind(instance: Instance) -> bool:
@@ -57,16 +51,16 @@ def linear_system(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:
     None where a target has no preimage: it lies outside the image of the output activation.
     """
     network = instance.network
-    inner = Instance(
+    inner = instance.on(
         without_output(network),
         instance.allocation,
         instance.weights,
-        instance.inputs,
-        np.zeros_like(instance.targets),
+        instance.exact_inputs,
+        targets=np.zeros_like(instance.targets),
     )
     constants, jacobian = system(inner).linearised([0.0] * len(instance.allocation))
-    wanted = before_output(network.steps[-1].activation, BALLS.exact(instance.targets).entries())
-    right = [w - c for w, c in zip(wanted, constants.entries(), strict=True)]
+    before = before_output(network.steps[-1].activation, wanted(instance, BALLS).entries())
+    right = [w - c for w, c in zip(before, constants.entries(), strict=True)]
     return (jacobian, right) if all(e.is_finite() for e in right) else None
 
 

@@ -26,7 +26,9 @@ from sublearn.matchers.proofs._balls import (
     BallMatrix,
     ball_matrix,
     column_vector,
+    input_blocks,
     precision,
+    wanted,
 )
 from sublearn.matchers.proofs._dyadic import from_ball
 from sublearn.matchers.proofs._prove import prove_from
@@ -127,7 +129,7 @@ def _by_states(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     b, d, T, m = network.b, network.d, network.T, instance.samples
     passive, active = _passive(instance, axis=0)
     encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
-    blocks = [ball_matrix(block) for block in network.split_inputs(instance.inputs)]
+    blocks = input_blocks(instance, BALLS)
     powers = _powers(decoder, passive, T)
     k = len(active)
     width = T * k * b
@@ -144,7 +146,7 @@ def _by_states(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
                 rows[o * m + t] += [
                     entries[(o * k + i) * b * m + c * m + t] for i in range(k) for c in range(b)
                 ]
-    alone, states = -ball_matrix(instance.targets), [encoder]
+    alone, states = -wanted(instance, BALLS), [encoder]
     for s in range(1, T + 1):
         states.append(passive * states[-1])
         alone = alone + decoder * states[-1] * blocks[T - s]
@@ -171,7 +173,7 @@ def _by_samples(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     d, T = network.d, network.T
     passive, active = _passive(instance, axis=0)
     encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
-    driven = [encoder * ball_matrix(block) for block in network.split_inputs(instance.inputs)]
+    driven = [encoder * block for block in input_blocks(instance, BALLS)]
     powers = _powers(decoder, passive, T)
     system = BALLS.matrix(
         d, d, [powers[T - t][o, i] for o in range(d) for t in range(1, T + 1) for i in active]
@@ -179,7 +181,7 @@ def _by_samples(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     state = passive * driven[0]
     for injected in driven[1:]:
         state = passive * (state + injected)
-    free = system.solve(ball_matrix(instance.targets) - decoder * state)
+    free = system.solve(wanted(instance, BALLS) - decoder * state)
     before: list[BallMatrix] = []
     after: list[BallMatrix] = []
     for t, injected in enumerate(driven):
@@ -204,7 +206,7 @@ def _by_readouts(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     d, T, m = network.d, network.T, instance.samples
     passive, active = _passive(instance, axis=1)
     encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
-    driven = [encoder * ball_matrix(block) for block in network.split_inputs(instance.inputs)]
+    driven = [encoder * block for block in input_blocks(instance, BALLS)]
     adjoints = [driven[0]]
     for injected in driven[1:]:
         adjoints.append(passive * adjoints[-1] + injected)
@@ -212,7 +214,7 @@ def _by_readouts(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     system = BALLS.matrix(
         m, m, [adjoints[s][j, t] for t in range(m) for s in range(T) for j in active]
     )
-    alone, readout = -ball_matrix(instance.targets), decoder
+    alone, readout = -wanted(instance, BALLS), decoder
     for s in range(1, T + 1):
         readout = readout * passive
         alone = alone + readout * driven[T - s]

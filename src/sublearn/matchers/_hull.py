@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.matchers._ranges import BITS, Range, ranges
-from sublearn.matchers.proofs._balls import BALLS, Ball, precision
+from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -61,7 +61,7 @@ def _wanted(instance: Instance, activation: str) -> list[list[Ball]] | None:
     from sublearn.matchers._behind import before_output
 
     m = instance.samples
-    flat = before_output(activation, BALLS.exact(instance.targets).entries())
+    flat = before_output(activation, wanted(instance, BALLS).entries())
     if not all(e.is_finite() for e in flat):
         return None
     return [flat[o * m : (o + 1) * m] for o in range(instance.network.output_size)]

@@ -11,7 +11,9 @@ from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._simplify import simplify
 from sublearn.matchers._threads import single_thread
+from sublearn.verdicts._grade import PROOF
 
 
 def standard_ladder() -> list[Matcher]:
@@ -21,6 +23,7 @@ def standard_ladder() -> list[Matcher]:
     from sublearn.matchers._nonlinear import Nonlinear
     from sublearn.matchers._rank import Rank
     from sublearn.matchers.complete._complete import FEW_QUADRATIC, Complete
+    from sublearn.matchers.identities import Copy, Intertwine
     from sublearn.matchers.relu._relu import Relu
     from sublearn.matchers.search._search import Search
 
@@ -29,7 +32,9 @@ def standard_ladder() -> list[Matcher]:
         Affine(),
         Construct(),
         Search(last=10),
+        Copy(),
         Rank(),
+        Intertwine(),
         Search(first=10, last=30),
         # Where there is little to count, saying no costs less than many more starts.
         Complete(most=FEW_QUADRATIC),
@@ -50,9 +55,11 @@ def decide(
 ) -> Decision:
     """Decide whether an instance has a real solution.
 
-    The rungs are tried in turn; the first sure answer stands, and ``decision.rung`` names it. What
-    every rung did is added up in ``decision.effort``. If none is sure the answer is "undecided", with
-    the reasons of all.
+    The instance is decided as what it was made from: with a teacher, for the teacher's outputs as real
+    numbers; else for the float64 targets that were given. What can be asked more simply is: dependent
+    samples are left out, equal output activations taken off. Then the rungs are tried in turn; the first
+    sure answer stands, and ``decision.rung`` names it. What every rung did is added up in
+    ``decision.effort``. If none is sure the answer is "undecided", with the reasons of all.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -64,6 +71,10 @@ def decide(
         raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
     rungs = standard_ladder() if ladder is None else ladder
     spent, reasons = Effort(), []
+    given = instance
+    instance, contradiction = simplify(given)
+    if contradiction is not None:
+        return Decision("refuted", "samples", contradiction, PROOF)
     # Overflow on the way to a candidate does no harm: nothing counts before it is proved.
     with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for position, matcher in enumerate(rungs):
@@ -76,7 +87,16 @@ def decide(
             found = matcher.attempt(instance, budget or Budget(), rng)
             spent = spent + found.effort
             if found.kind != "undecided":
-                return replace(found, effort=spent)
+                return _about(given, replace(found, effort=spent))
             reasons.append(f"{matcher.name}: {found.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
+
+
+def _about(instance: Instance, decision: Decision) -> Decision:
+    """The decision as one about the instance that was given; its learnable weights are the same."""
+    certificate, values = decision.certificate, decision.values
+    if certificate is not None:
+        certificate = replace(certificate, instance=instance)
+    weights = None if values is None else instance.with_values(values)
+    return replace(decision, certificate=certificate, weights=weights)

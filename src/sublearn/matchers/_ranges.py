@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, input_blocks, precision, wanted
 from sublearn.matchers.proofs._curved import relu, sigmoid, tanh
 
 if TYPE_CHECKING:
@@ -77,21 +77,23 @@ def out_of_range(instance: Instance) -> str | None:
         low, high = final.low.entries(), final.high.entries()
         strict = last in OPEN
         m = instance.samples
+        targets = wanted(instance, BALLS).entries()
         for (o, s), target in np.ndenumerate(instance.targets):
             at = o * m + s
-            value = float(target)
+            value = targets[at]
             below = not final.no_low[o, s] and bool(low[at] > value)
             above = not final.no_high[o, s] and bool(high[at] < value)
             # The ends of an open image are exact numbers, which no pre-activation reaches.
             first, second = IMAGES[last]
             if strict and first is not None and second is not None:
-                below, above = below or value <= first, above or value >= second
+                below = below or bool(value <= first)
+                above = above or bool(value >= second)
             if below or above:
                 left, right = _ends(final, o, s, low[at], high[at])
                 brackets = ("(", ")") if strict else ("[", "]")
                 return (
                     f"output {o} of sample {s} lies in {brackets[0]}{left}, {right}{brackets[1]} "
-                    f"whatever the learnable weights are; its target is {value:.6g}"
+                    f"whatever the learnable weights are; its target is {float(target):.6g}"
                 )
     return None
 
@@ -105,7 +107,7 @@ def _ends(final: Range, o: int, s: int, low: Ball, high: Ball) -> tuple[str, str
 def ranges(instance: Instance, entering_last: bool = False) -> Range:
     """Ranges of the outputs, or of what enters the last step, at the working precision."""
     network, allocation = instance.network, instance.allocation
-    blocks = network.split_inputs(instance.inputs)
+    blocks = input_blocks(instance, BALLS)
     state: Range | None = None
     for step in network.steps:
         if step.block is not None:
@@ -120,7 +122,7 @@ def ranges(instance: Instance, entering_last: bool = False) -> Range:
             return state
         state = _through(instance.weights[step.weight], allocation.mask(step.weight), state)
         if step.bias is not None:
-            ones = _exact(np.ones((1, instance.samples)))
+            ones = _exact(BALLS.exact(np.ones((1, instance.samples))))
             state = _sum(
                 state, _through(instance.weights[step.bias], allocation.mask(step.bias), ones)
             )
@@ -130,9 +132,8 @@ def ranges(instance: Instance, entering_last: bool = False) -> Range:
     return state
 
 
-def _exact(values: Array) -> Range:
-    none = np.zeros(values.shape, dtype=bool)
-    matrix = BALLS.exact(np.ascontiguousarray(values))
+def _exact(matrix: BallMatrix) -> Range:
+    none = np.zeros((matrix.nrows(), matrix.ncols()), dtype=bool)
     return Range(matrix, matrix, none, none)
 
 

@@ -1,4 +1,4 @@
-"""The first rung: an allocation that certify calls minimal matches no generic instance."""
+"""An allocation that certify calls minimal matches no generic instance."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._simplify import whole
 from sublearn.verdicts import GenericRank, generic_rank
 from sublearn.verdicts._grade import NUMERICAL
 from sublearn.verdicts._needed import Needed, needed_rank, teacher_may_collapse
@@ -28,6 +29,7 @@ class Rank(Matcher):
         return "rank"
 
     def refusal(self, instance: Instance) -> str | None:
+        instance = whole(instance)
         if not instance.generic:
             return "the instance was not drawn from laws with densities"
         if not instance.network.is_linear:
@@ -38,6 +40,7 @@ class Rank(Matcher):
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        instance = whole(instance)
         problem = instance.problem
         assert problem is not None, "a generic instance was drawn from a problem"
         found, needed = _ranks(problem, instance.allocation)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BallMatrix
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class Residues:
     def __init__(self, prime: int) -> None:
         self.prime = prime
 
-    def exact(self, values: Array) -> BallMatrix:
+    def exact(self, values: Array | Dyadics) -> BallMatrix:
+        if isinstance(values, Dyadics):
+            return self.matrix(*values.shape, values.residues(self.prime))
         rows, columns = values.shape
         return self.matrix(rows, columns, residues(values, self.prime))
 
@@ -72,32 +75,39 @@ def miss_probability(instance: Instance, size: int, *, augmented: bool) -> float
     times the power of the largest number, where N is the sum of the absolute coefficients. A minor of
     order k that is not 0 is then, up to a power of 2, a whole number of at most log2(k!) + k B bits, B
     the bits of an entry. Each prime above 2^60 that divides it takes 60 of these bits. With
-    ``augmented``, the column of targets minus outputs counts too: one degree more, and the targets.
+    ``augmented``, one column is that of targets minus outputs: outputs have one degree more, and the
+    targets are what they are.
     """
     if size == 0:
         return 0.0
     network = instance.network
-    numbers = [np.asarray(instance.weights[name]).ravel() for name in network.shapes]
-    numbers.append(instance.inputs.ravel())
+    spans = [_extent(np.asarray(instance.weights[name])) for name in network.shapes]
+    rounded = instance.inputs_are_rounded
+    spans.append(instance.exact_inputs.extent if rounded else _extent(instance.inputs))
+    below, above = max(span[0] for span in spans), max(span[1] for span in spans)
+    terms, degree = _log2_terms(instance), network.degree
+    entry = terms + (degree - 1) * (below + above) + 1
+    bits = size * entry
     if augmented:
-        numbers.append(instance.targets.ravel())
-    everything = np.concatenate(numbers)
-    everything = np.abs(everything[everything != 0])
-    if not everything.size:
-        return 0.0
-    mantissas, exponents = np.frexp(everything)
+        exact = instance.exact_targets
+        assert exact is not None, "only rational targets have residues"
+        least, most = exact.extent
+        last = max(degree * below, least) + max(terms + degree * above, most) + 2
+        bits = (size - 1) * entry + max(entry, last)
+    return min(1.0, (lgamma(size + 1) / log(2) + bits) / 60 / LARGE_PRIMES)
+
+
+def _extent(values: Array) -> tuple[int, int]:
+    """(a, b): every number is a whole number times 2^-a and below 2^b in size; neither is negative."""
+    numbers = np.abs(values[values != 0])
+    if not numbers.size:
+        return 0, 0
+    mantissas, exponents = np.frexp(numbers)
     whole = (mantissas * 2.0**53).astype(np.int64)
     # The lowest bit that is set: the last place of the shortest way to write the number.
-    lowest = (
-        exponents.astype(np.int64)
-        - 53
-        + np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
-    )
-    below = -min(0, int(lowest.min()))
-    above = max(0, int(exponents.max()))
-    degree = network.degree if augmented else network.degree - 1
-    bits = _log2_terms(instance) + degree * (below + above) + 1
-    return min(1.0, (lgamma(size + 1) / log(2) + size * bits) / 60 / LARGE_PRIMES)
+    trailing = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    lowest = exponents.astype(np.int64) - 53 + trailing
+    return -min(0, int(lowest.min())), max(0, int(exponents.max()))
 
 
 def _log2_terms(instance: Instance) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -92,6 +92,33 @@ def run(
         slopes.append(slope)
     assert state is not None
     return Trace(blocks, entering, before, slopes, state)
+
+
+def evaluate(
+    network: Network,
+    weights: Mapping[str, Any],
+    blocks: Sequence[Any],
+    ones: Any,
+    bend: Callable[[str, Any], Any],
+) -> Any:
+    """The outputs over matrices with ``*`` and ``+``: whole numbers, residues, balls.
+
+    ``blocks`` are the input blocks, ``ones`` a row of ones, one per sample; ``bend(activation, matrix)``
+    applies an activation that is not linear.
+    """
+    state: Any = None
+    for step in network.steps:
+        if step.block is not None:
+            block = blocks[step.block]
+            if step.encoder is not None:
+                block = weights[step.encoder] * block
+            state = block if state is None else state + block
+        state = weights[step.weight] * state
+        if step.bias is not None:
+            state = state + weights[step.bias] * ones
+        if step.activation != "linear":
+            state = bend(step.activation, state)
+    return state
 
 
 def gates_at(network: Network, weights: Weights, inputs: Array) -> dict[int, Array]:

@@ -86,6 +86,9 @@ def refusal(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
     why = why_not_shallow(network, allocation)
     if why is not None:
         return why
+    asking = instance.asking
+    if asking is not None and not asking[0].is_rational:
+        return "the targets are not rational numbers"
     pairs = len({row for _, row, _ in allocation.labels()}) * instance.samples
     if pairs > most_pairs:
         return f"k m = {pairs} pairs of unit and sample are more than {most_pairs}"
@@ -104,8 +107,10 @@ def build(instance: Instance) -> System:
     network = instance.network
     assert isinstance(network, FeedForward)
     m, d = instance.samples, network.output_size
-    first, inputs = _rationals(instance.weights["W1"]), _rationals(instance.inputs)
-    rest = _rationals(instance.targets)
+    first, inputs = _rationals(instance.weights["W1"]), instance.exact_inputs.rationals()
+    targets = instance.exact_targets
+    assert targets is not None, "refusal lets rational targets pass"
+    rest = targets.rationals()
     if network.bias:
         biases, shifts = (_rationals(instance.weights[name]) for name in ("b1", "b2"))
         first = [[*row, *bias] for row, bias in zip(first, biases, strict=True)]

@@ -105,7 +105,7 @@ class _Attempt:
         self.instance, self.budget = instance, budget
         self.monodromy = Monodromy(form, numbers, rng)
         self.cheap = without_determined(lifted_system(form)).quadratic <= FEW_QUADRATIC
-        self.product = BallProduct(form, numbers)
+        self.product = BallProduct(form, instance)
         self.enclosures: dict[bytes, Enclosure | None] = {}
         self.tried: set[bytes] = set()
         self.count: SolutionCount | None = None
@@ -201,15 +201,20 @@ class _Attempt:
         monodromy, count = self.monodromy, self.count
         if count is None or count.count is None or monodromy.found < count.count:
             return None
-        enclosures = []
+        enclosures, stray = [], []
         for position in range(len(monodromy.points)):
             enclosure = self._enclosure(position)
-            if enclosure is None or enclosure.real is not False:
-                return self._undecided(
-                    f"{monodromy.found} complex solutions found, as many as there are, but one of "
-                    "them could be proved neither to be real nor not to be"
-                )
-            enclosures.append(enclosure)
+            if enclosure is None:
+                stray.append(position)
+            elif enclosure.real is not False:
+                return self._unclear()
+            else:
+                enclosures.append(enclosure)
+        if stray:
+            # A point around which nothing was proved is a solution only if the others are too few.
+            if 2 * len(enclosures) < count.count:
+                return self._unclear()
+            monodromy.drop(np.array(stray))
         twice = separated(enclosures)
         if twice.size:
             monodromy.drop(twice)
@@ -226,6 +231,12 @@ class _Attempt:
             f"({count.reason})",
             count.grade,
             effort=self._effort(),
+        )
+
+    def _unclear(self) -> Decision:
+        return self._undecided(
+            f"{self.monodromy.found} complex solutions found, as many as there are, but one of them "
+            "could be proved neither to be real nor not to be"
         )
 
     def _undecided(self, reason: str) -> Decision:

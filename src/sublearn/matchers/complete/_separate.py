@@ -8,20 +8,23 @@ satisfies |I - Y F'(z)| <= E entry by entry, with row sums of E at most q < 1 an
 Then z -> z - Y F(z) maps this polydisc into itself and contracts, since the mean of F' over a segment
 lies in the convex enclosure of its values; so F has exactly one solution there, its Jacobian is
 regular, and it lies within max_i |Y F(x)|_i / (1 - q) of x. Everything is computed in complex balls on
-the numbers of the instance as they are.
+the exact numbers of the instance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.matchers.complete._product_kernel import Complex
-from sublearn.matchers.proofs._balls import precision
-from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
+from sublearn.matchers.proofs._balls import BALLS, input_blocks, precision, wanted
+from sublearn.verdicts.counts._product import ProductForm, product_numbers
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
 
 FIRST_BITS = 128
 _TURNS = 40
@@ -44,15 +47,33 @@ class Enclosure:
 class BallProduct:
     """F(w) = outputs - targets of a product form and its Jacobian, in complex balls."""
 
-    def __init__(self, form: ProductForm, numbers: ProductNumbers) -> None:
+    def __init__(self, form: ProductForm, instance: Instance) -> None:
         from flint import acb, acb_mat
 
-        self.form = form
+        self.form, self._instance = form, instance
+        numbers = product_numbers(form, instance)
         self._matrices = [[acb(v) for v in m.ravel().tolist()] for m in numbers.matrices]
-        self._mix = None
+        blocks = [block.entries() for block in input_blocks(instance, BALLS)]
+        self._mix: Any = None
         if numbers.mix is not None:
-            self._mix = acb_mat(numbers.mix.astype(complex).tolist())
-        self._targets = acb_mat(numbers.targets.astype(complex).tolist())
+            # The last step of a sequence comes first.
+            entries = [acb(v) for block in reversed(blocks) for v in block]
+            rows, columns = numbers.mix.shape
+            self._mix = acb_mat(rows, columns, entries)
+        else:
+            self._matrices[form.start][: len(blocks[0])] = [acb(v) for v in blocks[0]]
+        self._targets: tuple[int, Any] = 0, None
+
+    @property
+    def targets(self) -> Any:
+        """The targets, as they are; where they are balls, at the precision that is asked for now."""
+        from flint import acb, acb_mat, ctx
+
+        if self._targets[0] != ctx.prec:
+            balls = wanted(self._instance, BALLS)
+            entries = [acb(v) for v in balls.entries()]
+            self._targets = ctx.prec, acb_mat(balls.nrows(), balls.ncols(), entries)
+        return self._targets[1]
 
     def _states(self, point: list[Any]) -> tuple[list[Any], list[Any]]:
         from flint import acb_mat
@@ -78,7 +99,7 @@ class BallProduct:
         matrices, states = self._states(point)
         blocks = [(matrices[form.read] * s).tolist() for s in states[form.first :]]
         rows = [[v for block in blocks for v in block[o]] for o in range(form.outputs)]
-        values = (self._mixed(acb_mat(rows)) - self._targets).entries()
+        values = (self._mixed(acb_mat(rows)) - self.targets).entries()
         return acb_mat(len(values), 1, values)
 
     def jacobian(self, point: list[Any]) -> Any:

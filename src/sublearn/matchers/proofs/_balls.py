@@ -2,8 +2,8 @@
 
 A ball is an exact midpoint with a radius; every operation returns a ball that holds the true result
 for all numbers in its arguments (Johansson, "Arb: efficient arbitrary-precision midpoint-radius
-interval arithmetic", IEEE Trans. Comput. 66, 2017). The float64 numbers of an instance enter
-exactly.
+interval arithmetic", IEEE Trans. Comput. 66, 2017). The numbers of an instance enter exactly; targets
+that tanh or sigmoid units of a teacher make are enclosed at the working precision.
 
 Linear chains are here, where the left factors are the same for every sample; chains with tanh,
 sigmoid or ReLU steps are in ``_curved.py``.
@@ -20,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError
+from sublearn.ensembles import split_rows
+from sublearn.exact import Dyadics
+from sublearn.networks import evaluate
 
 if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
+    from sublearn.ensembles import Instance, Teacher
 
 # python-flint carries no types: these are arb and arb_mat.
 Ball = Any
@@ -51,17 +54,19 @@ def precision(bits: int) -> Iterator[None]:
 class Ring(Protocol):
     """Where a chain is evaluated: flint matrices over balls, or over another ring with 1/2."""
 
-    def exact(self, values: Array) -> BallMatrix:
-        """A float64 matrix, without rounding: its entries are whole numbers times powers of 2."""
+    def exact(self, values: Array | Dyadics) -> BallMatrix:
+        """A matrix of whole numbers times powers of 2, as float64 numbers are, without rounding."""
 
     def matrix(self, rows: int, columns: int, entries: Sequence[Ball]) -> BallMatrix:
         """A matrix of given entries, row by row."""
 
 
 class _Balls:
-    def exact(self, values: Array) -> BallMatrix:
+    def exact(self, values: Array | Dyadics) -> BallMatrix:
         from flint import arb_mat
 
+        if isinstance(values, Dyadics):
+            return values.balls()
         rows, columns = values.shape
         return arb_mat(rows, columns, values.ravel().tolist())
 
@@ -73,6 +78,47 @@ class _Balls:
 
 BALLS: Ring = _Balls()
 ball_matrix = BALLS.exact
+
+
+def input_blocks(instance: Instance, ring: Ring) -> list[BallMatrix]:
+    """The input blocks of an instance in a ring, as they are."""
+    if not instance.inputs_are_rounded:
+        return [ring.exact(block) for block in instance.network.split_inputs(instance.inputs)]
+    return [ring.exact(block) for block in split_rows(instance.network, instance.exact_inputs)]
+
+
+def wanted(instance: Instance, ring: Ring) -> BallMatrix:
+    """The targets of an instance in a ring, as they are.
+
+    Targets that are not rational numbers are balls at the working precision, and have no other ring.
+    """
+    if instance.asking is None:
+        return ring.exact(instance.targets)
+    exact = instance.exact_targets
+    if exact is not None:
+        return ring.exact(exact)
+    if ring is not BALLS:
+        raise BadInputError("the targets are not rational numbers: they have no residues.")
+    from flint import ctx
+
+    known: dict[int, BallMatrix] = vars(instance).setdefault("_target_balls", {})
+    if ctx.prec not in known:
+        known[ctx.prec] = _enclosed(*instance.asking)
+    return known[ctx.prec]
+
+
+def _enclosed(teacher: Teacher, inputs: Dyadics) -> BallMatrix:
+    """The outputs of a teacher at the working precision."""
+    from sublearn.matchers.proofs._curved import BENT
+
+    def bend(activation: str, before: BallMatrix) -> BallMatrix:
+        values = [BENT[activation](entry)[0] for entry in before.entries()]
+        return BALLS.matrix(before.nrows(), before.ncols(), values)
+
+    weights = {name: BALLS.exact(value) for name, value in teacher.weights.items()}
+    blocks = [BALLS.exact(block) for block in split_rows(teacher.network, inputs)]
+    ones = BALLS.exact(np.ones((1, inputs.shape[1])))
+    return evaluate(teacher.network, weights, blocks, ones, bend)
 
 
 def column_vector(values: Sequence[Ball]) -> BallMatrix:
@@ -115,9 +161,17 @@ class Numbers:
             name: [divmod(int(f), network.shapes[name][1]) for f in allocation.flat(name)]
             for name in allocation.names
         }
-        self.blocks = [ring.exact(block) for block in network.split_inputs(instance.inputs)]
-        self.targets = ring.exact(instance.targets)
+        self.blocks = input_blocks(instance, ring)
+        self._instance, self._ring = instance, ring
+        self._targets: BallMatrix | None = None
         self.ones = ring.exact(np.ones((1, instance.samples)))
+
+    @property
+    def targets(self) -> BallMatrix:
+        """The targets; where they are balls, at the precision that is asked for now."""
+        if self._targets is None or self._instance.exact_targets is None:
+            self._targets = wanted(self._instance, self._ring)
+        return self._targets
 
     def weights(self, x: Sequence[Ball]) -> dict[str, BallMatrix]:
         """Every weight by name, with the free entries set to x."""
@@ -151,8 +205,8 @@ class Chain:
         self.network, self.ring = network, ring
         self.samples, self.equations = instance.samples, instance.equations
         self.size = numbers.size
-        self._weights, self._places = numbers.weights, numbers.places
-        self._blocks, self._targets, self._ones = numbers.blocks, numbers.targets, numbers.ones
+        self._numbers, self._places = numbers, numbers.places
+        self._weights, self._blocks, self._ones = numbers.weights, numbers.blocks, numbers.ones
 
     def _leaving(self, weights: dict[str, BallMatrix]) -> tuple[list[BallMatrix], list[BallMatrix]]:
         """d outputs / d (what leaves, what enters) each step, (d, n) matrices.
@@ -181,7 +235,7 @@ class Chain:
         entering: list[BallMatrix],
     ) -> BallMatrix:
         # From the left, d rows at a time: never more work than carrying states for m >= d samples.
-        total = -self._targets
+        total = -self._numbers.targets
         for position, step in enumerate(self.network.steps):
             if step.block is not None:
                 factor = entering[position]

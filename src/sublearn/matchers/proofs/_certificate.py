@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,11 +19,14 @@ from sublearn.matchers.proofs._dyadic import Dyadic, to_float
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
+    from sublearn.networks import Network
 
-Kind = Literal["krawczyk", "construction", "affine"]
-KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine")
+Kind = Literal["krawczyk", "construction", "affine", "copy", "intertwined"]
+KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine", "copy", "intertwined")
+LONGEST_FRACTION = 10_000
 LARGEST_EXPONENT = 10**6  # far beyond any precision; a damaged file must not fill the memory
-FORMAT = "sublearn certificate 1"
+FORMAT = "sublearn certificate 2"
+ROUNDED = "sublearn certificate 1"  # knew a teacher's targets only as float64 numbers
 Array = NDArray[np.float64]
 
 
@@ -46,9 +50,13 @@ class Certificate:
     ``krawczyk`` and ``construction`` (found by linear solves) state that the Krawczyk test holds on
     this box. Kind ``affine`` has no box: it states that the outputs are affine in the learnable
     weights and that their coefficients have rank d m modulo the prime ``prime``, hence over the
-    rationals, so that every target is reached.
+    rationals, so that every target is reached; the centre solves the equations to rounding. Kind ``copy``
+    names for every unit of the teacher the ``units`` of the student, with their factors, that make the
+    student the teacher. Kind ``intertwined`` has a box for the learnable weights and, ``beside`` them,
+    the changes of coordinates that take the teacher to the student.
 
-    A certificate holds all numbers of its instance, so a file is enough to check it.
+    A certificate holds what its instance was made from, its teacher and the factors of its inputs where
+    it has them, so a file is enough to check it.
     """
 
     instance: Instance
@@ -58,6 +66,8 @@ class Certificate:
     free: tuple[int, ...] = ()
     radius: tuple[Dyadic, ...] = ()
     prime: int | None = None
+    units: tuple[tuple[tuple[int, Fraction], ...], ...] = ()
+    beside: tuple[Dyadic, ...] = ()
 
     @property
     def values(self) -> Array:
@@ -123,15 +133,32 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
         "network": instance.network.spec,
         "samples": instance.samples,
         "learnable": {n: instance.allocation.flat(n).tolist() for n in instance.allocation.names},
-        "weights": {name: _hex(value) for name, value in instance.weights.items()},
-        "inputs": _hex(instance.inputs),
-        "targets": _hex(instance.targets),
+        "weights": _hex_by_name(instance.weights),
+        **_made_from(instance),
         "bits": certificate.bits,
         "centre": [_dyadic_out(x) for x in certificate.centre],
         "free": list(certificate.free),
         "radius": [_dyadic_out(x) for x in certificate.radius],
         "prime": certificate.prime,
+        "units": [[[unit, str(a)] for unit, a in space] for space in certificate.units],
+        "beside": [_dyadic_out(x) for x in certificate.beside],
     }
+
+
+def _made_from(instance: Instance) -> dict[str, Any]:
+    """Inputs, or their factors; targets, or the teacher whose outputs they are."""
+    out: dict[str, Any] = {}
+    if instance.input_factors is None:
+        out["inputs"] = _hex(instance.inputs)
+    else:
+        left, right = instance.input_factors
+        out["factors"] = {"rank": left.shape[1], "left": _hex(left), "right": _hex(right)}
+    if instance.teacher is None:
+        out["targets"] = _hex(instance.targets)
+    else:
+        network = instance.teacher.network.spec
+        out["teacher"] = {"network": network, "weights": _hex_by_name(instance.teacher.weights)}
+    return out
 
 
 def from_dict(content: object) -> Certificate:
@@ -142,6 +169,11 @@ def from_dict(content: object) -> Certificate:
 
     if not isinstance(content, Mapping) or not isinstance(content.get("format"), str):
         raise BadInputError("this is not a certificate: it has no format line.")
+    if content["format"] == ROUNDED:
+        raise BadInputError(
+            "this certificate was written by an earlier version, which knew the outputs of a teacher "
+            "only as rounded numbers; decide the instance again, with --certificate, for a new one."
+        )
     if content["format"] != FORMAT:
         raise BadInputError(
             f"format {content['format']!r} is not known; this version reads {FORMAT!r}."
@@ -159,13 +191,20 @@ def from_dict(content: object) -> Certificate:
         for name, places in learnable.items()
     }
     allocation = Allocation.from_entries(network, entries)
-    instance = Instance(
-        network,
-        allocation,
-        {name: _unhex(content["weights"][name], shape) for name, shape in network.shapes.items()},
-        _unhex(content["inputs"], network.input_shape(samples)),
-        _unhex(content["targets"], (network.output_size, samples)),
-    )
+    weights = _unhex_by_name(content["weights"], network)
+    factors = None
+    if "factors" in content:
+        rank, features = _whole(content["factors"]["rank"]), sum(network.input_blocks)
+        left = _unhex(content["factors"]["left"], (features, rank))
+        factors = left, _unhex(content["factors"]["right"], (rank, samples))
+    inputs = _unhex(content["inputs"], network.input_shape(samples)) if factors is None else factors
+    if "teacher" in content:
+        shown = network_from_text(_text(content["teacher"]["network"]))
+        taught = _unhex_by_name(content["teacher"]["weights"], shown)
+        instance = Instance.from_teacher(network, allocation, weights, inputs, taught, shown)
+    else:
+        targets = _unhex(content["targets"], (network.output_size, samples))
+        instance = Instance.given(network, allocation, weights, inputs, targets)
     prime = content["prime"]
     return Certificate(
         instance,
@@ -175,11 +214,24 @@ def from_dict(content: object) -> Certificate:
         tuple(_whole(x) for x in content["free"]),
         tuple(_dyadic_in(x) for x in content["radius"]),
         None if prime is None else _whole(prime),
+        tuple(
+            tuple((_whole(unit), _fraction(factor)) for unit, factor in space)
+            for space in content["units"]
+        ),
+        tuple(_dyadic_in(x) for x in content["beside"]),
     )
 
 
 def _hex(values: Array) -> list[str]:
     return [float(v).hex() for v in np.asarray(values).ravel()]
+
+
+def _hex_by_name(weights: Mapping[str, Array]) -> dict[str, list[str]]:
+    return {name: _hex(value) for name, value in weights.items()}
+
+
+def _unhex_by_name(texts: Mapping[str, object], network: Network) -> dict[str, Array]:
+    return {name: _unhex(texts[name], shape) for name, shape in network.shapes.items()}
 
 
 def _unhex(texts: object, shape: tuple[int, ...]) -> Array:
@@ -199,6 +251,15 @@ def _dyadic_in(pair: object) -> Dyadic:
     if abs(exponent) > LARGEST_EXPONENT:
         raise ValueError(f"the exponent {exponent} is out of range")
     return mantissa, exponent
+
+
+def _fraction(text: object) -> Fraction:
+    if not isinstance(text, str) or len(text) > LONGEST_FRACTION:
+        raise ValueError("a factor must be a fraction written as text")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError(f"{text} is no number") from None
 
 
 def _whole(value: object) -> int:

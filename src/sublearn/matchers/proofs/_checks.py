@@ -2,70 +2,132 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sublearn.matchers.proofs._balls import precision
+from sublearn.matchers.proofs._balls import Chain, System, precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
 from sublearn.matchers.proofs._curved import system
-from sublearn.matchers.proofs._dyadic import to_ball
+from sublearn.matchers.proofs._dyadic import Dyadic, to_ball, to_float
 from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shift, spread
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
+BACKWARD_ERROR = 1e-10  # of an affine certificate's centre, which float64 arithmetic found
+
 
 def check(certificate: Certificate, max_bits: int) -> Check:
     """See :meth:`Certificate.check`."""
-    instance = certificate.instance
-    if len(certificate.centre) != len(instance.allocation):
+    from sublearn.matchers._simplify import simplify
+
+    instance, contradiction = simplify(certificate.instance)
+    if contradiction is not None:
+        return Check(False, contradiction)
+    unnamed = certificate.kind == "affine" and not certificate.centre
+    if len(certificate.centre) != len(instance.allocation) and not unnamed:
         return Check(False, "the centre does not have one number per learnable weight")
     if certificate.kind == "affine":
         if not instance.network.is_linear:
             return Check(False, f"{instance.network.spec} is not linear: it has no residues")
-        return _check_affine(instance, certificate.prime)
-    return _check_box(certificate, max_bits)
+        return _check_affine(instance, certificate)
+    if certificate.kind == "copy":
+        return _check_copy(instance, certificate)
+    return _check_box(replace(certificate, instance=instance), max_bits)
 
 
 def _check_box(certificate: Certificate, max_bits: int) -> Check:
     instance, free = certificate.instance, certificate.free
-    size = len(instance.allocation)
+    centre = certificate.centre + certificate.beside
+    size = len(centre)
     if list(free) != sorted(set(free)) or (free and not 0 <= free[0] <= free[-1] < size):
         return Check(False, "the free weights are not positions in increasing order")
-    if len(free) != instance.equations or len(certificate.radius) != len(free):
-        return Check(False, f"the box must have d m = {instance.equations} free weights")
+    if not free or len(certificate.radius) != len(free):
+        return Check(False, "the box must have a radius for every free weight")
     if any(mantissa <= 0 for mantissa, _ in certificate.radius):
         return Check(False, "every radius must be positive")
-    held = certificate.values
+    if certificate.kind != "intertwined" and (
+        len(free) != instance.equations or certificate.beside
+    ):
+        return Check(False, f"the box must have d m = {instance.equations} free weights")
+    held = np.array([to_float(x) for x in centre])
     kept = np.setdiff1d(np.arange(size), free)
-    exact = [float(held[i]).as_integer_ratio() for i in kept]
-    for position, (numerator, denominator) in zip(kept, exact, strict=True):
-        mantissa, exponent = certificate.centre[position]
-        if mantissa * denominator << max(exponent, 0) != numerator << max(-exponent, 0):
+    for position in kept:
+        if not np.isfinite(held[position]) or not _same(centre[position], float(held[position])):
             return Check(False, "a weight that is not free must be a float64 number")
     bits = max(certificate.bits, 64)
     while True:
-        with precision(bits):
-            chain = system(instance, free, held)
-            centre = [to_ball(certificate.centre[i]) for i in free]
-            radius = [to_ball(rho) for rho in certificate.radius]
-            residual, jacobian = chain.linearised(centre)
-            inverse = ball_inverse(jacobian)
-            if inverse is not None:
-                _, over_box = chain.linearised(box(centre, radius))
-                if contracts(shift(inverse, residual), spread(inverse, over_box), radius):
-                    return Check(
-                        True,
-                        f"the Krawczyk test holds at {bits} bits: exactly one real solution lies "
-                        f"within {certificate.largest_radius:.1e} of the centre",
-                    )
-        if bits >= max_bits:
-            return Check(False, f"the Krawczyk test does not hold, up to {bits} bits")
+        reason = _why_not(certificate.kind, instance, centre, held, certificate, bits)
+        if reason is None:
+            what = "solution" if certificate.kind != "intertwined" else "copy of the teacher"
+            return Check(
+                True,
+                f"the Krawczyk test holds at {bits} bits: exactly one real {what} lies within "
+                f"{certificate.largest_radius:.1e} of the centre",
+            )
+        if bits >= max_bits or not reason.startswith("the Krawczyk test"):
+            return Check(False, reason)
         bits = min(2 * bits, max_bits)
 
 
-def _check_affine(instance: Instance, prime: int | None) -> Check:
+def _why_not(
+    kind: str,
+    instance: Instance,
+    centre: tuple[Dyadic, ...],
+    held: NDArray[np.float64],
+    certificate: Certificate,
+    bits: int,
+) -> str | None:
+    free, radius = certificate.free, certificate.radius
+    if kind == "intertwined":
+        from sublearn.matchers.identities._intertwine import check_intertwined
+
+        return check_intertwined(instance, centre, free, radius, bits)
+    with precision(bits):
+        if box_contracts(system(instance, free, held), [centre[i] for i in free], radius):
+            return None
+    return f"the Krawczyk test does not hold, up to {bits} bits"
+
+
+def box_contracts(chain: System, centre: Sequence[Dyadic], radius: Sequence[Dyadic]) -> bool:
+    """Whether the Krawczyk test holds on a box, at the working precision."""
+    middle, radii = [to_ball(x) for x in centre], [to_ball(rho) for rho in radius]
+    residual, jacobian = chain.linearised(middle)
+    inverse = ball_inverse(jacobian)
+    if inverse is None:
+        return False
+    _, over_box = chain.linearised(box(middle, radii))
+    return contracts(shift(inverse, residual), spread(inverse, over_box), radii)
+
+
+def _same(value: Dyadic, number: float) -> bool:
+    (mantissa, exponent), (numerator, denominator) = value, number.as_integer_ratio()
+    return mantissa * denominator << max(exponent, 0) == numerator << max(-exponent, 0)
+
+
+def _check_copy(instance: Instance, certificate: Certificate) -> Check:
+    from sublearn.matchers.identities._copy import copied_values
+
+    if instance.teacher is None:
+        return Check(False, "there is no teacher to copy")
+    values = copied_values(instance, certificate.units)
+    if values is None:
+        return Check(False, "the units named do not make the student a copy of the teacher")
+    for value, stated in zip(values, certificate.centre, strict=True):
+        if not _same(stated, float(value)):
+            return Check(False, "the centre is not the copy of the teacher's weights")
+    return Check(
+        True,
+        "unit by unit the student becomes the teacher, in rationals: they agree on every input",
+    )
+
+
+def _check_affine(instance: Instance, certificate: Certificate) -> Check:
+    prime = certificate.prime
     from sublearn.matchers._affine import full_rank_modulo, ranks_modulo
     from sublearn.verdicts._affine import is_affine
 
@@ -79,11 +141,46 @@ def _check_affine(instance: Instance, prime: int | None) -> Check:
         full = ranks_modulo(instance, prime)[0].rank == instance.equations
     if not full:
         return Check(False, f"the coefficients do not have rank d m modulo {prime}")
+    reached = (
+        f"the outputs are affine and their coefficients have rank d m = {instance.equations} modulo "
+        f"{prime}, hence over the rationals: every target is reached"
+    )
+    if not certificate.centre:
+        return Check(True, f"{reached}; no weights are named, for float64 holds none")
+    if not _solves(instance, certificate):
+        return Check(
+            False,
+            f"the centre does not solve the equations to {BACKWARD_ERROR:.0e} of the terms they add up",
+        )
     return Check(
         True,
-        f"the outputs are affine and their coefficients have rank d m = {instance.equations} modulo "
-        f"{prime}, hence over the rationals: every target is reached",
+        f"{reached}; the centre solves the equations to {BACKWARD_ERROR:.0e} of the terms they add up",
     )
+
+
+def _solves(instance: Instance, certificate: Certificate) -> bool:
+    """Whether the residual at the centre, enclosed, is small beside what adds up to it."""
+    size = len(instance.allocation)
+    magnitudes = {name: np.abs(value) for name, value in instance.weights.items()}
+    values = np.abs(certificate.values)
+    if not np.isfinite(values).all():
+        return False
+    for name in instance.allocation.names:
+        flat = instance.allocation.flat(name)
+        magnitudes[name].ravel()[flat] = values[: flat.size]
+        values = values[flat.size :]
+    # A bound on the sizes needs no proof: it is only what the residual is compared with.
+    with np.errstate(all="ignore"):
+        terms = instance.network.forward(magnitudes, np.abs(instance.inputs))
+        terms = terms + np.abs(instance.targets)
+    with precision(max(certificate.bits, 256)):
+        chain = Chain(instance)
+        centre = [to_ball(x) for x in certificate.centre]
+        residual = chain.residual(centre).entries() if size else []
+        return all(
+            bool(abs(ball) <= BACKWARD_ERROR * float(term))
+            for ball, term in zip(residual, terms.ravel(), strict=True)
+        )
 
 
 def _is_prime(number: int) -> bool:

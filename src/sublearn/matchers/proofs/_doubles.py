@@ -94,10 +94,11 @@ def residual(
 ) -> Array:
     """F = outputs - targets as (hi, lo, error), (3, d, m): |true - hi - lo| <= error.
 
+    ``targets`` are (hi, lo, error) too; their low part is added to that of the product, with one rounding.
     From the left: the derivatives with respect to all injected inputs and biases side by side, then
     one product with those inputs and with ones.
     """
-    d, m = targets.shape
+    _, d, m = targets.shape
     width, block_size = high.shape[1], blocks.shape[1]
     # At most a block and a bias per step.
     total = steps.shape[0] * (block_size + 1)
@@ -132,9 +133,12 @@ def residual(
                     inputs[0, place + j, s] = 1.0 if task == 0 else blocks[block, j, s]
             place += columns
     out = np.zeros((3, d, m))
-    multiply(side, inputs[0], inputs[1], place, m, targets, -1.0, out)
+    multiply(side, inputs[0], inputs[1], place, m, targets[0], -1.0, out)
     for o in range(d):
         for s in range(m):
+            rest = targets[1, o, s]
+            out[2, o, s] += targets[2, o, s] + U * (abs(out[1, o, s]) + abs(rest))
+            out[1, o, s] -= rest
             out[2, o, s] *= SLACK
     return out
 

@@ -10,6 +10,7 @@ true root can be anything from 1e-14 to 1e6: it decides nothing, the test does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,8 +69,20 @@ def prove(
     rest = np.zeros_like(x) if low is None else np.array(low, dtype=np.float64)
     if rest.shape != x.shape:
         raise BadInputError(f"low must have shape {x.shape}, not {rest.shape}.")
+    given, instance = instance, _simple(instance)
     if x.size < instance.equations or not (np.isfinite(x).all() and np.isfinite(rest).all()):
         return None
+    found = _prove(instance, x, rest, max_bits)
+    return None if found is None else replace(found, instance=given)
+
+
+def _simple(instance: Instance) -> Instance:
+    from sublearn.matchers._simplify import simplify
+
+    return simplify(instance)[0]
+
+
+def _prove(instance: Instance, x: Array, rest: Array, max_bits: int) -> Certificate | None:
     free = free_positions(instance, x)
     if free is None:
         return None
@@ -92,10 +105,12 @@ def prove_from(
     instance: Instance, centre: Sequence[Dyadic], bits: int, max_bits: int, kind: Kind
 ) -> Certificate | None:
     """The same for r = d m from a point that is known to ``bits`` already."""
+    given, instance = instance, _simple(instance)
     x = np.array([to_float(v) for v in centre])
     if x.size != instance.equations or not np.isfinite(x).all():
         return None
-    return _escalate(instance, x, np.arange(x.size), list(centre), bits, max_bits, kind)
+    found = _escalate(instance, x, np.arange(x.size), list(centre), bits, max_bits, kind)
+    return None if found is None else replace(found, instance=given)
 
 
 def _escalate(
@@ -112,7 +127,7 @@ def _escalate(
     lost = 0
     while bits <= max_bits and lost < 2:
         refine = bits > FIRST_BITS
-        centre, radius, converged = _prove_at(chain, centre, bits, refine)
+        centre, radius, converged = prove_at(chain, centre, bits, refine)
         if radius is not None:
             return certificate(kind, instance, values, free, centre, radius, bits)
         # More bits help against noise, not against a candidate out of reach or a singular root.
@@ -164,7 +179,7 @@ def free_positions(instance: Instance, values: Array) -> NDArray[np.int64] | Non
     return np.sort(np.asarray(pivots[:size], dtype=np.int64))
 
 
-def _prove_at(
+def prove_at(
     chain: System, start: Sequence[Dyadic], bits: int, refine: bool
 ) -> tuple[list[Dyadic], list[Dyadic] | None, bool]:
     """(centre, radius, converged) at one precision; the radius is None where the test fails.

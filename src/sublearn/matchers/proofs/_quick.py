@@ -6,6 +6,7 @@ the conditioning exceeds float64, and on long chains, whose a priori bounds grow
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,60 +14,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn.exact._compile import compiled
+from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.matchers.proofs._doubles import FLOOR, SLACK, U, jacobian, residual
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
+    from sublearn.networks import Network
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 RESTARTS = 6  # of Newton's method, each with a new inverse
 LARGEST_WORK = 2**20
+PAIR_BITS = 212
 
 
 class Packed:
     """A linear chain as arrays: matrices padded to one size, steps as numbers, -1 for none."""
 
-    def __init__(self, instance: Instance, free: Indices, values: Array) -> None:
-        network, allocation = instance.network, instance.allocation
-        shapes, steps = network.shapes, network.steps
-        names = {name: number for number, name in enumerate(shapes)}
+    def __init__(
+        self, network: Network, weights: Mapping[str, Array], inputs: Array, targets: Array
+    ) -> None:
+        shapes = network.shapes
+        self.names = {name: number for number, name in enumerate(shapes)}
         width = max(max(shape) for shape in shapes.values())
         self.sizes = np.array(list(shapes.values()), dtype=np.int64)
         # Midpoint and radius; the low parts, which only the residual needs, stand apart.
-        self.weights = np.zeros((len(names), 2, width, width))
+        self.weights = np.zeros((len(shapes), 2, width, width))
         self.high, self.radius = self.weights[:, 0], self.weights[:, 1]
-        labels = np.empty((len(allocation), 3), dtype=np.int64)
-        start = 0
         for name, (rows, columns) in shapes.items():
-            self.high[names[name], :rows, :columns] = instance.weights[name]
-            flat = allocation.flat(name)
-            part = labels[start : start + flat.size]
-            part[:, 0] = names[name]
-            part[:, 1], part[:, 2] = np.divmod(flat, columns)
-            start += flat.size
-        self.high[labels[:, 0], labels[:, 1], labels[:, 2]] = values
-        self.low = np.zeros((len(names), width, width))
-        self.labels = np.ascontiguousarray(labels[free])
+            self.high[self.names[name], :rows, :columns] = weights[name]
+        self.low = np.zeros((len(shapes), width, width))
+        self.labels = np.empty((0, 3), dtype=np.int64)
         self.steps = np.array(
             [
                 (
-                    names[step.weight],
-                    -1 if step.encoder is None else names[step.encoder],
-                    -1 if step.bias is None else names[step.bias],
+                    self.names[step.weight],
+                    -1 if step.encoder is None else self.names[step.encoder],
+                    -1 if step.bias is None else self.names[step.bias],
                     -1 if step.block is None else step.block,
                 )
-                for step in steps
+                for step in network.steps
             ],
             dtype=np.int64,
         )
         # Blocks are all of one size: a sequence, or a single input. Their radius is 0.
-        count, size = len(network.input_blocks), network.input_blocks[0]
-        self.blocks = np.zeros((count, 2, size, instance.samples))
-        self.blocks[:, 0] = instance.inputs.reshape(count, size, instance.samples)
+        count, size, samples = len(network.input_blocks), network.input_blocks[0], inputs.shape[-1]
+        self.blocks = np.zeros((count, 2, size, samples))
+        self.blocks[:, 0] = inputs.reshape(count, size, samples)
         self.inputs = self.blocks[:, 0]
-        self.targets = np.array(instance.targets)
+        self.targets = targets
+
+    def free(self, instance: Instance, positions: Indices, values: Array) -> None:
+        """Set the learnable weights to ``values`` and let those at some positions vary."""
+        allocation = instance.allocation
+        labels = np.empty((len(allocation), 3), dtype=np.int64)
+        start = 0
+        for name, (_, columns) in instance.network.shapes.items():
+            flat = allocation.flat(name)
+            part = labels[start : start + flat.size]
+            part[:, 0] = self.names[name]
+            part[:, 1], part[:, 2] = np.divmod(flat, columns)
+            start += flat.size
+        self.high[labels[:, 0], labels[:, 1], labels[:, 2]] = values
+        self.labels = np.ascontiguousarray(labels[positions])
 
     @property
     def work(self) -> int:
@@ -84,7 +95,7 @@ class Packed:
         place(self.high, self.labels, high)
         place(self.radius, self.labels, radius)
         return jacobian(
-            self.weights, self.sizes, self.steps, self.blocks, self.labels, self.targets.shape[0]
+            self.weights, self.sizes, self.steps, self.blocks, self.labels, self.targets.shape[1]
         )
 
 
@@ -104,8 +115,11 @@ def quick_proof(instance: Instance, free: Indices, values: Array, low: Array) ->
     Without a proof, the point is the best that was reached: the start, if Newton's method did not
     converge.
     """
-    chain = Packed(instance, free, values)
     start = Quick(values[free], low[free])
+    if instance.inputs_are_rounded:
+        return start
+    chain = Packed(instance.network, instance.weights, instance.inputs, target_pairs(instance))
+    chain.free(instance, free, values)
     if chain.work >= LARGEST_WORK:
         return start
     high, rest = np.zeros(free.size), np.zeros(free.size)
@@ -137,6 +151,31 @@ def quick_proof(instance: Instance, free: Indices, values: Array, low: Array) ->
     # shrinks with the box, which is as wide at 106 bits.
     width = np.abs(inverse) @ (over_box[1] - slopes[1]).sum(axis=1)
     return Quick(high, rest, near=bool(width.max() < 2.0**8))
+
+
+def target_pairs(instance: Instance) -> Array:
+    """The targets as (hi, lo, error), (3, d, m): |true - hi - lo| <= error."""
+    out = np.zeros((3, *instance.targets.shape))
+    out[0] = instance.targets
+    if instance.asking is None:
+        return out
+    teacher, inputs = instance.teacher, instance.inputs
+    if teacher is not None and teacher.network.is_linear:
+        # The outputs of the teacher: what its chain leaves where nothing is asked of it.
+        chain = Packed(teacher.network, teacher.weights, inputs, np.zeros_like(out))
+        if chain.work < LARGEST_WORK:
+            return residual(
+                chain.high, chain.low, chain.sizes, chain.steps, chain.inputs, chain.targets
+            )
+    with precision(PAIR_BITS):
+        for place, ball in zip(
+            np.ndindex(*instance.targets.shape), wanted(instance, BALLS).entries(), strict=True
+        ):
+            high = float(ball.mid())
+            low = float((ball - high).mid())
+            rest = abs(ball - high - low).upper()
+            out[(slice(None), *place)] = high, low, float(rest) * SLACK + FLOOR
+    return out
 
 
 def _inverse(matrix: Array) -> Array | None:

@@ -138,7 +138,7 @@ def _form(
 
 
 def product_numbers(form: ProductForm, instance: Instance) -> ProductNumbers:
-    """The numbers of an instance, exactly as they are."""
+    """The numbers of an instance in float64: inputs and targets are the views that it shows."""
     network, weights = instance.network, instance.weights
     if isinstance(network, LinearRNN):
         mix = instance.inputs[::-1].reshape(-1, instance.samples)

@@ -1,0 +1,221 @@
+"""Instances that ask the same with fewer equations, or with rational numbers instead of real ones.
+
+Each step keeps the learnable weights and their solutions exactly as they are:
+
+- Student and teacher end in the same invertible activation: phi(a) = phi(b) says a = b.
+- No learnable weight comes before some ReLU layer: what enters the next one is rational, and known.
+- The student is linear: its outputs on a sample that is a combination of others (with a bias, an affine
+  one) are that combination of its outputs. If the targets are not, no weights give them; if they are,
+  the sample adds nothing (appendix F.1). In any network, so does a sample that is there twice.
+- Linear RNNs with n and n* units on inputs of full rank T b are asked for the T Markov parameters
+  D W^s B of the teacher. The difference of two such sequences is one of n + n* units, so by Cayley and
+  Hamilton it vanishes if n + n* terms in a row do: the others add nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Instance, Teacher, split_rows
+from sublearn.exact import Dyadics
+from sublearn.matchers.proofs._balls import BALLS, precision, wanted
+from sublearn.networks import FeedForward, LinearRNN, Network, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INVERTIBLE = ("tanh", "sigmoid")
+REGULAR = (
+    1e-9  # a least singular value, relative to the largest, above which samples are independent
+)
+BITS = 256
+
+
+def simplify(instance: Instance) -> tuple[Instance, str | None]:
+    """An instance with the same solutions, and why there is none where a step has shown that.
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((3, 1), output="tanh"), samples=5)
+    >>> simple, _ = simplify(sl.draw(problem, {"W1": sl.Anywhere(3)}))
+    >>> simple.network.spec, simple.samples   # five samples of three numbers
+    ('ffn:3-1', 3)
+    """
+    if "_whole" in vars(instance):
+        return instance, None
+    out = _behind_frozen(_before_outputs(instance))
+    reason: str | None
+    if out.network.is_linear:
+        out, reason = _independent(out)
+        out = out if reason is not None else _shortened(out)
+    else:
+        out, reason = _distinct(out)
+    if out is not instance:
+        vars(out)["_whole"] = instance
+    return out, reason
+
+
+def whole(instance: Instance) -> Instance:
+    """What an instance was before :func:`simplify`."""
+    out: Instance = vars(instance).get("_whole", instance)
+    return out
+
+
+def without_output(network: Network) -> Network:
+    """The network up to its last pre-activation."""
+    if isinstance(network, FeedForward) and network.output != "linear":
+        return FeedForward(network.sizes, network.activation, "linear", network.bias)
+    return network
+
+
+def _before_outputs(instance: Instance) -> Instance:
+    """Both networks up to their last pre-activations, if the same invertible function follows."""
+    teacher = instance.teacher
+    if teacher is None or instance.network.steps[-1].activation not in INVERTIBLE:
+        return instance
+    student, shown = without_output(instance.network), without_output(teacher.network)
+    same = instance.network.steps[-1].activation == teacher.network.steps[-1].activation
+    if not same or student is instance.network or shown is teacher.network:
+        return instance
+    return instance.taught_by(student, Teacher(shown, teacher.weights))
+
+
+def _behind_frozen(instance: Instance) -> Instance:
+    """The layers from the first learnable one on, with the exact outputs of the ReLU layers before."""
+    network, allocation = instance.network, instance.allocation
+    if not isinstance(network, FeedForward) or network.activation != "relu":
+        return instance
+    first = min(int(name[1:]) for name in allocation.names)
+    if first == 1:
+        return instance
+    before = FeedForward(network.sizes[:first], "relu", "relu", network.bias)
+    activation = "relu" if first < network.layers else "linear"
+    after = FeedForward(network.sizes[first - 1 :], activation, network.output, network.bias)
+    exact = {name: Dyadics.of(instance.weights[name]) for name in before.shapes}
+    entering: Dyadics = evaluate(
+        before,
+        exact,
+        split_rows(before, instance.exact_inputs),
+        Dyadics.of(np.ones((1, instance.samples))),
+        lambda _, state: state.positive_part(),
+    )
+    if not np.isfinite(entering.floats()).all():
+        return instance
+
+    def old(name: str) -> str:
+        return f"{name[0]}{int(name[1:]) + first - 1}"
+
+    flat = {name: allocation.flat(old(name)) for name in after.shapes}
+    weights = {name: instance.weights[old(name)] for name in after.shapes}
+    return instance.on(after, Allocation(after.shapes, flat), weights, entering)
+
+
+def _independent(instance: Instance) -> tuple[Instance, str | None]:
+    """A linear student on samples none of which is a combination of those before it."""
+    m = instance.samples
+    biased = any(step.bias is not None for step in instance.network.steps)
+    view = instance.inputs.reshape(-1, m)
+    if m <= view.shape[0] + biased:
+        table = np.vstack([view, np.ones(m)]) if biased else view
+        sizes = np.linalg.svd(table, compute_uv=False)
+        if sizes[-1] > REGULAR * sizes[0]:
+            return instance, None
+    entering = instance.exact_inputs
+    if biased:
+        entering = entering.over(Dyadics.of(np.ones((1, m))))
+    kept = entering.pivots()
+    if len(kept) == m:
+        return instance, None
+    reason = (
+        "on linearly dependent samples the outputs of a linear network depend on each other in the same "
+        "way, and the targets do not"
+    )
+    targets = instance.exact_targets
+    if targets is not None:
+        if entering.over(targets).pivots() != kept:
+            return instance, reason
+    elif not _follow(instance, entering, kept):
+        apart = _apart(instance, entering, kept)
+        return instance, reason if apart else None
+    # Where every sample is zero, one of them says what the network does with zeros.
+    return instance.only(kept or [0]), None
+
+
+def _follow(instance: Instance, entering: Dyadics, kept: Sequence[int]) -> bool:
+    """Whether targets that are not rational repeat those of the samples kept: copies of samples do."""
+    assert instance.asking is not None
+    shown = instance.asking[1]
+    rows = range(shown.shape[0])
+    known = {tuple(int(e) for e in shown.take(rows, [s]).whole.entries()) for s in kept}
+    return all(
+        tuple(int(e) for e in shown.take(rows, [s]).whole.entries()) in known
+        for s in range(instance.samples)
+    )
+
+
+def _apart(instance: Instance, entering: Dyadics, kept: Sequence[int]) -> bool:
+    """Whether balls show that some target is not the combination that its sample is."""
+    reduced, scale, rank = entering.whole.rref()
+    width, entries = entering.shape[1], reduced.entries()
+    with precision(BITS):
+        targets = wanted(instance, BALLS)
+        for s in range(width):
+            if s in kept:
+                continue
+            for o in range(instance.network.output_size):
+                follows = sum(
+                    (targets[o, kept[row]] * entries[row * width + s] for row in range(rank)),
+                    start=targets[o, 0] * 0,
+                )
+                if follows != targets[o, s] * scale:
+                    return True
+    return False
+
+
+def _distinct(instance: Instance) -> tuple[Instance, str | None]:
+    """No sample twice; a sample with two different targets has no match."""
+    view = instance.inputs.reshape(-1, instance.samples)
+    if np.unique(view, axis=1).shape[1] == instance.samples:
+        return instance, None
+    columns = [tuple(column) for column in instance.exact_inputs.whole.transpose().tolist()]
+    first: dict[tuple[object, ...], int] = {}
+    of = [first.setdefault(tuple(map(int, column)), s) for s, column in enumerate(columns)]
+    kept = sorted(set(of))
+    if len(kept) == instance.samples:
+        return instance, None
+    targets, asking = instance.exact_targets, instance.asking
+    if targets is not None:
+        asked = targets.whole.transpose().tolist()
+        if any(asked[s] != asked[f] for s, f in enumerate(of)):
+            return instance, "one sample is there twice, with different targets"
+    else:
+        assert asking is not None
+        shown = asking[1].whole.transpose().tolist()
+        if any(shown[s] != shown[f] for s, f in enumerate(of)):
+            return instance, None
+    return instance.only(kept), None
+
+
+def _shortened(instance: Instance) -> Instance:
+    """Linear RNNs on T b independent samples: the first n + n* Markov parameters say it all."""
+    student, teacher = instance.network, instance.teacher
+    if not isinstance(student, LinearRNN) or teacher is None:
+        return instance
+    shown = teacher.network
+    if not isinstance(shown, LinearRNN) or instance.samples != student.T * student.b:
+        return instance
+    steps = student.n + shown.n
+    if steps >= student.T or len(instance.exact_inputs.pivots()) < instance.samples:
+        return instance
+    student = LinearRNN(student.n, student.b, student.d, steps)
+    pulses = np.eye(steps * student.b).reshape(student.input_shape(steps * student.b))
+    return Instance.from_teacher(
+        student,
+        instance.allocation,
+        instance.weights,
+        pulses,
+        teacher.weights,
+        LinearRNN(shown.n, shown.b, shown.d, steps),
+    )

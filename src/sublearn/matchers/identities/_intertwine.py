@@ -1,0 +1,365 @@
+"""Linear students with more equations than weights: the teacher in other coordinates.
+
+Let A take states of a linear teacher to states of the student, one matrix for every space of states (the
+identity for inputs and outputs). If
+
+    A_rows W* = W A_columns   for every weight,
+
+then the student's states are A times the teacher's, step by step, and the outputs agree on every input.
+Where the teacher reaches fewer than d m dimensions (narrow layers, Theorem B.1) the equations "outputs =
+targets" are more than the weights they determine, and no ball proves an equality that is not forced. The
+equations above have a root where theirs has one, and it is regular: unknowns are A and the learnable
+weights, as many as there are equations if r is *needed*. So the Krawczyk test proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers.identities._spaces import FIXED, Spaces, spaces
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._dyadic import Dyadic, from_floats, to_float
+from sublearn.verdicts._grade import PROOF
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+Array = NDArray[np.float64]
+
+STARTS = 20
+STEPS = 200
+MOST_UNKNOWNS = 200
+NEAR = 1e-9  # of the sizes that add up: where a proof is worth trying
+
+
+class Intertwine(Matcher):
+    """MATCHED by an identity of linear networks: the teacher in other coordinates, proved to exist.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((3, 1, 3)), samples=3)   # rank 1: five dimensions of nine
+    >>> instance = sl.draw(problem, {"W1": sl.Anywhere(2), "W2": sl.Anywhere(3)}, seed=0, trial=0)
+    >>> decision = sl.decide(instance)
+    >>> decision.kind, decision.rung, str(decision.grade)
+    ('matched', 'intertwine', 'proof')
+    """
+
+    @property
+    def name(self) -> str:
+        return "intertwine"
+
+    def refusal(self, instance: Instance) -> str | None:
+        if not instance.network.is_linear or instance.teacher is None:
+            return "it is for linear students of a teacher"
+        form = None
+        if instance.teacher.network.is_linear:
+            form = spaces(instance.network, instance.teacher.network)
+        if form is None or not form.student:
+            return "student and teacher are no linear chains of one form"
+        reach = instance.teacher.network.expressible(instance.samples)
+        if len(instance.allocation) >= instance.equations <= reach:
+            return "the teacher may reach all d m dimensions, so outputs and targets say it all"
+        pair = Pair(instance, form)
+        if pair.unknowns < pair.equations:
+            return (
+                f"{pair.unknowns} weights and changes of coordinates cannot be proved to meet "
+                f"{pair.equations} equations"
+            )
+        if pair.unknowns > MOST_UNKNOWNS:
+            return f"{pair.unknowns} unknowns are more than {MOST_UNKNOWNS}"
+        return None
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        assert instance.teacher is not None
+        form = spaces(instance.network, instance.teacher.network)
+        assert form is not None
+        pair = Pair(instance, form)
+        steps = 0
+        for start in range(1, min(STARTS, budget.starts) + 1):
+            point, used = pair.descend(rng, min(STEPS, budget.iterations))
+            steps += used
+            if point is None:
+                continue
+            found = pair.prove(point, budget.bits)
+            if found is None:
+                continue
+            from sublearn.matchers.proofs._certificate import Certificate
+
+            centre, free, radius, bits = found
+            r = len(instance.allocation)
+            certificate = Certificate(
+                instance,
+                "intertwined",
+                bits,
+                tuple(centre[:r]),
+                free,
+                tuple(radius),
+                beside=tuple(centre[r:]),
+            )
+            return Decision(
+                "matched",
+                self.name,
+                f"the teacher in other coordinates, found from start {start} and proved to exist",
+                PROOF,
+                certificate.values,
+                instance.with_values(certificate.values),
+                certificate,
+                Effort(start, steps, bits=bits),
+            )
+        reason = "no change of coordinates that makes the teacher the student was proved"
+        return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One weight: its equations begin at ``start``, by (row, column of the teacher)."""
+
+    student: str
+    teacher: str | None
+    rows: int
+    columns: int
+    start: int
+    shape: tuple[int, int]
+
+
+class Pair:
+    """E(x, A) = A_rows W* - W(x) A_columns for all weights, in float64 and in balls.
+
+    Unknowns: the learnable weights in the order of the labels, then A space by space, row by row.
+    """
+
+    def __init__(self, instance: Instance, form: Spaces) -> None:
+        assert instance.teacher is not None
+        self.instance, self.form = instance, form
+        self.ours, self.theirs = instance.weights, instance.teacher.weights
+        self.blocks: list[_Block] = []
+        at = 0
+        for weight in form.weights:
+            height = instance.network.shapes[weight.student][0]
+            width = instance.network.shapes[weight.student][1]
+            if weight.teacher is not None:
+                width = self.theirs[weight.teacher].shape[1]
+            self.blocks.append(
+                _Block(
+                    weight.student, weight.teacher, weight.rows, weight.columns, at, (height, width)
+                )
+            )
+            at += height * width
+        self.equations = at
+        self.offsets = []
+        at = len(instance.allocation)
+        for ours, theirs in zip(form.student, form.teacher, strict=True):
+            self.offsets.append(at)
+            at += ours * theirs
+        self.unknowns = at
+        self.places: dict[str, list[tuple[int, int, int]]] = {}
+        for place, (name, i, j) in enumerate(instance.allocation.labels()):
+            self.places.setdefault(name, []).append((place, i, j))
+
+    def _change(self, space: int, size: int) -> tuple[int, int, int] | None:
+        """(offset, rows, columns) of A; None for the identity."""
+        if space == FIXED:
+            return None
+        return self.offsets[space], self.form.student[space], self.form.teacher[space]
+
+    def terms(self) -> list[tuple[int, int, int, float]]:
+        """The equations as (equation, unknown or -1, unknown or -1, coefficient), products of both."""
+        out: list[tuple[int, int, int, float]] = []
+        for block in self.blocks:
+            height, width = block.shape
+            ours = self.ours[block.student]
+            learnable = {(i, j): place for place, i, j in self.places.get(block.student, [])}
+            rows = self._change(block.rows, height)
+            columns = self._change(block.columns, ours.shape[1])
+            theirs = None if block.teacher is None else self.theirs[block.teacher]
+            for i in range(height):
+                for c in range(width):
+                    equation = block.start + i * width + c
+                    if theirs is not None:
+                        if rows is None:
+                            out.append((equation, -1, -1, float(theirs[i, c])))
+                        else:
+                            offset, _, count = rows
+                            out += [
+                                (equation, offset + i * count + j, -1, float(theirs[j, c]))
+                                for j in range(count)
+                            ]
+                    for k in range(ours.shape[1]):
+                        weight = learnable.get((i, k), -1)
+                        value = -1.0 if weight >= 0 else -float(ours[i, k])
+                        if value == 0.0:
+                            continue
+                        if columns is None:
+                            if k == c:
+                                out.append((equation, weight, -1, value))
+                        else:
+                            offset, _, count = columns
+                            out.append((equation, weight, offset + k * count + c, value))
+        return out
+
+    def _compiled(self) -> tuple[NDArray[np.int64], Array]:
+        if not hasattr(self, "_table"):
+            terms = self.terms()
+            index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)
+            # One more unknown, which is always 1, stands for "no unknown".
+            index[:, 1:][index[:, 1:] < 0] = self.unknowns
+            self._table = index, np.array([value for *_, value in terms])
+        return self._table
+
+    def evaluate(self, point: Array) -> tuple[Array, Array, Array]:
+        """(E, its Jacobian, the sizes of what adds up to E) in float64."""
+        index, values = self._compiled()
+        padded = np.append(point, 1.0)
+        equation, one, two = index.T
+        products = values * padded[one] * padded[two]
+        residual, sizes = np.zeros(self.equations), np.zeros(self.equations)
+        np.add.at(residual, equation, products)
+        np.add.at(sizes, equation, np.abs(products))
+        jacobian = np.zeros((self.equations, self.unknowns + 1))
+        np.add.at(jacobian, (equation, one), values * padded[two])
+        np.add.at(jacobian, (equation, two), values * padded[one])
+        return residual, jacobian[:, :-1], sizes
+
+    def descend(self, rng: np.random.Generator, steps: int) -> tuple[Array | None, int]:
+        """A point where E vanishes to rounding, from a random start, or None; and the steps taken."""
+        from sublearn.matchers._nonlinear import start_size
+
+        point = rng.standard_normal(self.unknowns)
+        r = len(self.instance.allocation)
+        point[:r] *= start_size(self.instance)
+        for offset, ours, theirs in zip(
+            self.offsets, self.form.student, self.form.teacher, strict=True
+        ):
+            # Near the identity half of the time: most students are not far from a teacher.
+            if rng.random() < 0.5:
+                point[offset : offset + ours * theirs] = (
+                    np.eye(ours, theirs).ravel() + 0.3 * (point[offset : offset + ours * theirs])
+                )
+        damping = 1e-2
+        residual, jacobian, sizes = self.evaluate(point)
+        for step in range(steps):
+            if (np.abs(residual) <= NEAR * 1e-3 * sizes.max()).all():
+                return point, step
+            normal = jacobian @ jacobian.T
+            normal[np.diag_indices_from(normal)] += damping * np.trace(normal) / len(normal)
+            try:
+                move = jacobian.T @ np.linalg.solve(normal, residual)
+            except np.linalg.LinAlgError:
+                return None, step
+            following = point - move
+            if not np.isfinite(following).all():
+                return None, step
+            trial, slopes, weights = self.evaluate(following)
+            if trial @ trial < residual @ residual:
+                point, residual, jacobian, sizes = following, trial, slopes, weights
+                damping = max(damping * 0.2, 1e-15)
+            else:
+                damping *= 5.0
+                if damping > 1e6:
+                    break
+        close = bool((np.abs(residual) <= NEAR * sizes.max()).all())
+        return (point if close else None), steps
+
+    def prove(
+        self, point: Array, max_bits: int
+    ) -> tuple[list[Dyadic], tuple[int, ...], list[Dyadic], int] | None:
+        """(centre, free unknowns, radii, bits) of a box with exactly one root, or None."""
+        from scipy.linalg import qr
+
+        from sublearn.matchers.proofs._prove import FIRST_BITS, prove_at
+
+        jacobian = self.evaluate(point)[1]
+        if not np.isfinite(jacobian).all():
+            return None
+        scale = np.abs(point) + np.abs(point).mean() + 1e-3
+        pivots = qr(jacobian * scale, mode="economic", pivoting=True)[2]
+        free = sorted(int(p) for p in pivots[: self.equations])
+        centre = from_floats(point)
+        bits = FIRST_BITS
+        while bits <= min(max_bits, 1024):
+            chain = BallPair(self, free, point)
+            middle, radius, _ = prove_at(
+                chain, [centre[p] for p in free], bits, refine=bits > FIRST_BITS
+            )
+            for p, value in zip(free, middle, strict=True):
+                centre[p] = value
+            if radius is not None:
+                if not all(np.isfinite(to_float(value)) for value in centre):
+                    return None
+                return centre, tuple(free), radius, bits
+            bits *= 2
+        return None
+
+
+class BallPair:
+    """The same system in balls, some unknowns free and the others held at float64 numbers."""
+
+    def __init__(self, pair: Pair, free: Sequence[int], held: Array) -> None:
+        self.size = len(free)
+        self._terms, self._equations = pair.terms(), pair.equations
+        self._free = {unknown: place for place, unknown in enumerate(free)}
+        self._held = held
+
+    def _values(self, x: Sequence[Ball]) -> list[Ball]:
+        from flint import arb
+
+        out = [arb(float(value)) for value in self._held]
+        for unknown, place in self._free.items():
+            out[unknown] = x[place]
+        return [*out, arb(1)]
+
+    def residual(self, x: Sequence[Ball]) -> BallMatrix:
+        """E, a column."""
+        from flint import arb
+
+        values = self._values(x)
+        out = [arb(0)] * self._equations
+        for equation, one, two, coefficient in self._terms:
+            out[equation] = out[equation] + values[one] * values[two] * coefficient
+        return BALLS.matrix(self._equations, 1, out)
+
+    def linearised(self, x: Sequence[Ball]) -> tuple[BallMatrix, BallMatrix]:
+        """E and its Jacobian with respect to the free unknowns."""
+        from flint import arb
+
+        values = self._values(x)
+        flat = [arb(0)] * (self._equations * self.size)
+        for equation, one, two, coefficient in self._terms:
+            for mine, other in ((one, two), (two, one)):
+                place = self._free.get(mine)
+                if place is not None:
+                    at = equation * self.size + place
+                    flat[at] = flat[at] + values[other] * coefficient
+        return self.residual(x), BALLS.matrix(self._equations, self.size, flat)
+
+
+def check_intertwined(
+    instance: Instance,
+    centre: Sequence[Dyadic],
+    free: Sequence[int],
+    radius: Sequence[Dyadic],
+    bits: int,
+) -> str | None:
+    """Why the statement of an intertwined certificate is not proved again, or None if it is."""
+    from sublearn.matchers.proofs._checks import box_contracts
+
+    form = None
+    if instance.teacher is not None and instance.teacher.network.is_linear:
+        form = spaces(instance.network, instance.teacher.network)
+    if form is None or not instance.network.is_linear:
+        return "student and teacher are no linear chains of one form"
+    pair = Pair(instance, form)
+    if len(centre) != pair.unknowns or len(free) != pair.equations:
+        return f"the box must have {pair.equations} free unknowns of {pair.unknowns}"
+    held = np.array([to_float(value) for value in centre])
+    with precision(bits):
+        chain = BallPair(pair, free, held)
+        if box_contracts(chain, [centre[p] for p in free], radius):
+            return None
+    return f"the Krawczyk test does not hold at {bits} bits"
