@@ -157,7 +157,7 @@ class Copying:
     instance: Instance
     most: int
     nodes: int = 0
-    _held: dict[tuple[int, int], Copied] = field(default_factory=dict)
+    _held: dict[tuple[int, int], tuple[int, Fraction | None]] = field(default_factory=dict)
 
     def units(self) -> Units | None:
         """A copy, or None."""
@@ -169,13 +169,7 @@ class Copying:
         self.form = form
         self._places = self._facing(form)
         order = [(space, j) for space, size in enumerate(form.teacher) for j in range(size)]
-        if not self._assign(order, 0):
-            return None
-        found = tuple(
-            tuple(self._held[space, j] for j in range(size))
-            for space, size in enumerate(form.teacher)
-        )
-        return found if copied_values(self.instance, found) is not None else None
+        return self._assign(order, 0)
 
     def _facing(self, form: Spaces) -> list[list[_Place]]:
         instance, out = self.instance, [list[_Place]() for _ in form.teacher]
@@ -193,9 +187,9 @@ class Copying:
                 out[weight.columns].append(_Place(ours.T, turned, learnable.T, weight.rows, False))
         return out
 
-    def _assign(self, order: list[tuple[int, int]], at: int) -> bool:
+    def _assign(self, order: list[tuple[int, int]], at: int) -> Units | None:
         if at == len(order):
-            return True
+            return self._settled()
         space, j = order[at]
         taken = {held[0] for place, held in self._held.items() if place[0] == space}
         for unit in range(self.form.student[space]):
@@ -204,15 +198,43 @@ class Copying:
             for factor in self._factors(space, j, unit):
                 self.nodes += 1
                 if self.nodes > self.most:
-                    return False
+                    return None
                 self._held[space, j] = unit, factor
-                if self._assign(order, at + 1):
-                    return True
+                found = self._assign(order, at + 1)
+                if found is not None:
+                    return found
                 del self._held[space, j]
-        return False
+        return None
 
-    def _factors(self, space: int, j: int, unit: int) -> Iterator[Fraction]:
-        """The factors with which ``unit`` may copy unit j, as far as what is known can tell."""
+    def _settled(self) -> Units | None:
+        """The units with a factor each: those left open follow from their neighbours, or are 1."""
+        before = dict(self._held)
+        open_units = [place for place, (_, factor) in before.items() if factor is None]
+        while open_units:
+            for place in open_units:
+                unit = self._held[place][0]
+                factor = next(self._factors(*place, unit), Fraction(0))
+                if factor is not None:
+                    break
+            else:
+                place, factor = open_units[0], Fraction(1)
+            self._held[place] = self._held[place][0], factor
+            open_units.remove(place)
+        found = tuple(
+            tuple((unit, factor) for unit, factor in held if factor is not None)
+            for held in (
+                [self._held[space, j] for j in range(size)]
+                for space, size in enumerate(self.form.teacher)
+            )
+        )
+        self._held = before
+        return found if copied_values(self.instance, found) is not None else None
+
+    def _factors(self, space: int, j: int, unit: int) -> Iterator[Fraction | None]:
+        """The factors with which ``unit`` may copy unit j, as far as what is known can tell.
+
+        None: any that its activation lets pass, so far.
+        """
         kind = self.form.scales[space]
         forced: Fraction | None = None
         for place in self._places[space]:
@@ -222,7 +244,7 @@ class Copying:
                 ours = float(place.ours[unit, there])
                 if (ours == 0.0) != (theirs == 0.0):
                     return
-                if ours == 0.0:
+                if ours == 0.0 or other is None:
                     continue
                 if mine:
                     # An entry from a unit to itself keeps its value whatever the factor is.
@@ -238,14 +260,16 @@ class Copying:
         if forced is not None:
             if allowed(kind, forced):
                 yield forced
-            return
-        yield Fraction(1)
-        if kind in ("sign", "any"):
-            yield Fraction(-1)
+        elif kind == "one":
+            yield Fraction(1)
+        elif kind == "sign":
+            yield from (Fraction(1), Fraction(-1))
+        else:
+            yield None
 
     def _pairs(
         self, place: _Place, space: int, j: int, unit: int
-    ) -> Iterator[tuple[int, tuple[bool, float, Fraction]]]:
+    ) -> Iterator[tuple[int, tuple[bool, float, Fraction | None]]]:
         """(unit there, (is it the same unit, the teacher's entry, its factor)) where that is known."""
         if place.other == FIXED:
             for there in range(place.ours.shape[1]):
