@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._curved import system
+from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.verdicts._affine import is_affine
 
@@ -76,6 +77,56 @@ def least_squares(instance: Instance) -> Array | None:
         return None
     values: Array = np.linalg.lstsq(jacobian, right, rcond=None)[0]
     return values
+
+
+def solved(instance: Instance, bits: int) -> tuple[list[Dyadic], list[int]] | None:
+    """A solution at a precision, and the learnable weights that it is solved for; the others are 0.
+
+    None where the rows are not shown to be independent at so many bits. Saturated units, whose features
+    differ in the hundredth digit, need more of them than float64 has.
+    """
+    with precision(bits):
+        found = linear_system(instance)
+        if found is None:
+            return None
+        jacobian, right = found
+        free = _pivots(jacobian)
+        if free is None:
+            return None
+        size, width, entries = len(right), jacobian.ncols(), jacobian.entries()
+        square = BALLS.matrix(
+            size, size, [entries[i * width + k] for i in range(size) for k in free]
+        )
+        try:
+            values = square.solve(BALLS.matrix(size, 1, right)).entries()
+        except ZeroDivisionError:
+            return None
+        centre: list[Dyadic] = [(0, 0)] * width
+        for k, value in zip(free, values, strict=True):
+            centre[k] = from_ball(value)
+        return centre, free
+
+
+def _pivots(matrix: BallMatrix) -> list[int] | None:
+    """Columns, in increasing order, on which the rows are certainly independent; None if none show it."""
+    rows = matrix.tolist()
+    left, out = list(range(len(rows))), []
+    while left:
+        best = max(
+            ((abs(rows[i][k]).lower(), i, k) for i in left for k in range(matrix.ncols())),
+            key=lambda entry: entry[0],
+            default=None,
+        )
+        if best is None or not best[0] > 0:
+            return None
+        _, row, column = best
+        left.remove(row)
+        out.append(column)
+        for i in left:
+            factor = rows[i][column] / rows[row][column]
+            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[row], strict=True)]
+            rows[i][column] = factor * 0
+    return sorted(out)
 
 
 def contradiction(instance: Instance) -> str | None:

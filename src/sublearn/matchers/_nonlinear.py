@@ -17,6 +17,7 @@ from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
+    from sublearn.matchers.proofs._certificate import Certificate
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,8 @@ MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobi
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
 GOAL = 1e-11  # of the targets' size: where a descent may stop
 NEAR = 1e-7  # where a proof is worth trying
+FIRST_BITS = 106
+MOST_EQUATIONS = 60  # of a linear system that is solved entry by entry in balls
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,7 @@ class Nonlinear(Matcher):
             # There is nothing to search: one linear system.
             values = least_squares(instance)
             found = None if values is None else _proved(instance, values, budget, Effort())
-            reason = "the linear system behind the activations is singular, or nearly"
-            return found or Decision("undecided", self.name, reason)
+            return found or _solved(instance, budget)
         return self._search(instance, budget, rng)
 
     def _search(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
@@ -103,6 +105,23 @@ class Nonlinear(Matcher):
         return nothing_proved(self.name, unproved, effort)
 
 
+def _solved(instance: Instance, budget: Budget) -> Decision:
+    """The linear system behind the activations in more and more digits."""
+    from sublearn.matchers._behind import solved
+    from sublearn.matchers.proofs._prove import prove_from
+
+    bits = 2 * FIRST_BITS
+    while bits <= budget.bits and instance.equations <= MOST_EQUATIONS:
+        found = solved(instance, bits)
+        if found is not None:
+            certificate = prove_from(instance, found[0], bits, budget.bits, "krawczyk", found[1])
+            if certificate is not None:
+                return _matched(instance, certificate, "of the linear system", Effort())
+        bits *= 2
+    reason = "the linear system behind the activations is singular, or nearly"
+    return Decision("undecided", "nonlinear", reason)
+
+
 def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -> Decision | None:
     from sublearn.matchers.proofs._prove import prove
 
@@ -110,6 +129,10 @@ def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -
     if certificate is None:
         return None
     way = f"found from start {effort.starts}" if effort.starts else "of the linear system"
+    return _matched(instance, certificate, way, effort)
+
+
+def _matched(instance: Instance, certificate: Certificate, way: str, effort: Effort) -> Decision:
     final = certificate.values
     return Decision(
         "matched",

@@ -102,14 +102,21 @@ def _prove(instance: Instance, x: Array, rest: Array, max_bits: int) -> Certific
 
 
 def prove_from(
-    instance: Instance, centre: Sequence[Dyadic], bits: int, max_bits: int, kind: Kind
+    instance: Instance,
+    centre: Sequence[Dyadic],
+    bits: int,
+    max_bits: int,
+    kind: Kind,
+    free: Sequence[int] | None = None,
 ) -> Certificate | None:
-    """The same for r = d m from a point that is known to ``bits`` already."""
+    """The same from a point that is known to ``bits`` already; ``free``: the weights that vary."""
     given, instance = instance, _simple(instance)
     x = np.array([to_float(v) for v in centre])
-    if x.size != instance.equations or not np.isfinite(x).all():
+    varied = np.arange(x.size) if free is None else np.array(free, dtype=np.int64)
+    if varied.size != instance.equations or not np.isfinite(x).all():
         return None
-    found = _escalate(instance, x, np.arange(x.size), list(centre), bits, max_bits, kind)
+    middle = [centre[i] for i in varied]
+    found = _escalate(instance, x, varied, middle, bits, max_bits, kind)
     return None if found is None else replace(found, instance=given)
 
 
