@@ -65,7 +65,7 @@ class Instance:
         network.check_weights(self.weights)
         frozen = {}
         for name in network.shapes:
-            value = np.array(self.weights[name], dtype=np.float64)
+            value = np.array(self.weights[name], dtype=np.float64, order="C")
             value.ravel()[allocation.flat(name)] = 0.0
             frozen[name] = settled(f"weight {name}", value)
         inputs, targets = settled("inputs", self.inputs), settled("targets", self.targets)

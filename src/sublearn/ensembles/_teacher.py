@@ -76,7 +76,7 @@ def split_rows(network: Network, inputs: Dyadics) -> list[Dyadics]:
 
 def settled(name: str, value: object) -> Array:
     """A finite float64 array that nobody writes to."""
-    out = np.array(value, dtype=np.float64)
+    out = np.array(value, dtype=np.float64, order="C")
     if not np.isfinite(out).all():
         raise BadInputError(f"{name} must be finite.")
     out.flags.writeable = False

@@ -32,6 +32,10 @@ class FreshErrors(Task):
         return "generalisation"
 
     @property
+    def version(self) -> int:
+        return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"solved": bool, "own_error": float, "relative": float}
 

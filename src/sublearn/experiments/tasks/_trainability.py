@@ -32,6 +32,10 @@ class Trainability(Task):
         return "trainability"
 
     @property
+    def version(self) -> int:
+        return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {
             "instance": int,
