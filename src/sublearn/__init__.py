@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         Sparse,
         StudentT,
         Targets,
+        Teacher,
         Uniform,
         draw,
     )
@@ -175,6 +176,7 @@ __all__ = [
     "StudentT",
     "Targets",
     "Task",
+    "Teacher",
     "TheoremCheck",
     "Trainability",
     "Training",
@@ -248,6 +250,7 @@ _ROOMS = {
         "Sparse",
         "StudentT",
         "Targets",
+        "Teacher",
         "Uniform",
         "draw",
     ),
