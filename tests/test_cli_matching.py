@@ -86,7 +86,7 @@ def test_a_certificate_goes_to_a_file_and_back(tmp_path: Path) -> None:
     assert run("check", str(file)).startswith("valid: ")
     assert json.loads(run("check", str(file), "--json"))["valid"] is True
     content = json.loads(file.read_text())
-    content["targets"][0] = (1.5).hex()
+    content["teacher"]["weights"]["D"][0] = (1.5).hex()
     file.write_text(json.dumps(content))
     result = CliRunner().invoke(cli.app, ["check", str(file)])
     assert result.exit_code == 1 and result.output.startswith("NOT valid")

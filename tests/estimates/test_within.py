@@ -131,17 +131,3 @@ def test_batches_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(_within, "LARGEST_BATCH", 2 * 12 * 12)
     parts = sl.estimate(RELU, RULE, 9, eps=0.02, steps=40, starts=7)
     assert parts.records == whole.records
-
-
-def test_instances_may_have_lost_samples_by_chance() -> None:
-    """Two signs are dependent half the time: such draws have one sample, and are trained all the same."""
-    network = sl.LinearRNN(n=3, b=1, d=1, T=2)
-    problem = sl.Problem(network, 2, ensemble=sl.Ensemble(inputs=sl.Rademacher()))
-    rule = {"W": sl.FirstRows(2)}
-    found = sl.estimate(problem, rule, 12, eps=1e-4, steps=50, starts=2)
-    sizes = [sl.draw(problem, rule, trial=trial).samples for trial in range(12)]
-    assert set(sizes) == {1, 2}
-    assert [record.trial for record in found.records] == list(range(12))
-    for trial in (sizes.index(1), sizes.index(2)):
-        square = np.mean(sl.draw(problem, rule, trial=trial).targets ** 2)
-        assert found.records[trial].square == pytest.approx(square)

@@ -154,24 +154,17 @@ class Job:
         ]
 
     def train(self, trials: range, instances: list[Instance]) -> list[Best]:
-        """The best of the starts of each instance, in the order of the instances."""
-        best = [Best() for _ in instances]
-        # Inputs of signs or zeros lose samples by chance (see draw): alike ones are trained together.
-        for samples in sorted({instance.samples for instance in instances}):
-            alike = [i for i, instance in enumerate(instances) if instance.samples == samples]
-            self._train(trials, instances, alike, best)
-        return best
+        """The best of the starts of each instance, in the order of the instances.
 
-    def _train(
-        self, trials: range, instances: list[Instance], alike: list[int], best: list[Best]
-    ) -> None:
-        """One start for each of these instances, then more and more for those not there yet."""
+        One start for each, then more and more for those not there yet.
+        """
+        best = [Best() for _ in instances]
         # What one row of a batch may need: the Jacobian of Levenberg-Marquardt.
-        row = instances[alike[0]].equations * len(instances[alike[0]].allocation)
+        row = instances[0].equations * len(instances[0].allocation)
         most = max(1, LARGEST_BATCH // row)
         used, wave = 0, 1
         while used < self.starts:
-            open_ones = [i for i in alike if not best[i].within]
+            open_ones = [i for i, found in enumerate(best) if not found.within]
             if not open_ones:
                 break
             wave = min(wave, self.starts - used, most)
@@ -180,6 +173,7 @@ class Job:
                 self._wave(trials, instances, open_ones[i : i + group], best, used, wave)
             used += wave
             wave = used
+        return best
 
     def _wave(
         self,
