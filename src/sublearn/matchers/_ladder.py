@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 
@@ -77,13 +79,16 @@ def decide(
         return Decision("refuted", "samples", contradiction, PROOF)
     # Overflow on the way to a candidate does no harm: nothing counts before it is proved.
     with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for position, matcher in enumerate(rungs):
+        tried: Counter[str] = Counter()
+        for matcher in rungs:
+            tried[matcher.name] += 1
             refusal = matcher.refusal(instance)
             if refusal is not None:
                 reasons.append(f"{matcher.name}: {refusal}")
                 continue
-            # Each rung has a stream of its own, so that one rung's luck does not move another's.
-            rng = np.random.default_rng([seed, position, len(instance.allocation)])
+            # Each rung has a stream of its own, by its name, so that no other rung moves its luck.
+            named = crc32(matcher.name.encode()), tried[matcher.name]
+            rng = np.random.default_rng([seed, *named, len(instance.allocation)])
             found = matcher.attempt(instance, budget or Budget(), rng)
             spent = spent + found.effort
             if found.kind != "undecided":

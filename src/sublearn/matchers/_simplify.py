@@ -44,7 +44,7 @@ def simplify(instance: Instance) -> tuple[Instance, str | None]:
     ('ffn:3-1', 3)
     """
     if "_whole" in vars(instance):
-        return instance, None
+        return instance, None  # it has been here before
     out = _behind_frozen(_before_outputs(instance))
     reason: str | None
     if out.network.is_linear:
@@ -52,7 +52,7 @@ def simplify(instance: Instance) -> tuple[Instance, str | None]:
         out = out if reason is not None else _shortened(out)
     else:
         out, reason = _distinct(out)
-    if out is not instance:
+    if reason is None:
         vars(out)["_whole"] = instance
     return out, reason
 

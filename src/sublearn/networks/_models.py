@@ -239,10 +239,7 @@ class FeedForward(Network):
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        pairs = list(zip(self.sizes[1:], self.sizes[:-1], strict=True))
-        matrices = {f"W{layer}": shape for layer, shape in enumerate(pairs, 1)}
-        biases = {f"b{layer}": (shape[0], 1) for layer, shape in enumerate(pairs, 1)}
-        return {**matrices, **biases} if self.bias else matrices
+        return dict(_layer_shapes(self.sizes, self.bias))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -295,6 +292,14 @@ class FeedForward(Network):
             return _narrow(narrowest, q, d, left) or _dependent(samples, q, self.bias)
         units = self.sizes[-2] if self.layers > 1 else d
         return _few_units(units, d, left) or super().degeneracy(samples)
+
+
+@cache
+def _layer_shapes(sizes: tuple[int, ...], bias: bool) -> tuple[tuple[str, Shape], ...]:
+    pairs = list(zip(sizes[1:], sizes[:-1], strict=True))
+    matrices = [(f"W{layer}", shape) for layer, shape in enumerate(pairs, 1)]
+    biases = [(f"b{layer}", (shape[0], 1)) for layer, shape in enumerate(pairs, 1)]
+    return (*matrices, *biases) if bias else tuple(matrices)
 
 
 @cache

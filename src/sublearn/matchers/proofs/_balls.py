@@ -95,16 +95,18 @@ def wanted(instance: Instance, ring: Ring) -> BallMatrix:
     if instance.asking is None:
         return ring.exact(instance.targets)
     exact = instance.exact_targets
-    if exact is not None:
-        return ring.exact(exact)
     if ring is not BALLS:
-        raise BadInputError("the targets are not rational numbers: they have no residues.")
+        if exact is None:
+            raise BadInputError("the targets are not rational numbers: they have no residues.")
+        return ring.exact(exact)
     from flint import ctx
 
+    # Exact balls serve every precision.
+    bits = 0 if exact is not None else ctx.prec
     known: dict[int, BallMatrix] = vars(instance).setdefault("_target_balls", {})
-    if ctx.prec not in known:
-        known[ctx.prec] = _enclosed(*instance.asking)
-    return known[ctx.prec]
+    if bits not in known:
+        known[bits] = _enclosed(*instance.asking) if exact is None else exact.balls()
+    return known[bits]
 
 
 def _enclosed(teacher: Teacher, inputs: Dyadics) -> BallMatrix:
