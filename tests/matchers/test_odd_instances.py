@@ -89,13 +89,13 @@ def test_a_silent_relu_teacher_is_not_refuted_by_rank() -> None:
         assert sl.decide(instance, budget=BUDGET).kind != "refuted"
 
 
-def test_a_rank_against_a_tanh_teacher_is_numerical() -> None:
-    """What such a teacher needs is counted in float64, so nothing that rests on it is a proof."""
+def test_a_rank_against_a_tanh_teacher() -> None:
+    """Such a teacher needs all four outputs, by proof; a linear map of two numbers reaches two."""
     student = sl.FeedForward((2, 2, 1))
     problem = sl.Problem(student, 4, teacher=sl.FeedForward((2, 6, 1), "tanh"))
     held = sl.Allocation.from_entries(student, {"W1": [(0, 0), (1, 1)], "W2": [(0, 0), (0, 1)]})
     decision = sl.decide(sl.draw(problem, held), budget=BUDGET)
-    assert (decision.kind, decision.rung, str(decision.grade)) == ("refuted", "rank", "numerical")
+    assert (decision.kind, decision.rung, str(decision.grade)) == ("refuted", "rank", "proof")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

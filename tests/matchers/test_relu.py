@@ -61,7 +61,8 @@ def test_programs_brute_force_and_search_never_contradict_each_other() -> None:
         instance = small(trial, seed=22)
         exists, margin = by_brute_force(instance)
         mine = decide(instance)
-        programme = sl.decide(instance, ladder=[MixedInteger()], budget=sl.Budget(nodes=5000))
+        rng = np.random.default_rng(0)
+        programme = MixedInteger().attempt(instance, sl.Budget(nodes=5000), rng)
         found = sl.decide(instance, ladder=[Nonlinear(starts=8)])
         assert mine.kind in ("matched", "refuted") and str(mine.grade) == "proof", (trial, mine)
         if margin > 1e-9:
@@ -117,7 +118,8 @@ def test_refutations_of_small_grids_equal_the_programs() -> None:
         if trial % 2:
             targets = network.forward(weights, x) + (targets == 2)
         instance = sl.Instance(network, held, weights, x, targets)
-        mine, other = decide(instance), sl.decide(instance, ladder=[MixedInteger()])
+        mine = decide(instance)
+        other = MixedInteger().attempt(instance, sl.Budget(), np.random.default_rng(0))
         assert mine.kind == other.kind, (mine, other)
         assert str(mine.grade) == "proof"
         seen[mine.kind] += 1

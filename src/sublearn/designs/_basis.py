@@ -7,7 +7,7 @@ import numpy as np
 from sublearn.designs._choice import Choice, Ids
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
-from sublearn.verdicts._numerical import GATED_POINTS, draw_point
+from sublearn.verdicts._gates import GATED_POINTS, draw_point
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 

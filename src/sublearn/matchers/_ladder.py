@@ -12,6 +12,7 @@ from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._threads import single_thread
+from sublearn.verdicts._grade import NUMERICAL
 
 
 def standard_ladder() -> list[Matcher]:
@@ -50,8 +51,8 @@ def decide(
 ) -> Decision:
     """Decide whether an instance has a real solution.
 
-    The rungs are tried in turn; the first sure answer stands, and ``decision.rung`` names it. What
-    every rung did is added up in ``decision.effort``. If none is sure the answer is "undecided", with
+    The rungs are tried in turn; the first sure answer stands, and ``decision.rung`` names it. A
+    numerical answer is not sure. What every rung did is added up in ``decision.effort``. If none is sure the answer is "undecided", with
     the reasons of all.
 
     >>> import sublearn as sl
@@ -75,8 +76,9 @@ def decide(
             rng = np.random.default_rng([seed, position, len(instance.allocation)])
             found = matcher.attempt(instance, budget or Budget(), rng)
             spent = spent + found.effort
-            if found.kind != "undecided":
+            if found.kind != "undecided" and found.grade != NUMERICAL:
                 return replace(found, effort=spent)
-            reasons.append(f"{matcher.name}: {found.reason}")
+            said = "" if found.kind == "undecided" else f"{found.kind}, only numerical: "
+            reasons.append(f"{matcher.name}: {said}{found.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
