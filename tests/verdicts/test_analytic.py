@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from math import factorial, log2
 
 import flint
@@ -166,6 +167,20 @@ def test_some_of_these_ranks_are_deficient() -> None:
     # W alone: what enters W is B x, two numbers a sample, so a row of W carries two.
     row = sl.certify(problem, sl.Allocation.from_rows(problem.network, "W", [0]))
     assert (row.rank, row.rank_grade.kind) == (2, "probability")
+
+
+def test_a_census_of_a_tanh_network() -> None:
+    """All 126 allocations of four weights of W: two inputs that are used once lie in few directions."""
+    problem = sl.Problem(sl.RNN(n=3, b=2, d=2, T=1), 2)
+    columns = Columns(problem, seed=3)
+    whole = sl.Allocation.whole(problem.network, ["W"])
+    deficient = sum(
+        columns.rank(whole.select(np.array(flat)).labels()) < 4
+        for flat in combinations(range(9), 4)
+    )
+    count = sl.census(problem, "W")
+    assert (count.total, count.deficient + count.total - count.feasible) == (126, deficient)
+    assert 0 < deficient < 126
 
 
 REPORTED = sl.Problem(sl.RNN(n=4, b=1, d=2, T=3), 2, sl.Gaussian(10.0))

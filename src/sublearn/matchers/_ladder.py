@@ -52,8 +52,8 @@ def decide(
     """Decide whether an instance has a real solution.
 
     The rungs are tried in turn; the first sure answer stands, and ``decision.rung`` names it. A
-    numerical answer is not sure. What every rung did is added up in ``decision.effort``. If none is sure the answer is "undecided", with
-    the reasons of all.
+    numerical answer is not sure. What every rung did is added up in ``decision.effort``. If none is sure
+    the answer is "undecided", with the reasons of all.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)

@@ -37,15 +37,10 @@ class Point:
     ``gates`` fix the ReLU steps; with ``free_gates`` each gate is a random number as well.
 
     What a tanh or sigmoid step leaves behind is a random number h too, with the slope that belongs to
-    it: 1 - h^2, or h (1 - h). Nothing is lost by that. Let v be the weights and inputs and z all
-    pre-activations. No rational combination of v and z that uses a z is constant: take the last step
-    in it; each of its z holds, with a weight as factor, what the step before it left behind, which
-    occurs in no other. So by Ax's theorem (Ax, "On Schanuel's conjectures", Annals of Math. 93, 1971:
-    if y_1, ..., y_k are linearly independent over the rationals modulo constants, then y and e^y have
-    transcendence degree at least k plus the rank of dy), applied to v and z, all of v, e^v and e^z are
-    algebraically independent, because z is rational in v and the e^z before it. tanh z and sigmoid z
-    are rational in e^z: no polynomial relation holds between them and v. A minor of the Jacobian is a
-    polynomial in v and these h; it vanishes at almost every real point only if it is 0.
+    it: 1 - h^2, or h (1 - h). Nothing is lost by that: these values are algebraically independent of
+    weights and inputs and of each other (by Ax's theorem; the page "Exact ranks" has the proof). A minor
+    of the Jacobian is a polynomial in all of them, and vanishes at almost every real point only if it is
+    the zero polynomial.
     """
 
     def __init__(
