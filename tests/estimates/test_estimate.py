@@ -252,3 +252,12 @@ def test_nothing_numerical_stops_sampling(kind: str, monkeypatch: pytest.MonkeyP
     assert not settled(sl.Grade("probability", 1e-13)).sampled
     found = settled(sl.Grade("numerical"))
     assert found.sampled and found.matched == 3  # the truth of this allocation is 1
+
+
+def test_too_few_weights_of_a_tanh_network_are_refuted_by_rank() -> None:
+    """Five weights drawn anew for each trial cannot follow six outputs; all twelve of W1 may."""
+    problem = sl.Problem(sl.FeedForward((3, 4, 2), "tanh"), 3)
+    few = sl.estimate(problem, {"W1": sl.Anywhere(5)}, trials=6)
+    assert (few.refuted, few.rungs) == (6, {"rank": 6})
+    assert {record.grade for record in few.records} == {"proof"}
+    assert sl.estimate(problem, {"W1": sl.Anywhere(12)}, trials=6).matched > 0
