@@ -318,6 +318,20 @@ def test_silent_layers_do_not_hang() -> None:
     assert sl.certify(sparse, sl.Allocation.whole(problem.network, ["W2"])).kind == "unknown"
 
 
+@pytest.mark.parametrize(
+    "law", [sl.Normal(1e300), sl.Normal(1e-300), sl.StudentT(df=0.02), sl.Uniform(1e200)]
+)
+def test_scales_beyond_float64_change_nothing(law: sl.Normal) -> None:
+    """Gates do not depend on the scale of weights and inputs, and ranks are taken modulo primes."""
+    network = sl.FeedForward((2, 3, 3, 1), activation="relu")
+    problem = sl.Problem(network, 2, sl.Ensemble(law, law, law))
+    verdict = sl.certify(problem, sl.Allocation.whole(network, ["W1"]))
+    assert (verdict.kind, verdict.rank, verdict.needed) == ("between", 2, 2)
+    assert verdict.gates is not None and verdict.gates.smallest < 2
+    curved = sl.Problem(sl.FeedForward((2, 3, 3, 1), "tanh"), 2, sl.Ensemble(law, law, law))
+    assert str(sl.certify(curved, sl.Allocation.whole(network, ["W3"])).grade) == "proof"
+
+
 def test_relu_design_looks_at_several_points() -> None:
     problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), 4)
     for seed in range(4):

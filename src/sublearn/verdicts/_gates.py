@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Normal, Problem, draw_weights
+from sublearn.ensembles import Distribution, Normal, Problem, draw_weights
 from sublearn.networks import REALS, Network, Trace, Weights, run
 from sublearn.verdicts._grade import Grade, weakest
 from sublearn.verdicts._points import check_options, generator
@@ -20,6 +21,8 @@ Array = NDArray[np.float64]
 
 GATED_POINTS = 50
 """At the gates of how many random points a ReLU network is looked at."""
+
+ATTEMPTS = 20
 
 
 def gated_rank(
@@ -100,16 +103,17 @@ def ranks_at_gates(
 
 
 def draw_point(
-    problem: Problem, network: Network, rng: np.random.Generator
+    problem: Problem, network: Network, rng: np.random.Generator, *, plain: bool = False
 ) -> tuple[dict[str, Array], Array]:
     """Weights of ``network`` and inputs, as the ensemble draws them (appendix E.3 scaling).
 
-    Laws without a density are replaced by Gaussians: what is generic is not seen at their points.
+    Laws without a density are replaced by Gaussians, as all are if ``plain``: what is generic is not seen
+    at their points. Scales beyond 2^20 would only bring float64 to its limits, so they stop there.
     """
-    ensemble = problem.ensemble
-    laws = [
-        law if law.has_density else Normal(law.g) for law in (ensemble.weights, ensemble.inputs)
-    ]
+    laws: list[Distribution] = []
+    for law in (problem.ensemble.weights, problem.ensemble.inputs):
+        usable = law.has_density and not plain
+        laws.append(replace(law, g=min(max(law.g, 2.0**-20), 2.0**20)) if usable else Normal())
     weights = draw_weights(network, laws[0], rng)
     return weights, laws[1].draw(rng, network.input_shape(problem.samples))
 
@@ -118,15 +122,19 @@ def occurring_gates(
     problem: Problem, network: Network, rng: np.random.Generator
 ) -> dict[int, Array]:
     """The gates of a random point, all of them beyond doubt: they hold in a neighbourhood of it."""
-    while True:
-        weights, inputs = draw_point(problem, network, rng)
-        trace = run(network, weights, inputs, REALS)
-        if _beyond_doubt(network, weights, trace):
-            return {
-                position: (trace.before[position] > 0).astype(np.float64)
-                for position, step in enumerate(network.steps)
-                if step.activation == "relu"
-            }
+    for attempt in count():
+        # Tails so heavy that numbers overflow are left out in the end.
+        weights, inputs = draw_point(problem, network, rng, plain=attempt >= ATTEMPTS)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trace = run(network, weights, inputs, REALS)
+            if not _beyond_doubt(network, weights, trace):
+                continue
+        return {
+            position: (trace.before[position] > 0).astype(np.float64)
+            for position, step in enumerate(network.steps)
+            if step.activation == "relu"
+        }
+    raise AssertionError("the loop has no end")
 
 
 def _beyond_doubt(network: Network, weights: Weights, trace: Trace) -> bool:
@@ -156,7 +164,8 @@ def _beyond_doubt(network: Network, weights: Weights, trace: Trace) -> bool:
             error = error + slack * np.abs(weights[step.bias])
         if step.activation == "relu":
             # No error at all: every unit before it is off, and then the gate makes no difference.
-            if ((np.abs(trace.before[position]) <= error) & (error > 0)).any():
+            sure = (np.abs(trace.before[position]) > error) | (error == 0)
+            if not sure.all():
                 return False
             error = np.where(trace.before[position] > 0, error, 0.0)
         elif step.activation != "linear":
