@@ -1,4 +1,4 @@
-"""tanh and sigmoid: exact ranks, against ranks at 300 digits by differences of a second forward map."""
+"""tanh and sigmoid: exact ranks, against elimination with 300 digits on a second forward map."""
 
 from __future__ import annotations
 
