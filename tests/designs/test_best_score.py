@@ -132,7 +132,7 @@ def test_masks_and_allocations_say_the_same() -> None:
 
 
 @pytest.mark.parametrize("text", ["ffn:3-4-2,activation=tanh", "rnn:n=3,b=1,d=2,T=2"])
-def test_nonlinear_networks_by_numerical_rank(text: str) -> None:
+def test_analytic_networks_have_best_bases(text: str) -> None:
     problem = sl.Problem(sl.network_from_text(text), 3)
     network = problem.network
     names = list(network.shapes)[:2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -25,7 +26,8 @@ def test_counts_add_up_and_bracket_holds_the_share() -> None:
     assert e.confidence[0] <= e.bracket[0] <= e.bracket[1] <= e.confidence[1]
     assert sum(e.rungs.values()) == 30 - e.undecided
     assert e.proved == e.matched, "every match of a linear network is proved"
-    assert e.curve[-1][1] == e.matched
+    by_search = sum(r.kind == "matched" and r.rung == "search" for r in e.records)
+    assert e.curve[-1][1] == by_search <= e.matched
     assert json.loads(json.dumps(e.to_dict(), allow_nan=False))["matched"] == e.matched
 
 
@@ -210,3 +212,52 @@ def test_teachers_that_minimal_sets_aside_are_sampled() -> None:
             silent += 1
             assert record.kind == "matched"
     assert 0 < silent < 60
+
+
+def trial(number: int, kind: str, rung: str, starts: int) -> room.Trial:
+    return room.Trial(number, kind, rung, "proof", 0.0, starts, 0, 0)
+
+
+def test_the_saturation_curve_counts_what_starts_found() -> None:
+    """E.1 asks how many starts are enough: what needed none, or failed, says nothing about that."""
+    records = (
+        trial(0, "matched", "search", 1),
+        trial(1, "matched", "search", 4),
+        trial(2, "matched", "nonlinear", 4),
+        trial(3, "matched", "construct", 0),
+        trial(4, "matched", "affine", 0),
+        trial(5, "matched", "nonlinear", 0),  # a linear system behind the output activation
+        trial(6, "matched", "complete", 30),  # the search had given up after 30 starts
+        trial(7, "refuted", "rank", 10),
+        trial(8, "undecided", "", 100),
+        trial(9, "matched", "relu", 0),  # by branching
+        trial(10, "matched", "relu", 2),
+    )
+    e = sl.Estimate(SMALL, 11, 9, 1, 1, (0.0, 1.0), "ladder", 0, None, records)
+    assert e.curve == [(1, 1), (2, 2), (4, 4)]
+    assert sl.Estimate(SMALL, 1, 1, 0, 0, (0, 1), "ladder", 0, None, records[3:4]).curve == []
+
+
+@pytest.mark.parametrize("kind", ["minimal", "maximal"])
+def test_nothing_numerical_stops_sampling(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = sl.Allocation.block(SMALL.network, "W", rows=range(4), columns=range(3))
+    verdict = sl.certify(SMALL, held)
+
+    def settled(grade: sl.Grade) -> sl.Estimate:
+        said = replace(verdict, kind=kind, grade=grade)
+        monkeypatch.setattr(room, "certify", lambda *_, **__: said)
+        return sl.estimate(SMALL, held, trials=3)
+
+    assert not settled(sl.Grade("proof")).sampled
+    assert not settled(sl.Grade("probability", 1e-13)).sampled
+    found = settled(sl.Grade("numerical"))
+    assert found.sampled and found.matched == 3  # the truth of this allocation is 1
+
+
+def test_too_few_weights_of_a_tanh_network_are_refuted_by_rank() -> None:
+    """Five weights drawn anew for each trial cannot follow six outputs; all twelve of W1 may."""
+    problem = sl.Problem(sl.FeedForward((3, 4, 2), "tanh"), 3)
+    few = sl.estimate(problem, {"W1": sl.Anywhere(5)}, trials=6)
+    assert (few.refuted, few.rungs) == (6, {"rank": 6})
+    assert {record.grade for record in few.records} == {"proof"}
+    assert sl.estimate(problem, {"W1": sl.Anywhere(12)}, trials=6).matched > 0

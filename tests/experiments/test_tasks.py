@@ -219,7 +219,7 @@ def test_ensembles_that_cannot_be_read(text: str, message: str) -> None:
         (
             "census",
             {"network": "ffn:2-2-2,activation=relu", "samples": 2, "inside": "W1"},
-            "linear",
+            "gates",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.matchers import MixedInteger
+from sublearn.matchers import MixedInteger, standard_ladder
 from sublearn.matchers.relu import _milp
 
 NETWORK = sl.FeedForward((3, 4, 2), activation="relu")
@@ -27,24 +27,30 @@ def spread_out(power: int, trial: int, what: str) -> sl.Instance:
     return sl.Instance(NETWORK, held, weights, inputs, NETWORK.forward(weights, inputs))
 
 
+def opinion(instance: sl.Instance) -> sl.Decision:
+    return MixedInteger().attempt(instance, sl.Budget(), np.random.default_rng(0))
+
+
 @pytest.mark.parametrize(("power", "trial", "what"), CASES)
 def test_a_planted_match_is_not_refuted(
     power: int, trial: int, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instance = spread_out(power, trial, what)
-    found = sl.decide(instance, ladder=[MixedInteger()])
+    found = opinion(instance)
     assert found.kind == "undecided" and "may be needed" in found.reason, found
     # The case is one: without the guard the answer is wrong.
     monkeypatch.setattr(_milp, "reach", lambda system: 0.0)
-    assert sl.decide(instance, ladder=[MixedInteger()]).kind == "refuted"
+    assert opinion(instance).kind == "refuted"
 
 
 def test_sizes_that_are_alike_are_still_refuted() -> None:
     problem = sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), samples=2)
-    kinds = [
-        sl.decide(
-            sl.draw(problem, {"W1": sl.FirstRows(2)}, seed=0, trial=t), ladder=[MixedInteger()]
-        ).kind
-        for t in range(12)
-    ]
-    assert kinds.count("refuted") >= 3
+    drawn = [sl.draw(problem, {"W1": sl.FirstRows(2)}, seed=0, trial=t) for t in range(12)]
+    refuted = [instance for instance in drawn if opinion(instance).kind == "refuted"]
+    assert len(refuted) >= 3
+    # A second opinion settles nothing: no ladder that holds it calls the instance refuted by it.
+    for instance in refuted:
+        alone = sl.decide(instance, ladder=[MixedInteger()])
+        assert alone.kind == "undecided" and "refuted, only numerical" in alone.reason
+        proved = sl.decide(instance, ladder=[MixedInteger(), *standard_ladder()])
+        assert (proved.kind, str(proved.grade)) == ("refuted", "proof")

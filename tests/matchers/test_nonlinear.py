@@ -151,9 +151,11 @@ def test_the_last_layer_is_one_linear_system() -> None:
         rest = logits - instance.weights["W2"] @ features
         rows = [np.linalg.solve(features[:3].T, rest[o]) for o in range(2)]
         assert np.allclose(found.values, np.concatenate(rows), rtol=1e-6)
-        found = sl.decide(sl.draw(problem, few, trial=trial))
+        found = sl.decide(sl.draw(problem, few, trial=trial), ladder=[Nonlinear()])
         assert found.kind == "refuted" and str(found.grade) == "proof"
         assert "output 0" in found.reason
+        # The ladder's rank says the same of every draw: row 0 has two weights, row 1 one too many.
+        assert sl.decide(sl.draw(problem, few, trial=trial)).rung == "rank"
 
 
 def test_equations_that_agree_exactly_are_no_contradiction() -> None:

@@ -11,6 +11,7 @@ import pytest
 import sublearn as sl
 from matchers.relu_instances import by_brute_force, planted, small
 from sublearn.matchers import MixedInteger, Relu, standard_ladder
+from sublearn.matchers.relu import _branch
 
 
 def paper(n: int, k: int, trial: int, seed: int = 3) -> sl.Instance:
@@ -61,7 +62,8 @@ def test_programs_brute_force_and_search_never_contradict_each_other() -> None:
         instance = small(trial, seed=22)
         exists, margin = by_brute_force(instance)
         mine = decide(instance)
-        programme = sl.decide(instance, ladder=[MixedInteger()], budget=sl.Budget(nodes=5000))
+        rng = np.random.default_rng(0)
+        programme = MixedInteger().attempt(instance, sl.Budget(nodes=5000), rng)
         found = sl.decide(instance, ladder=[Nonlinear(starts=8)])
         assert mine.kind in ("matched", "refuted") and str(mine.grade) == "proof", (trial, mine)
         if margin > 1e-9:
@@ -117,7 +119,8 @@ def test_refutations_of_small_grids_equal_the_programs() -> None:
         if trial % 2:
             targets = network.forward(weights, x) + (targets == 2)
         instance = sl.Instance(network, held, weights, x, targets)
-        mine, other = decide(instance), sl.decide(instance, ladder=[MixedInteger()])
+        mine = decide(instance)
+        other = MixedInteger().attempt(instance, sl.Budget(), np.random.default_rng(0))
         assert mine.kind == other.kind, (mine, other)
         assert str(mine.grade) == "proof"
         seen[mine.kind] += 1
@@ -244,3 +247,14 @@ def test_the_search_survives_numbers_far_apart(scale: float) -> None:
     targets = network.forward(drawn.with_values(np.linspace(-1, 1, 12)), inputs)
     given = sl.Instance(network, held, drawn.weights, inputs, targets)
     assert sl.decide(given, budget=sl.Budget(nodes=1, starts=4)).kind != "refuted"
+
+
+def test_leaves_that_no_vector_proves_refute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [paper(8, 6, trial) for trial in range(10)]
+    decided = [(instance, decide(instance)) for instance in drawn]
+    # One that no cheap contradiction settles.
+    instance = next(i for i, d in decided if d.kind == "refuted" and d.effort.nodes > 0)
+    said = _branch.Outcome("numerical", 5, leaves=3)
+    monkeypatch.setattr(_branch, "decide_by_branching", lambda *_: said)
+    found = decide(instance)
+    assert found.kind == "undecided" and "not every one by proof" in found.reason

@@ -19,7 +19,7 @@ from networks.reference import (
     flat,
     unflat,
 )
-from sublearn.networks import Network, factors
+from sublearn.networks import REALS, Network, factors, run
 
 SAMPLES = 3
 every_network = pytest.mark.parametrize("network", NETWORKS, ids=by_spec)
@@ -163,3 +163,23 @@ def test_leading_axes_are_a_loop(network: Network, batched: str) -> None:
                 # A derivative that does not depend on the batched argument has no batch axes.
                 part = np.broadcast_to(found[name], (*batch, *one[name].shape))
                 assert _close(part[index], one[name]), call.__name__
+
+
+@pytest.mark.parametrize("text", ["ffn:3-4-2,activation=tanh,bias=yes", "rnn:n=3,b=1,d=2,T=3"])
+def test_given_states_take_the_place_of_activations(text: str) -> None:
+    """What tanh leaves behind, with the slopes 1 - h^2, gives the same factors as tanh itself."""
+    network = sl.network_from_text(text)
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal(shape) for name, shape in network.shapes.items()}
+    inputs = rng.standard_normal(network.input_shape(2))
+    trace = run(network, weights, inputs, REALS)
+    bent = [p for p, step in enumerate(network.steps) if step.activation == "tanh"]
+    states = {p: np.tanh(trace.before[p]) for p in bent}
+    slopes = {p: 1 - h**2 for p, h in states.items()}
+    given = factors(network, weights, inputs, REALS, slopes, states)
+    for name, known in factors(network, weights, inputs).items():
+        assert np.allclose(given[name].left, known.left, rtol=1e-12)
+        assert np.allclose(given[name].right, known.right, rtol=1e-12)
+    moved = factors(network, weights, inputs, REALS, slopes, {p: h + 1 for p, h in states.items()})
+    last = list(network.shapes)[-1] if network.is_sequence else f"W{len(bent) + 1}"
+    assert np.allclose(moved[last].right, given[last].right + 1)

@@ -96,7 +96,12 @@ def test_the_recurrent_matrix() -> None:
 @pytest.mark.parametrize(
     ("problem", "name", "draws", "message"),
     [
-        (sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), 2), "W1", None, "linear network"),
+        (
+            sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), 2),
+            "W1",
+            None,
+            "depend on gates",
+        ),
         (
             sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(inputs=sl.Rademacher())),
             "W1",

@@ -9,6 +9,8 @@ import pytest
 from scipy.optimize import least_squares
 
 import sublearn as sl
+from sublearn.verdicts import _certify
+from sublearn.verdicts.counts._count import SolutionCount
 from verdicts import construction
 
 
@@ -138,3 +140,17 @@ def test_saturated_for_more_samples_is_maximal_for_fewer() -> None:
     assert sl.estimate(sl.Problem(network, 10), rows, trials=5, sample_always=True).matched == 5
     less = sl.Allocation.block(network, "W", rows=range(3), columns=range(9))
     assert sl.certify(sl.Problem(network, 8), less).kind == "between"
+
+
+@pytest.mark.parametrize(
+    ("grade", "kind"),
+    [(sl.Grade("probability", 1e-9), "maximal"), (sl.Grade("numerical"), "between")],
+)
+def test_an_odd_count_without_a_bound_on_its_error_settles_nothing(
+    grade: sl.Grade, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = sl.Problem(sl.LinearRNN(n=2, b=1, d=1, T=2), samples=2)
+    said = SolutionCount(3, (7, 11), grade, "3 complex solutions")
+    monkeypatch.setattr(_certify, "count_solutions", lambda *_, **__: said)
+    verdict = sl.certify(problem, sl.Allocation.diagonal(problem.network, "W"), count=True)
+    assert (verdict.kind, verdict.solutions) == (kind, 3)

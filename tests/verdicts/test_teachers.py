@@ -237,10 +237,10 @@ def test_a_nonlinear_teacher() -> None:
     problem = sl.Problem(sl.FeedForward((3, 4, 2)), 3, teacher=teacher)
     verdict = whole(problem, "W2")
     assert (verdict.kind, verdict.grade.kind) == ("maximal", "proof")
-    assert (verdict.needed, verdict.needed_grade.kind) == (6, "numerical")
+    assert (verdict.needed, verdict.needed_grade.kind) == (6, "proof")
     many = sl.Problem(problem.network, 5, teacher=teacher)
     verdict = whole(many, "W1", "W2")
-    assert (verdict.kind, verdict.grade.kind) == ("minimal", "numerical")
+    assert (verdict.kind, verdict.grade.kind) == ("minimal", "proof")
 
 
 def test_a_relu_teacher_may_be_linear_on_the_samples() -> None:
@@ -249,7 +249,7 @@ def test_a_relu_teacher_may_be_linear_on_the_samples() -> None:
     teacher = sl.FeedForward((2, 2, 1), activation="relu")
     problem = sl.Problem(sl.FeedForward((2, 3, 1)), 5, teacher=teacher)
     verdict = whole(problem, "W2")
-    assert (verdict.kind, verdict.rank, verdict.grade.kind) == ("minimal", 2, "numerical")
+    assert (verdict.kind, verdict.rank, verdict.grade.kind) == ("minimal", 2, "proof")
     assert any("set aside" in reason for reason in verdict.reasons)
     rng = np.random.default_rng(0)
     sides = rng.standard_normal((4000, 2, 2)) @ rng.standard_normal((4000, 2, 5))

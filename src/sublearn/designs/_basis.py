@@ -7,7 +7,7 @@ import numpy as np
 from sublearn.designs._choice import Choice, Ids
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
-from sublearn.verdicts._numerical import GATED_POINTS, draw_point
+from sublearn.verdicts._gates import GATED_POINTS, draw_point
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
@@ -30,7 +30,7 @@ def best_basis(
     probability of error at most ``error``.
     """
     network = problem.network
-    if not network.is_linear:
+    if network.has_gates:
         return _numerical_basis(problem, choice, order, start, wanted, seed=seed)
     rng = generator(seed, "design", problem.digest)
     place = np.empty(choice.allowed.size, dtype=np.int64)
@@ -58,14 +58,13 @@ def _earlier(a: Ids, b: Ids) -> bool:
 def _numerical_basis(
     problem: Problem, choice: Choice, order: Ids, start: Ids, wanted: int, *, seed: int
 ) -> Ids:
-    """The same greedy in float64: columns are taken while they stand out.
+    """The same greedy in float64, for ReLU networks: columns are taken while they stand out.
 
-    At one random point, or, for ReLU networks, at the best of several: their rank depends on which
-    units are on.
+    At the best of several random points: the rank depends on which units are on.
     """
     rng = generator(seed, "design", problem.digest)
     best = np.empty(0, dtype=np.int64)
-    for _ in range(GATED_POINTS if problem.network.is_piecewise_linear else 1):
+    for _ in range(GATED_POINTS):
         found = _basis_at_point(problem, choice, order, start, wanted, rng)
         if found.size > best.size:
             best = found

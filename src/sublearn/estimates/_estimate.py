@@ -17,6 +17,7 @@ from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._unfinished import keeping
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify
+from sublearn.verdicts._grade import NUMERICAL
 from sublearn.verdicts._needed import teacher_may_collapse
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from sublearn.learners import Learner
 
 METHODS = ("ladder", "reference")
+FROM_STARTS = ("search", "relu", "nonlinear", "reference")
+"""The rungs that try random starts."""
 _CHUNK = 8
 
 
@@ -95,8 +98,16 @@ class Estimate:
 
     @property
     def curve(self) -> list[tuple[int, int]]:
-        """(starts, matches found with at most so many starts): the saturation curve of E.1."""
-        counts = Counter(r.starts for r in self.records if r.kind == "matched")
+        """(starts, matches found from at most so many starts): the saturation curve of E.1.
+
+        Only matches that a random start led to count: those of rungs that construct, count or enumerate
+        say nothing about how many starts are enough, however many were spent before them.
+        """
+        counts = Counter(
+            r.starts
+            for r in self.records
+            if r.kind == "matched" and r.starts and r.rung in FROM_STARTS
+        )
         out, total = [], 0
         for starts in sorted(counts):
             total += counts[starts]
@@ -281,7 +292,12 @@ def estimate(
 
 
 def _settles(problem: Problem, verdict: Verdict) -> bool:
-    """Whether the verdict is a match probability: 1, or 0 with no teachers set aside."""
+    """Whether the verdict is a match probability: 1, or 0 with no teachers set aside.
+
+    What is only numerical settles nothing, whatever it says.
+    """
+    if verdict.grade == NUMERICAL:
+        return False
     if verdict.kind == "minimal":
         return not teacher_may_collapse(problem)
     return verdict.kind == "maximal"

@@ -15,7 +15,7 @@ from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
 from sublearn.matchers._threads import single_thread
-from sublearn.verdicts._grade import PROOF
+from sublearn.verdicts._grade import NUMERICAL, PROOF
 
 
 def standard_ladder() -> list[Matcher]:
@@ -60,8 +60,9 @@ def decide(
     The instance is decided as what it was made from: with a teacher, for the teacher's outputs as real
     numbers; else for the float64 targets that were given. What can be asked more simply is: dependent
     samples are left out, equal output activations taken off. Then the rungs are tried in turn; the first
-    sure answer stands, and ``decision.rung`` names it. What every rung did is added up in
-    ``decision.effort``. If none is sure the answer is "undecided", with the reasons of all.
+    sure answer stands, and ``decision.rung`` names it. A numerical answer is not sure. What every rung
+    did is added up in ``decision.effort``. If none is sure the answer is "undecided", with the reasons
+    of all.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -91,9 +92,10 @@ def decide(
             rng = np.random.default_rng([seed, *named, len(instance.allocation)])
             found = matcher.attempt(instance, budget or Budget(), rng)
             spent = spent + found.effort
-            if found.kind != "undecided":
+            if found.kind != "undecided" and found.grade != NUMERICAL:
                 return _about(given, replace(found, effort=spent))
-            reasons.append(f"{matcher.name}: {found.reason}")
+            said = "" if found.kind == "undecided" else f"{found.kind}, only numerical: "
+            reasons.append(f"{matcher.name}: {said}{found.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
 

@@ -12,7 +12,6 @@ from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import whole
 from sublearn.verdicts import GenericRank, generic_rank
-from sublearn.verdicts._grade import NUMERICAL
 from sublearn.verdicts._needed import Needed, needed_rank, teacher_may_collapse
 
 
@@ -32,8 +31,8 @@ class Rank(Matcher):
         instance = whole(instance)
         if not instance.generic:
             return "the instance was not drawn from laws with densities"
-        if not instance.network.is_linear:
-            return "the network is not linear"
+        if instance.network.has_gates:
+            return "the rank depends on the gates of the network"
         assert instance.problem is not None, "a generic instance was drawn from a problem"
         if teacher_may_collapse(instance.problem):
             return "the gates of the teacher may leave it fewer dimensions than a generic one has"
@@ -48,9 +47,8 @@ class Rank(Matcher):
             reason = (
                 f"generic rank {found.rank} of {needed.rank} needed: no match, with probability 1"
             )
-            # What is needed is never too large, unless float64 counted it.
-            grade = NUMERICAL if needed.grade == NUMERICAL else found.grade
-            return Decision("refuted", self.name, reason, grade)
+            # What is needed is never too large.
+            return Decision("refuted", self.name, reason, found.grade)
         return Decision("undecided", self.name, "full generic rank")
 
 

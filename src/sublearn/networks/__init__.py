@@ -1,7 +1,7 @@
 """Networks: shapes and a forward map, each a short description over one chain of steps."""
 
 from sublearn.networks._derivatives import Factors, factors
-from sublearn.networks._forward import REALS, Arithmetic, Gates, evaluate, gates_at
+from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
 from sublearn.networks._text import network_from_text
@@ -18,9 +18,11 @@ __all__ = [
     "LinearRNN",
     "Network",
     "Step",
+    "Trace",
     "Weights",
     "evaluate",
     "factors",
     "gates_at",
     "network_from_text",
+    "run",
 ]

@@ -45,9 +45,10 @@ def factors(
     inputs: Array,
     arithmetic: Arithmetic = REALS,
     gates: Gates | None = None,
+    states: Gates | None = None,
 ) -> dict[str, Factors]:
-    """Derivative factors of every weight, by name."""
-    trace = run(network, weights, inputs, arithmetic, gates)
+    """Derivative factors of every weight, by name; ``gates`` and ``states`` as in :func:`run`."""
+    trace = run(network, weights, inputs, arithmetic, gates, states)
     d, samples = network.output_size, trace.outputs.shape[-1]
     left: dict[str, list[Array]] = {name: [] for name in network.shapes}
     right: dict[str, list[Array]] = {name: [] for name in network.shapes}

@@ -56,8 +56,12 @@ def run(
     inputs: Array,
     arithmetic: Arithmetic,
     gates: Gates | None = None,
+    states: Mapping[int, Array] | None = None,
 ) -> Trace:
-    """Run the chain. With ``gates``, a ReLU step multiplies by its gates instead of comparing with 0."""
+    """Run the chain. With ``gates``, a ReLU step multiplies by its gates instead of comparing with 0.
+
+    A step with an entry in ``states`` leaves that behind, whatever enters; its gates are its slopes.
+    """
     blocks = network.split_inputs(inputs)
     state: Array | None = None
     entering: list[Array] = []
@@ -80,14 +84,15 @@ def run(
             state = pre
         elif gates is not None and position in gates:
             slope = gates[position]
-            state = arithmetic.multiply(slope, pre)
+            given = None if states is None else states.get(position)
+            state = arithmetic.multiply(slope, pre) if given is None else given
         elif arithmetic is REALS:
             phi = ACTIVATIONS[step.activation]
             slope, state = phi.slope(pre), phi.value(pre)
         else:
             raise BadInputError(
                 f"{network.spec} has a {step.activation} step, which has no value modulo a prime; "
-                "only linear steps and ReLU steps with fixed gates do."
+                "only linear steps and steps with given gates do."
             )
         slopes.append(slope)
     assert state is not None

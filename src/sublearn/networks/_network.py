@@ -134,6 +134,14 @@ class Network(ABC):
         return all(step.activation in ("linear", "relu") for step in self.steps)
 
     @property
+    def has_gates(self) -> bool:
+        """Whether some step is a ReLU, so that the rank depends on which units are on.
+
+        All other activations are analytic: what holds at one point holds at almost all.
+        """
+        return any(step.activation == "relu" for step in self.steps)
+
+    @property
     def size(self) -> int:
         """The number p of weights."""
         return sum(rows * columns for rows, columns in self.shapes.values())

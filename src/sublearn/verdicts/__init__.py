@@ -3,7 +3,7 @@
 from sublearn.verdicts._census import Census, census
 from sublearn.verdicts._certify import certify
 from sublearn.verdicts._equations import EquationCounts, Equations
-from sublearn.verdicts._gates import gated_rank
+from sublearn.verdicts._gates import GateRanks, gated_rank
 from sublearn.verdicts._grade import Grade
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._verdict import Circuit, TheoremCheck, Verdict
@@ -13,6 +13,7 @@ __all__ = [
     "Circuit",
     "EquationCounts",
     "Equations",
+    "GateRanks",
     "GenericRank",
     "Grade",
     "TheoremCheck",

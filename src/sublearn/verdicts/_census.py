@@ -62,8 +62,10 @@ def census(
     check_options(error, seed)
     tell = progress or (lambda done, total: None)
     network = problem.network
-    if not network.is_linear:
-        raise BadInputError(f"a census needs exact ranks, so a linear network, not {network.spec}.")
+    if network.has_gates:
+        raise BadInputError(
+            f"a census counts ranks that do not depend on gates, so not those of {network.spec}."
+        )
     if problem.ensemble.without_density or isinstance(problem.teacher, Labels):
         raise BadInputError("a census counts generic ranks, so every law must have a density.")
     rows, columns = network.shape(name)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Labels, Problem, Targets
-from sublearn.networks import gates_at
+from sublearn.networks import FeedForward
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
-from sublearn.verdicts._gates import rank_over_gates
+from sublearn.verdicts._gates import GateRanks, ranks_at_gates
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
 from sublearn.verdicts._maximal import Candidate, candidates
 from sublearn.verdicts._needed import (
@@ -21,8 +21,7 @@ from sublearn.verdicts._needed import (
     shortfall,
     teacher_may_collapse,
 )
-from sublearn.verdicts._numerical import draw_point, numerical_rank
-from sublearn.verdicts._points import check_options, generator
+from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._theorems import compare, printed_claims
 from sublearn.verdicts._verdict import Verdict
@@ -44,7 +43,11 @@ def certify(
     weights and inputs: rank J below *needed* means match probability 0 (Sard), rank J = needed means
     that matches have positive probability, and probability 1 where the outputs are affine in the
     learnable weights or the recurrent matrix is saturated by rows or columns. See the page
-    "Definitions" for the statements and their proofs.
+    "Definitions" for the statements and their proofs. Ranks are exact, modulo primes, for linear, tanh
+    and sigmoid networks alike; floating point decides nothing.
+
+    The rank of a ReLU network depends on its gates. There, "minimal" is what holds whatever the gates
+    are, and ``gates`` gives the range of exact ranks at the gates of random points.
 
     With ``count``, an allocation between the two has its complex solutions at generic parameters
     counted as well (by msolve, for small systems): solutions that are not real come in pairs, so an
@@ -52,7 +55,8 @@ def certify(
 
     Independent columns are proved so. A dependency that no degree bound proves is checked at random
     points until the probability of a mistake is at most ``error``. ``seed`` changes the points, never
-    the verdict.
+    the verdict; for ReLU networks it changes the sampled gates, hence their range, and the verdict only
+    where rare gates raise a rank.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((3, 3, 2)), samples=2)
@@ -63,14 +67,44 @@ def certify(
     """
     _check(problem, allocation)
     check_options(error, seed)
-    if not problem.network.is_linear:
-        return _certify_numerically(problem, allocation, seed)
-    found = generic_rank(problem, allocation, error=error, seed=seed)
-    needed = needed_rank(problem, found.rank, error=error, seed=seed)
-    notes = shortfall(problem, needed)
-    kind, grade, reasons = _decide(problem, allocation, found, needed, error, seed)
-    verdict = _assemble(problem, allocation, found, needed, kind, grade, [*reasons, *notes])
-    return _counted(problem, allocation, verdict, seed) if count else verdict
+    asked, problem = problem, _before_output(problem)
+    if problem.network.has_gates:
+        verdict = _certify_gated(problem, allocation, error, seed)
+    else:
+        found = generic_rank(problem, allocation, error=error, seed=seed)
+        needed = needed_rank(problem, found.rank, error=error, seed=seed)
+        notes = shortfall(problem, needed)
+        kind, grade, reasons = _decide(problem, allocation, found, needed, error, seed)
+        positive = has_positive_chance(problem)
+        verdict = _assemble(
+            problem, allocation, found, needed, kind, grade, [*reasons, *notes], positive=positive
+        )
+        if count and problem.network.is_linear:
+            verdict = _counted(problem, allocation, verdict, seed)
+    if problem is asked:
+        return verdict
+    words = (
+        "The output activation is invertible and the teacher has the same: with and without it, the "
+        "same draws are matched."
+    )
+    return replace(verdict, reasons=(*verdict.reasons, words))
+
+
+def _before_output(problem: Problem) -> Problem:
+    """The problem without the tanh or sigmoid that student and teacher both end with.
+
+    Outputs agree exactly if what stands before the activation does.
+    """
+    networks = [problem.network, problem.teacher or problem.network]
+    outputs = {network.output if isinstance(network, FeedForward) else "" for network in networks}
+    if outputs not in ({"tanh"}, {"sigmoid"}):
+        return problem
+    inner = [
+        FeedForward(network.sizes, network.activation, "linear", network.bias)
+        for network in networks
+        if isinstance(network, FeedForward)
+    ]
+    return replace(problem, network=inner[0], teacher=inner[1])
 
 
 def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
@@ -84,7 +118,7 @@ def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: i
         words = f"Solutions were not counted: {found.reason}."
         return replace(verdict, reasons=(*verdict.reasons, words))
     words = f"At generic parameters there are {found.reason}."
-    if found.count % 2 == 0:
+    if found.count % 2 == 0 or found.grade == NUMERICAL:
         return replace(verdict, reasons=(*verdict.reasons, words), solutions=found.count)
     odd = f"{words} An odd number: not all can come in conjugate pairs, so one is real."
     return replace(
@@ -140,16 +174,8 @@ def _decide(
     if rank < needed.rank:
         # "needed" is never too large, so only "rank" can be in doubt, and only where no bound proves it.
         sure = rank_bound(problem, allocation) < needed.rank
-        if count < needed.rank:
-            reason = f"{count} learnable weights cannot reach the {needed.rank} dimensions needed."
-        else:
-            reason = (
-                f"The {count} learnable weights move the outputs in only {rank} independent "
-                f"directions; a match needs {needed.rank}."
-            )
+        reason = _too_few(count, rank, needed.rank)
         grade = PROOF if sure else found.grade
-        if needed.grade == NUMERICAL:
-            grade = NUMERICAL
         return "minimal", grade, [reason, *_set_aside(problem, needed)]
     if problem.teacher is not None:
         return _decide_other_teacher(problem, allocation, found, needed, error, seed)
@@ -157,8 +183,8 @@ def _decide(
     onto = rank == problem.effective_equations
     for known in candidates(problem, allocation):
         # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
-        # the saturated constructions need all d m' dimensions.
-        if known.onto and not onto:
+        # the saturated constructions need all d m' dimensions, and so do analytic teachers.
+        if (known.onto or not problem.network.is_linear) and not onto:
             continue
         if _holds(problem, allocation, known, needed.rank, error, seed):
             return "maximal", needed.grade, [f"Full rank, and {known.why}."]
@@ -167,6 +193,15 @@ def _decide(
         "whether it is 1 is not known."
     )
     return "between", needed.grade, [reason]
+
+
+def _too_few(count: int, rank: int, needed: int, most: str = "only ") -> str:
+    if count < needed:
+        return f"{count} learnable weights cannot reach the {needed} dimensions needed."
+    return (
+        f"The {count} learnable weights move the outputs in {most}{rank} independent directions; a "
+        f"match needs {needed}."
+    )
 
 
 def _decide_other_teacher(
@@ -253,51 +288,64 @@ def _no_density(problem: Problem) -> str:
     )
 
 
-def _certify_numerically(problem: Problem, allocation: Allocation, seed: int) -> Verdict:
-    network = problem.network
-    seen = numerical_rank(problem, network, allocation, seed=seed)
-    found = GenericRank(seen.rank, seen.basis, seen.idle, seen.circuit, NUMERICAL)
-    needed = needed_rank(problem, seen.rank, error=1e-12, seed=seed)
-    reasons = [
-        f"The largest rank seen at random points in float64 is {seen.rank}: so many singular values "
-        f"counted, {seen.rest}."
-    ]
-    highest = seen.rank
-    if network.is_piecewise_linear:
-        highest = rank_over_gates(problem, allocation, error=1e-12, seed=seed)
-        reasons += _gated(problem, allocation, highest, seed)
+def _certify_gated(problem: Problem, allocation: Allocation, error: float, seed: int) -> Verdict:
+    """ReLU networks: what holds whatever the gates are is settled, the rest is said of sampled ones."""
+    always = generic_rank(problem, allocation, error=error, seed=seed, free_gates=True)
+    sampled = ranks_at_gates(problem, allocation, error=error, seed=seed)
+    needed = needed_rank(problem, sampled.largest, error=error, seed=seed)
+    counted = rank_bound(problem, allocation)
+    highest = min(counted, always.rank)
+    rank_grade = NUMERICAL  # gates that were not sampled may have a larger rank
+    if sampled.largest == highest:
+        rank_grade = PROOF if counted <= always.rank else always.grade
+    found = GenericRank(sampled.largest, always.basis, always.idle, always.circuit, rank_grade)
+    kind, grade, reasons = "between", NUMERICAL, [_range(sampled, highest)]
+    positive = False
     if _copies(problem, allocation):
-        kind = "maximal"
+        kind, grade = "maximal", PROOF
         reasons.insert(0, _COPIES)
     elif problem.ensemble.without_density or _targets_without_density(problem):
-        kind = "unknown"
+        kind, grade = "unknown", PROOF
         reasons.insert(0, _no_density(problem))
     elif highest < needed.rank:
-        kind = "minimal"
+        # "needed" is the teacher's rank at gates that occur, so never too large.
+        kind, grade = "minimal", PROOF if counted < needed.rank else always.grade
+        reasons.insert(0, _too_few(len(allocation), highest, needed.rank, "at most "))
         reasons += _set_aside(problem, needed)
-    elif is_affine(network, allocation) and seen.rank == problem.equations:
-        # Full rank at one point is full rank at almost all, if the network is analytic. ReLU
-        # networks are not: units that are off lower the rank of a whole region.
-        kind = "between" if network.is_piecewise_linear else "maximal"
+    elif sampled.largest < needed.rank:
         reasons.append(
-            "The outputs are affine in the learnable weights, so a match exists wherever the rank "
-            "is full."
+            f"No sampled gates reach the {needed.rank} dimensions that a match needs, and nothing "
+            "excludes that others do: estimate the match probability."
+        )
+    elif has_positive_chance(problem) and needed.grade != NUMERICAL:
+        # A teacher near the student that has these gates has the same rank, and is matched.
+        grade, positive = needed.grade, True
+        reasons.append(
+            f"Full rank {sampled.largest} at gates that occur with positive probability: some teachers "
+            "are matched, so the match probability is positive; whether it is 1 is not known."
         )
     else:
-        kind = "between"
+        grade = needed.grade
+        reasons.append("Full rank at some gates, but a positive match probability is not proved.")
+    if is_affine(problem.network, allocation) and kind == "between":
+        reasons.append(
+            "The outputs are affine in the learnable weights, so a match exists wherever the rank "
+            f"is {problem.equations}."
+        )
     reasons += shortfall(problem, needed)
-    return _assemble(problem, allocation, found, needed, kind, NUMERICAL, reasons, seen.gap)
+    return _assemble(
+        problem, allocation, found, needed, kind, grade, reasons, positive=positive, gates=sampled
+    )
 
 
-def _gated(problem: Problem, allocation: Allocation, highest: int, seed: int) -> list[str]:
-    """For ReLU networks: exact ranks with the gates of one random point held fixed, and over all."""
-    rng = generator(seed, "gates", problem.digest, allocation.digest)
-    gates = gates_at(problem.network, *draw_point(problem, problem.network, rng))
-    rank = generic_rank(problem, allocation, error=1e-12, seed=seed, gates=gates).rank
-    return [
-        f"With the gates of one random point held fixed, the exact rank is {rank}; whatever the "
-        f"gates, it is at most {highest}."
-    ]
+def _range(sampled: GateRanks, highest: int) -> str:
+    low, high = sampled.smallest, sampled.largest
+    if low == high:
+        seen = f"the exact rank is {high} at all of them"
+    else:
+        seen = f"the exact rank goes from {low} to {high}, which {sampled.at_largest} of them reach"
+    where = f"At the gates of {sampled.sampled} random points"
+    return f"{where} {seen}; whatever the gates, it is at most {highest}."
 
 
 def _assemble(
@@ -308,12 +356,14 @@ def _assemble(
     kind: str,
     grade: Grade,
     reasons: list[str],
-    gap: float | None = None,
+    *,
+    positive: bool,
+    gates: GateRanks | None = None,
 ) -> Verdict:
     broken = broken_bounds(problem, allocation)
     circuit = None
-    # A rank that was only seen at points (ReLU) wastes nothing for sure: no witness then.
-    if found.rank < min(len(allocation), needed.rank) and kind != "between":
+    # What is wasted at some gates need not be at others: the witness holds for all.
+    if found.basis.size < min(len(allocation), needed.rank):
         circuit = circuit_of(problem, allocation.select(found.circuit))
     lines = list(reasons)
     lines += [f"{str(bound)[0].upper()}{str(bound)[1:]}." for bound in broken[:5]]
@@ -337,12 +387,12 @@ def _assemble(
             kind,
             found.rank,
             needed.rank,
-            positive=kind == "between" and has_positive_chance(problem),
+            positive=kind == "between" and positive,
         ),
         broken=broken,
         idle=allocation.select(found.idle),
         circuit=circuit,
         counts=equation_counts(problem, allocation),
-        gap=gap,
+        gates=gates,
         set_aside=kind == "minimal" and teacher_may_collapse(problem),
     )

@@ -14,7 +14,8 @@ class Grade:
 
     ``proof``: no chance was involved, or chance could only have hidden the answer, not faked it.
     ``probability``: random points and primes were drawn, and the answer is wrong with probability at
-    most ``error`` over those draws, whatever was asked. ``numerical``: float64 rounding decides.
+    most ``error`` over those draws, whatever was asked. ``numerical``: seen, at sampled gates or in
+    float64, and not proved; it settles nothing.
 
     >>> print(PROOF, "|", Grade("probability", 1e-13), "|", NUMERICAL)
     proof | probability of error <= 1.0e-13 | numerical

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sublearn.allocations import Allocation
 from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.exact import greedy
 from sublearn.networks import Network
+from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
-from sublearn.verdicts._numerical import numerical_rank
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
 
 @dataclass(frozen=True)
 class Needed:
-    """Generic rank of a network's full Jacobian, with the grade of its not being larger."""
+    """Generic rank of a network's full Jacobian: never too large, ``grade`` of its not being larger.
+
+    The grade is numerical where a ReLU network may have a larger rank at gates that were not sampled.
+    """
 
     rank: int
     grade: Grade
@@ -41,24 +43,44 @@ def reachable_equations(problem: Problem) -> int:
     )
 
 
-def _full_rank(problem: Problem, network: Network, *, error: float, seed: int) -> Needed:
-    """Generic rank of all p columns of a linear network, by the greedy over its factors."""
+def _full_rank(
+    problem: Problem, network: Network, least: int, *, error: float, seed: int
+) -> Needed:
+    """Generic rank of all p columns, by the greedy over their factors.
+
+    For ReLU networks the largest rank at sampled gates, each of which occurs with positive
+    probability. The rank with free gates bounds it for all gates; where the two meet, no gates that
+    were not sampled can have a larger one. ``least`` is a rank of some of its columns, if known.
+    """
     limit = network.expressible(_samples_of(problem, network))
     names = list(network.shapes)
     rng = generator(seed, "needed", problem.digest, network.spec)
     # In a random order a basis fills up early; row by row most columns would be seen in vain.
     order = rng.permutation(network.size)
+    gated = network.has_gates
+
+    def rank_at(point: Point, wanted: int) -> int:
+        return greedy(point.field, point.blocks(names), order, rng, wanted=wanted).size
+
     # A draw falls short of the true rank only if it misses a set of at most `limit` columns; the
     # greedy's own screening adds a chance far below the last digit of this sum.
-    miss = min(1.0, miss_probability(problem, network, limit) + 1e-9)
+    miss = min(1.0, miss_probability(problem, network, limit, free_gates=gated) + 1e-9)
     draws = points_needed(miss, error)
     best = 0
     for _ in range(draws):
-        point = Point(problem, network, rng)
-        best = max(best, greedy(point.field, point.blocks(names), order, rng, wanted=limit).size)
+        best = max(best, rank_at(Point(problem, network, rng, free_gates=gated), limit))
         if best == limit:
-            return Needed(best, PROOF)
-    return Needed(best, Grade("probability", miss**draws))
+            break
+    grade = PROOF if best == limit else Grade("probability", miss**draws)
+    if not gated:
+        return Needed(best, grade)
+    limit, best = best, least
+    for _ in range(GATED_POINTS if least < limit else 0):
+        gates = occurring_gates(problem, network, rng)
+        best = max(best, rank_at(Point(problem, network, rng, gates), limit))
+        if best == limit:
+            break
+    return Needed(best, grade if best == limit else NUMERICAL)
 
 
 def needed_rank(problem: Problem, rank: int = -1, *, error: float, seed: int) -> Needed:
@@ -71,12 +93,10 @@ def needed_rank(problem: Problem, rank: int = -1, *, error: float, seed: int) ->
     if isinstance(problem.teacher, (Targets, Labels)):
         return Needed(problem.equations, PROOF)
     if problem.teacher is None and rank == network.expressible(samples):
-        return Needed(rank, PROOF if network.is_linear else NUMERICAL)
+        return Needed(rank, PROOF)
     teacher = network if problem.teacher is None else problem.teacher
-    if teacher.is_linear:
-        return _full_rank(problem, teacher, error=error, seed=seed)
-    whole = Allocation.whole(teacher)
-    return Needed(numerical_rank(problem, teacher, whole, seed=seed).rank, NUMERICAL)
+    least = max(rank, 0) if problem.teacher is None else 0
+    return _full_rank(problem, teacher, least, error=error, seed=seed)
 
 
 def teacher_may_collapse(problem: Problem) -> bool:
@@ -87,8 +107,7 @@ def teacher_may_collapse(problem: Problem) -> bool:
     """
     if isinstance(problem.teacher, (Targets, Labels)):
         return False
-    teacher = problem.teacher or problem.network
-    return any(step.activation == "relu" for step in teacher.steps)
+    return (problem.teacher or problem.network).has_gates
 
 
 def shortfall(problem: Problem, needed: Needed) -> list[str]:

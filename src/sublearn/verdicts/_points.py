@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import lgamma, log, log2
 
 import numpy as np
@@ -35,6 +35,12 @@ class Point:
     """A random prime with random weights and inputs modulo it, and the factors of every weight.
 
     ``gates`` fix the ReLU steps; with ``free_gates`` each gate is a random number as well.
+
+    What a tanh or sigmoid step leaves behind is a random number h too, with the slope that belongs to
+    it: 1 - h^2, or h (1 - h). Nothing is lost by that: these values are algebraically independent of
+    weights and inputs and of each other (by Ax's theorem; the page "Exact ranks" has the proof). A minor
+    of the Jacobian is a polynomial in all of them, and vanishes at almost every real point only if it is
+    the zero polynomial.
     """
 
     def __init__(
@@ -49,13 +55,18 @@ class Point:
         self.field = PrimeField(random_prime(rng))
         weights = {name: self.field.random(rng, shape) for name, shape in network.shapes.items()}
         inputs = _inputs(problem, network, self.field, rng)
-        if free_gates:
-            gates = {
-                position: self.field.random(rng, (network.shapes[step.weight][0], problem.samples))
-                for position, step in enumerate(network.steps)
-                if step.activation == "relu"
-            }
-        self.factors: dict[str, Factors] = factors(network, weights, inputs, self.field, gates)
+        slopes, states = dict(gates or {}), {}
+        for position, step in enumerate(network.steps):
+            shape = (network.shapes[step.weight][0], problem.samples)
+            if step.activation == "relu" and free_gates:
+                slopes[position] = self.field.random(rng, shape)
+            elif step.activation in _SLOPES:
+                _check_order(network, position)
+                states[position] = self.field.random(rng, shape)
+                slopes[position] = _SLOPES[step.activation](self.field, states[position])
+        self.factors: dict[str, Factors] = factors(
+            network, weights, inputs, self.field, slopes, states
+        )
 
     def columns(self, allocation: Allocation) -> np.ndarray:
         """Jacobian columns of the allocation, modulo the prime, in the order of its labels."""
@@ -77,6 +88,24 @@ class Point:
         return [self.factors[name].stacked for name in names]
 
 
+# The derivative of an analytic activation, written in its value.
+_SLOPES: dict[str, Callable[[PrimeField, np.ndarray], np.ndarray]] = {
+    "tanh": lambda field, h: field.subtract(1.0, field.multiply(h, h)),
+    "sigmoid": lambda field, h: field.multiply(h, field.subtract(1.0, h)),
+}
+
+
+def _check_order(network: Network, position: int) -> None:
+    # Gates that switch a whole sample off would make what a later tanh sees a constant. An output
+    # activation only multiplies the rows of the Jacobian by numbers that are not 0.
+    before = network.steps[:position] if position < len(network.steps) - 1 else ()
+    if any(step.activation == "relu" for step in before):
+        raise BadInputError(
+            f"ranks are known for networks whose hidden tanh and sigmoid steps come before all ReLU "
+            f"steps, not for {network.spec}."
+        )
+
+
 def _inputs(
     problem: Problem, network: Network, field: PrimeField, rng: np.random.Generator
 ) -> np.ndarray:
@@ -90,7 +119,9 @@ def _inputs(
     return field.matmul(left, right).reshape(shape)
 
 
-def miss_probability(problem: Problem, network: Network, size: int) -> float:
+def miss_probability(
+    problem: Problem, network: Network, size: int, *, free_gates: bool = False
+) -> float:
     """Bound on the chance that one point shows ``size`` independent columns as dependent.
 
     If the columns are independent over the rationals, some minor of order ``size`` is a polynomial f
@@ -103,12 +134,55 @@ def miss_probability(problem: Problem, network: Network, size: int) -> float:
     """
     if size == 0:
         return 0.0
-    low_rank = isinstance(problem.ensemble.inputs, LowRank)
-    degree = network.degree - 1 + low_rank
+    if free_gates or any(step.activation in _SLOPES for step in network.steps):
+        degree, norm = _entry_size(problem, network)
+    else:
+        low_rank = isinstance(problem.ensemble.inputs, LowRank)
+        degree, norm = network.degree - 1 + low_rank, _log2_norm(problem, network)
     second = size * degree / 2**22
-    bits = lgamma(size + 1) / log(2) + size * _log2_norm(problem, network)
+    bits = lgamma(size + 1) / log(2) + size * norm
     first = bits / 22 / PRIMES
     return min(1.0, first + second)
+
+
+def _entry_size(problem: Problem, network: Network) -> tuple[int, float]:
+    """Degree of a Jacobian entry, and log2 of the sum of its absolute coefficients, or more.
+
+    As a polynomial in weights, inputs, free gates and what tanh and sigmoid steps leave behind. A
+    slope is 1 - h^2 or h - h^2: degree 2, coefficients that sum to 2.
+    """
+    law = problem.ensemble.inputs
+    sample = (2, log2(law.rank)) if isinstance(law, LowRank) else (1, 0.0)
+    entering = []
+    degree, norm = 0, float("-inf")
+    for step in network.steps:
+        if step.block is not None:
+            coded = step.encoder is not None
+            wide = log2(network.input_blocks[step.block]) if coded else 0.0
+            degree = max(degree, sample[0] + coded)
+            norm = float(np.logaddexp2(norm, sample[1] + wide))
+        entering.append((degree, norm))
+        degree, norm = degree + 1, norm + log2(network.shapes[step.weight][1])
+        if step.bias is not None:
+            norm = float(np.logaddexp2(norm, 0.0))
+        if step.activation in _SLOPES:
+            degree, norm = 1, 0.0
+        elif step.activation == "relu":
+            degree += 1
+    highest, total = 0, float("-inf")
+    degree, norm = 0, 0.0  # of d output / d state, from the outputs back
+    for step, (degree_in, norm_in) in zip(network.steps[::-1], entering[::-1], strict=True):
+        if step.activation in _SLOPES:
+            degree, norm = degree + 2, norm + 1.0
+        elif step.activation == "relu":
+            degree += 1
+        highest = max(highest, degree + degree_in)
+        total = float(np.logaddexp2(total, norm + norm_in))
+        degree, norm = degree + 1, norm + log2(network.shapes[step.weight][0])
+        if step.encoder is not None:
+            highest = max(highest, degree + sample[0])
+            total = float(np.logaddexp2(total, norm + sample[1]))
+    return highest, total
 
 
 def _log2_norm(problem: Problem, network: Network) -> float:

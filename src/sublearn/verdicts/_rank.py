@@ -44,8 +44,13 @@ def generic_rank(
     error: float,
     seed: int,
     gates: Gates | None = None,
+    free_gates: bool = False,
 ) -> GenericRank:
-    """Generic rank over linear chains, and over ReLU chains with fixed gates.
+    """Generic rank of a network, exactly; ReLU networks need fixed gates, or free ones.
+
+    With ``free_gates`` every gate of a ReLU step may be any number. A pattern of 0 and 1 is a special
+    value of the gates, and at special values a rank can only fall: the rank is then a bound for all
+    gates at once, and what depends on each other does so whatever the gates are.
 
     One elimination at a random point modulo a random prime gives independent columns, and those are
     independent at almost every real point too: a proof. That the rest depends on them is proved
@@ -58,7 +63,7 @@ def generic_rank(
     everything = np.arange(count, dtype=np.int64)
     nothing = everything[:0]
     rng = generator(seed, "rank", problem.digest, allocation.digest)
-    limit = problem.equations if gates is not None else rank_bound(problem, allocation)
+    limit = problem.equations if network.has_gates else rank_bound(problem, allocation)
     if gates is None and isinstance(network, FeedForward) and _peels(network, allocation):
         layer = int(allocation.names[0][1:])
         leaving, entering = network.layer_ranks(layer, problem.effective_samples)
@@ -69,7 +74,7 @@ def generic_rank(
         if found.exact:
             limit = found.rank
     for _ in range(_LIVES):
-        point = Point(problem, network, rng, gates)
+        point = Point(problem, network, rng, gates, free_gates=free_gates)
         basis, circuit, involved = _look(point, allocation, limit, rng)
         rank = basis.size
         idle = np.setdiff1d(everything, basis, assume_unique=True)
@@ -79,10 +84,10 @@ def generic_rank(
         # it is enough that U loses as much at fresh points.
         expected = involved.size - idle.size
         part = allocation.select(involved)
-        miss = miss_probability(problem, network, expected + 1)
+        miss = miss_probability(problem, network, expected + 1, free_gates=free_gates)
         draws = points_needed(miss, error)
         for _ in range(draws):
-            again = Point(problem, network, rng, gates)
+            again = Point(problem, network, rng, gates, free_gates=free_gates)
             if _look(again, part, limit, rng)[0].size > expected:
                 break  # the first point was unlucky: start over
         else:

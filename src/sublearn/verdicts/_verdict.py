@@ -9,6 +9,7 @@ from typing import Any
 from sublearn.allocations import Allocation, Entry
 from sublearn.verdicts._bounds import BrokenBound
 from sublearn.verdicts._equations import EquationCounts
+from sublearn.verdicts._gates import GateRanks
 from sublearn.verdicts._grade import Grade
 
 KINDS = {
@@ -69,6 +70,8 @@ class Verdict:
     architecture), or "unknown" (the ensemble has no density, so no generic statement holds).
     ``rank``: generic rank of the learnable columns. ``needed``: generic rank of the teacher's full
     Jacobian. ``wasted`` = min(r, needed) - rank. ``surplus`` = max(r - needed, 0).
+    ``gates``: for ReLU networks, whose rank depends on the gates, its range over sampled ones; ``rank``
+    is then the largest of these, ``wasted`` the least waste, and ``needed`` the teacher's largest.
     ``grade``: how sure ``kind`` is; ``rank_grade``: how sure ``rank`` is.
     ``idle``: r - rank learnable weights whose loss leaves the rank as it is.
     ``circuit``: where weights are wasted, a smallest-found dependent set of learnable weights.
@@ -92,7 +95,7 @@ class Verdict:
     idle: Allocation
     circuit: Circuit | None
     counts: EquationCounts | None
-    gap: float | None = None
+    gates: GateRanks | None = None
     solutions: int | None = None
     set_aside: bool = False
 
@@ -142,8 +145,7 @@ class Verdict:
             "idle": {n: [list(e) for e in self.idle.entries[n]] for n in self.idle.names},
             "circuit": None if self.circuit is None else self.circuit.to_dict(),
             "lifted_equations": counts,
-            # JSON has no infinity: no gap means that no singular value was left out.
-            "gap": self.gap if self.gap is not None and self.gap < float("inf") else None,
+            "gates": None if self.gates is None else self.gates.to_dict(),
             "solutions": self.solutions,
         }
 
@@ -151,10 +153,16 @@ class Verdict:
         return f"<Verdict {self.kind}, {self.grade}: rank {self.rank} of {self.needed} needed>"
 
     def __str__(self) -> str:
+        rank, wasted, where = f"{self.rank}", f"{self.wasted}", ""
+        if self.gates is not None:
+            where = f", at {self.gates.sampled} sampled gates"
+            if self.gates.smallest < self.rank:
+                most = min(self.learnable, self.needed) - self.gates.smallest
+                rank, wasted = f"{self.gates.smallest} to {rank}", f"{wasted} to {most}"
         lines = [
             f"{self.kind} ({self.grade}): {self.meaning}",
-            f"rank {self.rank} of {self.needed} needed, {self.learnable} learnable weights, "
-            f"{self.wasted} wasted, {self.surplus} surplus",
+            f"rank {rank} of {self.needed} needed, {self.learnable} learnable weights, "
+            f"{wasted} wasted, {self.surplus} surplus{where}",
         ]
         lines += [f"- {reason}" for reason in self.reasons]
         lines += [f"- {check}" for check in self.theorems if check.says or check.why]

@@ -94,8 +94,8 @@ def check_inside(problem: Problem, inside: str) -> None:
     """Whether d m' weights fit into the weight, and ranks are exact."""
     network, size = problem.network, problem.effective_equations
     rows, columns = network.shape(inside)
-    if not network.is_linear:
-        raise BadInputError(f"the network must be linear for exact ranks, not {network.spec}.")
+    if network.has_gates:
+        raise BadInputError(f"the rank must not depend on gates, as that of {network.spec} does.")
     if size > rows * columns:
         raise BadInputError(f"{inside} has {rows * columns} weights, fewer than the {size} needed.")
 

@@ -12,7 +12,7 @@ from sublearn.matchers.relu._cone import cone_contradiction
 from sublearn.matchers.relu._matched import matched
 from sublearn.matchers.relu._signs import sign_contradiction
 from sublearn.patterns._system import System, build, refusal
-from sublearn.verdicts._grade import NUMERICAL, PROOF
+from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -27,7 +27,7 @@ class Relu(Matcher):
     Cheap contradictions first: the signs of W2^-1 R where k = d, then the cone test for each sample.
     Then branch and bound over the pairs (unit, sample): on or off. Each node is a linear program over the
     corners of every unit's cells, without any bound on the numbers; an infeasible one is cut off by a
-    vector that is proved, so REFUTED is a proof ("numerical" in the rare case that a vector resists). A
+    vector that is proved, so REFUTED is a proof (UNDECIDED in the rare case that a vector resists). A
     pattern with a solution is solved in rationals: MATCHED is a proof. If the nodes run out, Newton's
     method from random starts looks for a pattern. A node of a large program counts for more than one.
 
@@ -73,7 +73,7 @@ class Relu(Matcher):
             return Decision("refuted", self.name, reason, PROOF, effort=effort)
         if found.kind == "numerical":
             reason = f"all 2^{system.pairs} patterns are cut off in float64, not every one by proof"
-            return Decision("refuted", self.name, reason, NUMERICAL, effort=effort)
+            return Decision("undecided", self.name, reason, effort=effort)
         if found.near:
             reason = (
                 f"{found.near} patterns solve the system to rounding, none exactly: the targets may have "
