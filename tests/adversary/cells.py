@@ -185,16 +185,17 @@ def make(cell: Cell, index: int) -> Case:
     for attempt in range(12):
         rng = rng_of(*cell, index, attempt)
         try:
-            return _attempt(cell, index, rng)
+            return _attempt(cell, index, attempt >= 9, rng)
         except Impossible as error:
             why = str(error)
     raise Impossible(why)
 
 
-def _attempt(cell: Cell, index: int, rng: np.random.Generator) -> Case:
+def _attempt(cell: Cell, index: int, mixed: bool, rng: np.random.Generator) -> Case:
     curved = any(phi in cell.network for phi in CURVED) and not cell.network.startswith("layer")
+    bent = curved or "relu" in cell.network
     wide = 0
-    if curved and index % 3 and cell.learnable == "above":
+    if bent and index % 3 and cell.learnable != "below":
         wide = 5  # room in the last layer, where truth is known
     network = _networks(cell.network, index, cell.teacher, wide, rng)
     chain = layout(network)
@@ -221,7 +222,7 @@ def _attempt(cell: Cell, index: int, rng: np.random.Generator) -> Case:
         raise Impossible(f"{total} weights in all, {needed} needed")
     if r > 9:
         raise Impossible(f"{r} learnable weights are too many for a case")
-    allocation = _allocation(network, chain, r, curved, index, rng)
+    allocation = _allocation(network, chain, r, curved, mixed or not bent, index, rng)
     trial = int(rng.integers(2**31))
     if cell.teacher == "planted":
         return Case(cell, index, *_planted(cell, network, chain, allocation, m, index, rng))
@@ -230,7 +231,13 @@ def _attempt(cell: Cell, index: int, rng: np.random.Generator) -> Case:
 
 
 def _allocation(
-    network: sl.Network, chain: Layout, r: int, curved: bool, index: int, rng: np.random.Generator
+    network: sl.Network,
+    chain: Layout,
+    r: int,
+    curved: bool,
+    mixed: bool,
+    index: int,
+    rng: np.random.Generator,
 ) -> sl.Allocation:
     """r weights, most often of one layer; for curved networks of one whose truth can be known."""
     labels = chain.labels
@@ -251,6 +258,8 @@ def _allocation(
         pool = [label for label in labels if label[0] in part]
         if len(pool) >= r:
             return _from_labels(network, _some(pool, r, rng))
+    if parts and not mixed:
+        raise Impossible("no layer has so many weights")
     return _from_labels(network, _some(labels, r, rng))
 
 
