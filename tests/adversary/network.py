@@ -18,6 +18,7 @@ import sublearn as sl
 Number = Any
 Vector = list[Number]
 Matrix = list[list[Number]]
+Ball = Any  # flint.arb
 Label = tuple[str, int, int]
 
 CURVED = ("tanh", "sigmoid")
@@ -136,15 +137,12 @@ def ball_phi(name: str, value: Ball) -> Ball:
     return value
 
 
-Ball = Any
-
-
 def float_phi(name: str, value: Number) -> Number:
     """Every activation on float64."""
     if name == "tanh":
         return np.tanh(value)
     if name == "sigmoid":
-        return 1 / (1 + np.exp(-value))
+        return (1 + np.tanh(value / 2)) / 2  # no overflow
     return np.maximum(value, 0) if name == "relu" else value
 
 
