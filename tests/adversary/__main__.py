@@ -24,11 +24,9 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from adversary import reasons  # noqa: E402
-from adversary.cells import Cell  # noqa: E402
-from adversary.known import KNOWN, Seen, look  # noqa: E402
-from adversary.plan import ATTACKS, CASES, MOST, Job, Record, cells_of, run  # noqa: E402
+from adversary.known import KNOWN, Seen  # noqa: E402
+from adversary.plan import ATTACKS, CASES, MOST, TRIALS, Job, Record, cells_of, work  # noqa: E402
 
-TRIALS = 1000  # of every problem with a known match probability
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -39,11 +37,6 @@ def fingerprint() -> str:
         for path in sorted(folder.rglob("*.py")):
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def work(job: Job | str) -> Record | Seen:
-    """One case, or one problem with a known match probability."""
-    return look(job, TRIALS) if isinstance(job, str) else run(Job(job[0], Cell(*job[1]), job[2]))
 
 
 class Results:

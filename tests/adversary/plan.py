@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from adversary import verbs
 from adversary.cells import ALL_CELLS, DENSE, Cell, Impossible
+from adversary.known import Seen, look
 from adversary.verbs import LINEAR, Outcome
 
 ATTACKS: dict[str, Callable[[Cell, int], Outcome]] = {
@@ -22,6 +23,7 @@ ATTACKS: dict[str, Callable[[Cell, int], Outcome]] = {
 # Cases of every cell in the whole attack. Cells of "decide" without a definite pair get up to MOST.
 CASES = {"decide": 3, "certify": 4, "verdict": 1, "design": 3, "repair": 3, "certificate": 1, "rate": 2}
 MOST = 12
+TRIALS = 1000  # of every problem with a known match probability
 
 
 def cells_of(attack: str) -> tuple[Cell, ...]:
@@ -77,6 +79,11 @@ def run(job: Job) -> Record:
         return Record(job.key, "definite", f"crash: {error!r}", "", "")
     state = "definite" if found.definite else "open"
     return Record(job.key, state, found.note, found.ours, found.theirs)
+
+
+def work(job: Job | str) -> Record | Seen:
+    """One case, or one problem with a known match probability by its name."""
+    return look(job, TRIALS) if isinstance(job, str) else run(job)
 
 
 def spread(attack: str, count: int) -> Iterator[Job]:

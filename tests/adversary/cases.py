@@ -1,0 +1,179 @@
+"""Every wrong answer ever found, as a case: a name, and a function that fails while it is wrong.
+
+Add one with ``@case``; the name says what was wrong. A contradiction that ``make attack`` prints is
+``decided(cell, index)`` here: the same cell and index make the same instance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sublearn as sl
+from adversary.known import KNOWN, look
+
+CASES: dict[str, Callable[[], None]] = {}
+
+
+def case(function: Callable[[], None]) -> Callable[[], None]:
+    """Register a case under its name in plain words."""
+    CASES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def counts(problem: sl.Problem, asked: sl.Allocation | Mapping[str, Any], trials: int) -> tuple[int, int, int]:
+    """Matched, refuted, undecided, by sampling."""
+    found = sl.estimate(problem, asked, trials, sample_always=True)
+    return found.matched, found.refuted, found.undecided
+
+
+def held(name: str, trials: int) -> None:
+    """One of the problems with a known match probability."""
+    seen = look(name, trials)
+    assert not seen.far and not seen.many, seen
+
+
+# Rounded targets decide over-determined instances.
+
+
+@case
+def a_teacher_behind_tanh_is_copied() -> None:
+    net = sl.FeedForward((3, 1), output="tanh")
+    problem = sl.Problem(net, 5)
+    assert counts(problem, sl.Allocation.whole(net), 30) == (30, 0, 0)
+    assert counts(problem, {"W1": sl.Anywhere(3)}, 30) == (30, 0, 0)
+
+
+@case
+def a_relu_row_is_rescaled() -> None:
+    held("rescaled ReLU row", 200)
+
+
+@case
+def two_relu_rows_are_rescaled() -> None:
+    held("two rescaled ReLU rows", 60)
+
+
+@case
+def a_bottleneck_is_copied() -> None:
+    problem = sl.Problem(sl.FeedForward((3, 1, 3)), 3)
+    assert counts(problem, {"W1": sl.Anywhere(3), "W2": sl.Anywhere(3)}, 10) == (10, 0, 0)
+
+
+@case
+def a_tanh_network_is_copied() -> None:
+    problem = sl.Problem(sl.FeedForward((3, 2, 1), activation="tanh"), 12)
+    assert counts(problem, {"W1": sl.Anywhere(6), "W2": sl.Anywhere(2)}, 10) == (10, 0, 0)
+
+
+@case
+def the_example_of_lemma_b4_is_decided() -> None:
+    assert KNOWN["Lemma B.4"].truth() == 1 - sqrt(2) / 4
+    held("Lemma B.4", 100)
+
+
+# Products that round make inputs of full rank.
+
+
+@case
+def inputs_of_rank_one_do_not_replace_a_bias() -> None:
+    net = sl.FeedForward((5, 2), bias=True)
+    problem = sl.Problem(net, 3, sl.Ensemble(inputs=sl.LowRank(rank=1)))
+    assert sl.certify(problem, sl.Allocation.whole(net, ["W1"])).kind == "minimal"
+    matched, _, undecided = counts(problem, {"W1": sl.Anywhere(10)}, 10)
+    assert (matched, undecided) == (0, 0)
+
+
+# Saturated targets round to the edge of the range.
+
+
+@case
+def saturated_targets_are_reached() -> None:
+    net = sl.FeedForward((3, 4, 1), activation="tanh", output="tanh")
+    problem = sl.Problem(net, 2, sl.Gaussian(20.0))
+    assert counts(problem, sl.Allocation.whole(net, ["W2"]), 30) == (30, 0, 0)
+
+
+# A numerical "minimal" switches sampling off, and depends on the seed.
+
+
+@case
+def a_numerical_minimal_settles_nothing() -> None:
+    net = sl.RNN(n=4, b=1, d=2, T=3)
+    problem = sl.Problem(net, 2, sl.Gaussian(10.0))
+    asked = sl.Allocation.whole(net, ["W"])
+    kinds = {sl.certify(problem, asked, seed=seed).kind for seed in range(3)}
+    assert len(kinds) == 1, kinds
+    found = sl.estimate(problem, asked, trials=20)
+    # Instances of this problem are matched, with certificates that hold.
+    assert found.sampled and found.matched, found
+    proved = [
+        trial
+        for trial in range(20)
+        if (answer := sl.decide(sl.draw(problem, asked, trial=trial))).certificate is not None
+        and answer.certificate.check()
+    ]
+    assert kinds != {"minimal"} and proved
+
+
+@case
+def words_about_gates_are_not_said_of_all_gates() -> None:
+    net = sl.FeedForward((64, 128, 64, 10), activation="relu", bias=True)
+    problem = sl.Problem(net, 32)
+    said = str(sl.certify(problem, sl.Allocation.spread(net, {"W3": 172})))
+    assert "does not change the outputs at all" not in said
+
+
+# An edited instance keeps the rights of a drawn one.
+
+
+@case
+def an_edited_instance_is_not_a_drawn_one() -> None:
+    net = sl.LinearRNN(n=3, b=1, d=2, T=2)
+    problem = sl.Problem(net, 2)
+    # Three weights in a row of which two can be independent: generically deficient.
+    asked = sl.Allocation.from_entries(net, {"W": [(0, 0), (0, 1), (0, 2), (1, 0)]})
+    drawn = sl.draw(problem, asked, trial=3)
+    rounded = {name: np.round(2 * np.asarray(value)) for name, value in drawn.weights.items()}
+    inputs = np.round(3 * np.asarray(drawn.inputs))
+    solution = np.array([1.0, 2.0, 3.0, -1.0])
+    weights = {name: value.copy() for name, value in rounded.items()}
+    for (name, i, j), value in zip(asked.labels(), solution, strict=True):
+        weights[name][i, j] = value
+    state = 0.0
+    for x in inputs:
+        state = weights["W"] @ (state + weights["B"] @ x)
+    edited = dataclasses.replace(
+        drawn, weights=rounded, inputs=inputs, targets=weights["D"] @ state
+    )
+    assert not edited.residual(solution).any()
+    assert sl.decide(edited).kind != "refuted"
+
+
+# An affine certificate does not check its centre.
+
+
+@case
+def a_certificate_with_another_centre_is_rejected() -> None:
+    net = sl.LinearEstimator(inputs=3, outputs=2)
+    drawn = sl.draw(sl.Problem(net, 3), sl.Allocation.whole(net))
+    found = sl.decide(drawn).certificate
+    assert found is not None and found.check()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "certificate.json"
+        found.save(path)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["centre"] = [["0x1", "0"]] * len(content["centre"])
+        path.write_text(json.dumps(content), encoding="utf-8")
+        try:
+            passed = bool(sl.Certificate.load(path).check())
+        except sl.BadInputError:
+            passed = False
+    assert not passed
