@@ -117,14 +117,23 @@ def go(results: Results, jobs: list[Job | str], workers: int) -> None:
                 said = now
                 rate = count / (now - begun)
                 end = "\r" if sys.stderr.isatty() and count < len(jobs) else "\n"
-                print(f"{count} of {len(jobs)}, {rate:.1f} a second   ", end=end, file=sys.stderr, flush=True)
+                print(
+                    f"{count} of {len(jobs)}, {rate:.1f} a second   ",
+                    end=end,
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def commit() -> str:
     """The commit, with a star where files differ from it."""
     try:
         head = subprocess.run(
-            ["git", "describe", "--always", "--dirty=*"], cwd=ROOT, capture_output=True, text=True, check=True
+            ["git", "describe", "--always", "--dirty=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -150,7 +159,10 @@ def summary(results: Results) -> tuple[str, str, bool]:
             cells.append((attack, *cell, cases, found["definite"], found["contradictions"]))
             group = groups[attack, cell.network]
             group.update(
-                cells=1, cases=cases, definite=found["definite"], contradictions=found["contradictions"]
+                cells=1,
+                cases=cases,
+                definite=found["definite"],
+                contradictions=found["contradictions"],
             )
             if found["definite"]:
                 group["covered"] += 1

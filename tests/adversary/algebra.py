@@ -131,7 +131,11 @@ def rank_at_least(rows: Sequence[Sequence[Ball]]) -> int:
         first = left.pop(where[0])
         j = where[1]
         left = [
-            [v - row[j] / first[j] * w for k, (v, w) in enumerate(zip(row, first, strict=True)) if k != j]
+            [
+                v - row[j] / first[j] * w
+                for k, (v, w) in enumerate(zip(row, first, strict=True))
+                if k != j
+            ]
             for row in left
         ]
     return found

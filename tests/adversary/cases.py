@@ -28,7 +28,9 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def counts(problem: sl.Problem, asked: sl.Allocation | Mapping[str, Any], trials: int) -> tuple[int, int, int]:
+def counts(
+    problem: sl.Problem, asked: sl.Allocation | Mapping[str, Any], trials: int
+) -> tuple[int, int, int]:
     """Matched, refuted, undecided, by sampling."""
     found = sl.estimate(problem, asked, trials, sample_always=True)
     return found.matched, found.refuted, found.undecided

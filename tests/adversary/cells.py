@@ -101,7 +101,9 @@ def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(np.frombuffer(digest, dtype="<u4"))
 
 
-def _networks(kind: str, index: int, teacher: str, wide: int, rng: np.random.Generator) -> sl.Network:
+def _networks(
+    kind: str, index: int, teacher: str, wide: int, rng: np.random.Generator
+) -> sl.Network:
     """The student: small, with a last layer of ``wide`` units where one is wanted."""
     shape, phis = kind.split(" ")
     hidden, _, last = phis.partition(">")
@@ -150,7 +152,9 @@ def _features(network: sl.Network) -> int:
     return sum(layout(network).blocks)
 
 
-def generic_rank(chain: Layout, labels: list[Label], samples: int, rank: int | None, seed: int) -> int:
+def generic_rank(
+    chain: Layout, labels: list[Label], samples: int, rank: int | None, seed: int
+) -> int:
     """The rank of the outputs' derivatives at a random point, in float64: a label, never a truth."""
     rng = np.random.default_rng(seed)
     weights = {name: rng.standard_normal((h, w)) for name, h, w in chain.shapes}
@@ -165,7 +169,9 @@ def generic_rank(chain: Layout, labels: list[Label], samples: int, rank: int | N
         moved = {key: value.astype(complex) for key, value in weights.items()}
         moved[name][i, j] += 1e-20j
         out = forward(chain, moved, cut, _complex_phi)
-        columns.append(np.concatenate([np.imag(_complex_phi(chain.links[-1].phi, v)) for v in out]) * 1e20)
+        columns.append(
+            np.concatenate([np.imag(_complex_phi(chain.links[-1].phi, v)) for v in out]) * 1e20
+        )
     return int(np.linalg.matrix_rank(np.array(columns), tol=1e-7))
 
 
@@ -326,7 +332,9 @@ def _planted(
     return sl.Instance(network, allocation, ours, shaped, targets), None, planted and exact
 
 
-def _turn(weights: dict[str, np.ndarray], network: sl.FeedForward, k: int, rng: np.random.Generator) -> None:
+def _turn(
+    weights: dict[str, np.ndarray], network: sl.FeedForward, k: int, rng: np.random.Generator
+) -> None:
     """A symmetry of hidden layer k, applied in place."""
     units = network.sizes[k]
     order = rng.permutation(units)

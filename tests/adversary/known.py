@@ -92,9 +92,7 @@ def _problems() -> dict[str, Known]:
     low = sl.Ensemble(inputs=sl.LowRank(rank=1))
     copy = "all weights are learnable, so that the teacher's are reached"
     return {
-        "behind tanh, copied": Known(
-            sl.Problem(out, 5), {"W1": Rule(3)}, _always, copy
-        ),
+        "behind tanh, copied": Known(sl.Problem(out, 5), {"W1": Rule(3)}, _always, copy),
         "behind tanh, half of it": Known(
             sl.Problem(two, 2, teacher=sl.Targets(sl.Uniform())),
             {"W1": Rule(2)},

@@ -79,9 +79,7 @@ def layout(network: sl.Network) -> Layout:
     n, b, d, T = network.n, network.b, network.d, network.T
     phi = network.activation if isinstance(network, sl.RNN) else "linear"
     steps = tuple(Link("W", phi, t, "B") for t in range(T))
-    return Layout(
-        (*steps, Link("D", "linear")), (("W", n, n), ("B", n, b), ("D", d, n)), (b,) * T
-    )
+    return Layout((*steps, Link("D", "linear")), (("W", n, n), ("B", n, b), ("D", d, n)), (b,) * T)
 
 
 def times(matrix: Matrix, vector: Vector) -> Vector:
@@ -89,14 +87,18 @@ def times(matrix: Matrix, vector: Vector) -> Vector:
     return [sum((a * b for a, b in zip(row, vector, strict=True)), 0 * vector[0]) for row in matrix]
 
 
-def before(link: Link, weights: Mapping[str, Matrix], state: Vector | None, x: Sequence[Vector]) -> Vector:
+def before(
+    link: Link, weights: Mapping[str, Matrix], state: Vector | None, x: Sequence[Vector]
+) -> Vector:
     """The pre-activations of one link."""
     source = state
     if link.block is not None:
         entering = list(x[link.block])
         if link.encoder is not None:
             entering = times(weights[link.encoder], entering)
-        source = entering if state is None else [a + b for a, b in zip(state, entering, strict=True)]
+        source = (
+            entering if state is None else [a + b for a, b in zip(state, entering, strict=True)]
+        )
     assert source is not None
     out = times(weights[link.matrix], source)
     if link.bias is not None:
@@ -108,7 +110,11 @@ Phi = Callable[[str, Number], Number]
 
 
 def forward(
-    chain: Layout, weights: Mapping[str, Matrix], x: Sequence[Vector], phi: Phi, links: int | None = None
+    chain: Layout,
+    weights: Mapping[str, Matrix],
+    x: Sequence[Vector],
+    phi: Phi,
+    links: int | None = None,
 ) -> Vector:
     """The pre-activations of the link number ``links`` (from 1; default: the last)."""
     state: Vector | None = None

@@ -21,7 +21,15 @@ ATTACKS: dict[str, Callable[[Cell, int], Outcome]] = {
 }
 
 # Cases of every cell in the whole attack. Cells of "decide" without a definite pair get up to MOST.
-CASES = {"decide": 3, "certify": 4, "verdict": 1, "design": 3, "repair": 3, "certificate": 1, "rate": 2}
+CASES = {
+    "decide": 3,
+    "certify": 4,
+    "verdict": 1,
+    "design": 3,
+    "repair": 3,
+    "certificate": 1,
+    "rate": 2,
+}
 MOST = 12
 TRIALS = 1000  # of every problem with a known match probability
 

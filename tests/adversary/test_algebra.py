@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy
-from adversary import algebra
-from adversary.cells import Cell, make
-from adversary.truth import truth
 from flint import fmpq, fmpq_mpoly_ctx
 
 import sublearn as sl
+from adversary import algebra
+from adversary.cells import Cell, make
+from adversary.truth import truth
 
 RNG = np.random.default_rng(8)
 
@@ -42,7 +42,9 @@ def test_real_roots_are_counted_as_sympy_does(trial: int) -> None:
     wanted = len(set(sympy.Poly(polynomial, x).real_roots()))
     assert algebra.count_real_roots([[fmpq(c) for c in coefficients]]) == wanted
     ring = fmpq_mpoly_ctx.get(["x0"], "degrevlex")
-    boxes = algebra.real_roots([ring.from_dict({(k,): fmpq(c) for k, c in enumerate(coefficients) if c})], 1)
+    boxes = algebra.real_roots(
+        [ring.from_dict({(k,): fmpq(c) for k, c in enumerate(coefficients) if c})], 1
+    )
     assert boxes is not None and len(boxes) == wanted
 
 
@@ -61,7 +63,12 @@ def test_linear_programs_agree_with_highs(trial: int) -> None:
     A, G = rng.integers(-4, 5, (2, 5)), rng.integers(-4, 5, (6, 5))
     # Widened or narrowed by 1/2: HiGHS is never at the edge.
     found = linprog(
-        np.zeros(4), A_ub=-G[:, :4], b_ub=G[:, 4] + 0.5, A_eq=A[:, :4], b_eq=-A[:, 4], bounds=(None, None)
+        np.zeros(4),
+        A_ub=-G[:, :4],
+        b_ub=G[:, 4] + 0.5,
+        A_eq=A[:, :4],
+        b_eq=-A[:, 4],
+        bounds=(None, None),
     )
     wide = _rows(G)
     for row in wide:
@@ -79,7 +86,13 @@ def test_systems_in_two_variables() -> None:
 
 
 def test_a_planted_solution_is_never_refuted() -> None:
-    for network in ("linear-rnn linear", "shallow relu", "deep relu", "shallow linear", "layer >relu"):
+    for network in (
+        "linear-rnn linear",
+        "shallow relu",
+        "deep relu",
+        "shallow linear",
+        "layer >relu",
+    ):
         for index in (0, 1, 2):
             case = make(Cell(network, "planted", "above", "below", "uniform"), index)
             assert case.planted and truth(case.instance).kind in ("matched", None)
@@ -104,6 +117,10 @@ def test_truth_by_hand() -> None:
     flat = sl.FeedForward((1, 1), output="tanh")
     for target, kind in ((1.0, "refuted"), (0.999, "matched")):
         given = sl.Instance(
-            flat, sl.Allocation.whole(flat), {"W1": np.ones((1, 1))}, np.ones((1, 1)), np.array([[target]])
+            flat,
+            sl.Allocation.whole(flat),
+            {"W1": np.ones((1, 1))},
+            np.ones((1, 1)),
+            np.array([[target]]),
         )
         assert truth(given).kind == kind

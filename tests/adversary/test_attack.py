@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+
 from adversary.cells import ALL_CELLS, Impossible, make
 from adversary.plan import ATTACKS, Job, run, spread
 

@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+
 from adversary.known import KNOWN, look
 
 

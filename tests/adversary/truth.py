@@ -45,7 +45,7 @@ MARGIN = 1e-6  # of a linear program in float64, a billion times its rounding
 
 @dataclass(frozen=True)
 class Truth:
-    """"matched", "refuted" or None, and why."""
+    """ "matched", "refuted" or None, and why."""
 
     kind: str | None
     why: str
@@ -81,7 +81,9 @@ def is_curved(chain: Layout) -> bool:
     return any(link.phi in CURVED for link in chain.links[:-1])
 
 
-def _pre_outputs(chain: Layout, weights: dict[str, Matrix], samples: list[list[Vector]]) -> list[Vector]:
+def _pre_outputs(
+    chain: Layout, weights: dict[str, Matrix], samples: list[list[Vector]]
+) -> list[Vector]:
     if is_curved(chain):
         held = {name: balls(value) for name, value in weights.items()}
         return [forward(chain, held, balls(x), ball_phi) for x in samples]
@@ -243,7 +245,9 @@ class _Pieces:
         chain, x = self.asked.chain, self.asked.samples[s]
         constant = [[self.ring.constant(v) for v in block] for block in x]
 
-        def steps(at: int, state: list[Any] | None, signs: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+        def steps(
+            at: int, state: list[Any] | None, signs: list[Any]
+        ) -> Iterator[tuple[list[Any], list[Any]]]:
             if at == len(chain.links):
                 assert state is not None
                 yield state, signs
@@ -440,7 +444,9 @@ def _curved(asked: Question) -> Truth:
     return _range(asked, wanted)
 
 
-def _state(chain: Layout, held: dict[str, Matrix], x: list[Vector], links: int | None = None) -> Vector:
+def _state(
+    chain: Layout, held: dict[str, Matrix], x: list[Vector], links: int | None = None
+) -> Vector:
     """What enters the link number ``links``, bias not counted."""
     count = len(chain.links) if links is None else links
     z = forward(chain, held, x, ball_phi, count - 1)
@@ -448,7 +454,11 @@ def _state(chain: Layout, held: dict[str, Matrix], x: list[Vector], links: int |
 
 
 def _by_units(
-    asked: Question, link: Any, held: dict[str, Matrix], features: list[Vector], wanted: list[Vector]
+    asked: Question,
+    link: Any,
+    held: dict[str, Matrix],
+    features: list[Vector],
+    wanted: list[Vector],
 ) -> str | None:
     """Each unit of a link has its own linear system; ``wanted[s][unit]``, None where it is free."""
     result: str | None = "matched"
@@ -498,10 +508,7 @@ def _before_last(
     last, link = chain.links[-1], chain.links[-2]
     units = len(asked.weights[link.matrix])
     by_encoder = any(name == link.encoder for name, _, _ in asked.labels)
-    if by_encoder:
-        moving = list(range(units))
-    else:
-        moving = sorted({i for _, i, _ in asked.labels})
+    moving = list(range(units)) if by_encoder else sorted({i for _, i, _ in asked.labels})
     count = len(chain.links)
     V = asked.weights[last.matrix]
     entering = None
@@ -510,7 +517,9 @@ def _before_last(
             return Truth(None, "recurrent")
         entering = [_state(chain, held, x, count - 1) for x in samples]
     else:
-        entering = [x[0] if link.encoder is None else _times(held[link.encoder], x[0]) for x in samples]
+        entering = [
+            x[0] if link.encoder is None else _times(held[link.encoder], x[0]) for x in samples
+        ]
     left = []
     for features, vector in zip(entering, wanted, strict=True):
         z = [
@@ -532,7 +541,8 @@ def _before_last(
     if independent == len(moving):
         return _unique(asked, held, link, moving, part, left, entering, by_encoder, samples)
     free = not by_encoder and all(
-        _linear(_columns(asked, link, i, entering), [arb(0) for _ in entering]) == "matched" for i in moving
+        _linear(_columns(asked, link, i, entering), [arb(0) for _ in entering]) == "matched"
+        for i in moving
     )
     return _box(link.phi, part, left, free)
 
@@ -542,7 +552,9 @@ def _times(matrix: Matrix, vector: Vector) -> Vector:
 
 
 def _columns(asked: Question, link: Any, unit: int, entering: list[Vector]) -> list[Vector]:
-    out = [[f[j] for f in entering] for name, i, j in asked.labels if (name, i) == (link.matrix, unit)]
+    out = [
+        [f[j] for f in entering] for name, i, j in asked.labels if (name, i) == (link.matrix, unit)
+    ]
     if link.bias is not None and (link.bias, unit, 0) in asked.labels:
         out.append([arb(1) for _ in entering])
     return out
@@ -561,7 +573,9 @@ def _unique(
 ) -> Truth:
     """V has independent columns, so that the hidden states are known: invert and solve."""
     rows = next(
-        c for c in combinations(range(len(part)), len(moving)) if algebra.rank([part[o] for o in c]) == len(c)
+        c
+        for c in combinations(range(len(part)), len(moving))
+        if algebra.rank([part[o] for o in c]) == len(c)
     )
     square = [[*part[o], *(fmpq(int(k == o)) for k in rows)] for o in rows]
     inverse = [row[len(moving) :] for row in algebra.reduced(square)[0]]
@@ -569,7 +583,8 @@ def _unique(
     wanted: list[Vector] = []
     for vector in left:
         states = [
-            sum((arb(a) * vector[o] for a, o in zip(row, rows, strict=True)), arb(0)) for row in inverse
+            sum((arb(a) * vector[o] for a, o in zip(row, rows, strict=True)), arb(0))
+            for row in inverse
         ]
         for o in range(len(part)):
             back = sum((arb(a) * h for a, h in zip(part[o], states, strict=True)), arb(0))
@@ -591,7 +606,9 @@ def _unique(
             constants = [arb(0) for _ in entering]
             for j, weight in enumerate(held[link.matrix][unit]):
                 if (link.matrix, unit, j) not in asked.labels:
-                    constants = [c + weight * f[j] for c, f in zip(constants, entering, strict=True)]
+                    constants = [
+                        c + weight * f[j] for c, f in zip(constants, entering, strict=True)
+                    ]
             if link.bias is not None and (link.bias, unit, 0) not in asked.labels:
                 constants = [c + held[link.bias][unit][0] for c in constants]
             right = [w[place] - c for w, c in zip(wanted, constants, strict=True)]
@@ -606,7 +623,11 @@ def _unique(
 
 
 def _through_encoder(
-    asked: Question, held: dict[str, Matrix], link: Any, samples: list[list[Vector]], wanted: list[Vector]
+    asked: Question,
+    held: dict[str, Matrix],
+    link: Any,
+    samples: list[list[Vector]],
+    wanted: list[Vector],
 ) -> str | None:
     columns = [
         [row[i] * x[0][j] for x in samples for row in held[link.matrix]] for _, i, j in asked.labels

@@ -159,7 +159,13 @@ def certify(cell: Cell, index: int) -> Outcome:
         note = f"{ours}, said {verdict.kind}"
     if rank >= needed and verdict.kind == "minimal":
         note = f"{ours}, said minimal"
-    if problem.teacher is None and dense and affine and rank == needed and verdict.kind != "maximal":
+    if (
+        problem.teacher is None
+        and dense
+        and affine
+        and rank == needed
+        and verdict.kind != "maximal"
+    ):
         note = f"{ours}, said {verdict.kind}"
     if verdict.wasted != max(0, min(len(labels), needed) - rank):
         note = f"{ours}, said {verdict.wasted} wasted"
@@ -182,7 +188,9 @@ def verdict(cell: Cell, index: int) -> Outcome:
     return Outcome(True, note, str(found.kind), said.kind)
 
 
-def _columns(chain: Layout, m: int, low: int | None, rng: np.random.Generator) -> dict[Label, list[int]]:
+def _columns(
+    chain: Layout, m: int, low: int | None, rng: np.random.Generator
+) -> dict[Label, list[int]]:
     point = residue_point(chain, m, low, rng)
     return {label: derivative(chain, point, label) for label in chain.labels}
 
@@ -207,7 +215,9 @@ def design(cell: Cell, index: int) -> Outcome:
     learn = [str(n) for n in rng.choice(names, int(rng.integers(1, len(names) + 1)), replace=False)]
     pool = [label for label in chain.labels if label[0] in learn]
     scores = {
-        name: rng.integers(-9, 10, (h, w)).astype(float) for name, h, w in chain.shapes if name in learn
+        name: rng.integers(-9, 10, (h, w)).astype(float)
+        for name, h, w in chain.shapes
+        if name in learn
     }
     barred = {label for label in pool if rng.random() < 0.1}
     pool = [label for label in pool if label not in barred]
@@ -302,7 +312,9 @@ def certificate(cell: Cell, index: int) -> Outcome:
                 passed = False
             if passed:
                 kind = content.get("kind")
-                return Outcome(True, f"a {kind} certificate with another {what} passes", "false", "holds")
+                return Outcome(
+                    True, f"a {kind} certificate with another {what} passes", "false", "holds"
+                )
     return Outcome(True, None, "false", "rejected")
 
 
@@ -331,7 +343,9 @@ def _tamper(content: dict[str, Any], what: str, rng: np.random.Generator) -> boo
     for pair in values:
         mantissa, exponent = int(pair[0], 16), int(pair[1])
         shift = max(0, exponent)
-        pair[0] = hex((mantissa << shift) + (1 << max(0, shift - exponent + 1)) + (mantissa << shift) // 8)
+        pair[0] = hex(
+            (mantissa << shift) + (1 << max(0, shift - exponent + 1)) + (mantissa << shift) // 8
+        )
         pair[1] = str(exponent - shift)
     return True
 
@@ -362,7 +376,9 @@ def rate(cell: Cell, index: int) -> Outcome:
         """F for weights (..., N)."""
         held, start = {}, 0
         for name, h, wide in chain.shapes:
-            held[name] = [[w[..., start + i * wide + j, None] for j in range(wide)] for i in range(h)]
+            held[name] = [
+                [w[..., start + i * wide + j, None] for j in range(wide)] for i in range(h)
+            ]
             start += h * wide
         out = forward(chain, held, cut, float_phi)
         total = 0.0
@@ -393,7 +409,13 @@ def rate(cell: Cell, index: int) -> Outcome:
         - gamma[2] ** 2 / 2 * second[noisy].sum()
     ) / F
     geometry = sl.local_geometry(
-        network, weights, inputs=inputs, targets=targets, allocation=allocation, noise_on=noise_on, trace="exact"
+        network,
+        weights,
+        inputs=inputs,
+        targets=targets,
+        allocation=allocation,
+        noise_on=noise_on,
+        trace="exact",
     )
     said = geometry.rate(tuple(gamma), T)
     scale = (gamma[0] * norm + T * gamma[0] ** 2 * abs(q) + np.abs(second).sum()) / F
