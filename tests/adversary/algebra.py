@@ -30,7 +30,7 @@ MOST_ROWS = 4000  # of a Fourier-Motzkin elimination
 PATIENCE = 20.0  # seconds for one call of msolve
 
 
-class TooLarge(Exception):
+class TooLargeError(Exception):
     """The question was left: it would take too long. Never an answer."""
 
 
@@ -96,7 +96,7 @@ def feasible(equations: Sequence[Row], inequalities: Sequence[Row]) -> bool:
         below = [row for row in rows if row[column] < 0]
         rest = [row for row in rows if row[column] == 0]
         if len(above) * len(below) + len(rest) > MOST_ROWS:
-            raise TooLarge
+            raise TooLargeError
         for high in above:
             for low in below:
                 a, b = 1 / high[column], -1 / low[column]
@@ -183,7 +183,7 @@ def real_roots(polynomials: Sequence[Poly], size: int) -> list[Box] | None:
     """
     program = msolve()
     if program is None:
-        raise TooLarge
+        raise TooLargeError
     # Squares are written x^2: msolve misreads x*x.
     lines = [_whole(p) for p in polynomials]
     names = ",".join(f"x{k}" for k in range(size))
@@ -198,9 +198,9 @@ def real_roots(polynomials: Sequence[Poly], size: int) -> list[Box] | None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise TooLarge from None
+            raise TooLargeError from None
         if done.returncode or not result.is_file():
-            raise TooLarge
+            raise TooLargeError
         text = result.read_text(encoding="ascii").strip().removesuffix(":")
     if text == "[-1]":
         return []

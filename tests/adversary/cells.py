@@ -91,7 +91,7 @@ class Case:
     planted: bool
 
 
-class Impossible(Exception):
+class ImpossibleError(Exception):
     """The cell has no case: the message says why."""
 
 
@@ -186,15 +186,15 @@ def _ensemble(law: str) -> sl.Ensemble:
 
 
 def make(cell: Cell, index: int) -> Case:
-    """Case number ``index`` of a cell; Impossible where the regime cannot be met."""
+    """Case number ``index`` of a cell; ImpossibleError where the regime cannot be met."""
     why = "no size was found"
     for attempt in range(12):
         rng = rng_of(*cell, index, attempt)
         try:
             return _attempt(cell, index, attempt >= 9, rng)
-        except Impossible as error:
+        except ImpossibleError as error:
             why = str(error)
-    raise Impossible(why)
+    raise ImpossibleError(why)
 
 
 def _attempt(cell: Cell, index: int, mixed: bool, rng: np.random.Generator) -> Case:
@@ -223,11 +223,11 @@ def _attempt(cell: Cell, index: int, mixed: bool, rng: np.random.Generator) -> C
     if cell.learnable == "above":
         r = min(r, total)
     if r < 1 or (cell.learnable == "above" and r <= needed):
-        raise Impossible(f"{total} weights in all, {needed} needed")
+        raise ImpossibleError(f"{total} weights in all, {needed} needed")
     if r > total:
-        raise Impossible(f"{total} weights in all, {needed} needed")
+        raise ImpossibleError(f"{total} weights in all, {needed} needed")
     if r > 9:
-        raise Impossible(f"{r} learnable weights are too many for a case")
+        raise ImpossibleError(f"{r} learnable weights are too many for a case")
     allocation = _allocation(network, chain, r, curved, mixed or not bent, index, rng)
     trial = int(rng.integers(2**31))
     if cell.teacher == "planted":
@@ -265,7 +265,7 @@ def _allocation(
         if len(pool) >= r:
             return _from_labels(network, _some(pool, r, rng))
     if parts and not mixed:
-        raise Impossible("no layer has so many weights")
+        raise ImpossibleError("no layer has so many weights")
     return _from_labels(network, _some(labels, r, rng))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from adversary import verbs
-from adversary.cells import ALL_CELLS, DENSE, Cell, Impossible
+from adversary.cells import ALL_CELLS, DENSE, Cell, ImpossibleError
 from adversary.known import Seen, look
 from adversary.verbs import LINEAR, Outcome
 
@@ -81,7 +81,7 @@ def run(job: Job) -> Record:
     """Make one case and compare; a crash on either side counts as a contradiction."""
     try:
         found = ATTACKS[job.attack](job.cell, job.index)
-    except Impossible as error:
+    except ImpossibleError as error:
         return Record(job.key, "impossible", None, str(error), "")
     except Exception as error:  # whatever it is, it is no answer
         return Record(job.key, "definite", f"crash: {error!r}", "", "")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from adversary.cells import ALL_CELLS, Impossible, make
+from adversary.cells import ALL_CELLS, ImpossibleError, make
 from adversary.plan import ATTACKS, Job, run, spread
 
 # (cases in `make test`, in `make test-slow`, least share of them with two definite answers)
@@ -50,7 +50,7 @@ def test_a_case_is_its_cell_and_index() -> None:
     for cell in ALL_CELLS[:: len(ALL_CELLS) // 20]:
         try:
             first, second = make(cell, 1), make(cell, 1)
-        except Impossible:
+        except ImpossibleError:
             continue
         assert first.instance.allocation == second.instance.allocation
         assert (first.instance.inputs == second.instance.inputs).all()

@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 import sublearn as sl
 from adversary import algebra
-from adversary.algebra import TooLarge
+from adversary.algebra import TooLargeError
 from adversary.network import (
     CURVED,
     Label,
@@ -96,7 +96,7 @@ def truth(instance: sl.Instance) -> Truth:
     ctx.prec = BITS
     try:
         return _truth(instance)
-    except TooLarge:
+    except TooLargeError:
         return Truth(None, "too large")
     finally:
         ctx.prec = old
@@ -269,7 +269,7 @@ class _Pieces:
         for outputs, more in self._outputs(s):
             self.branches += 1
             if self.branches > MOST_BRANCHES:
-                raise TooLarge
+                raise TooLargeError
             differences = [
                 y - self.ring.constant(t)
                 for y, t in zip(outputs, self.asked.wanted[s], strict=True)
@@ -343,7 +343,7 @@ class _Pieces:
     def _roots(self, equations: list[Any], signs: list[Any], used: list[int]) -> str | None:
         self.systems += 1
         if self.systems > MOST_SYSTEMS:
-            raise TooLarge
+            raise TooLargeError
         occurring = sorted({k for p in equations for k, e in enumerate(p.degrees()) if e})
         if occurring != used:
             return "infinite"
@@ -377,7 +377,7 @@ class _Pieces:
         for outputs, more in self._outputs(s):
             self.branches += 1
             if self.branches > MOST_BRANCHES:
-                raise TooLarge
+                raise TooLargeError
             now = [*equations, *zip(outputs, self.asked.wanted[s], strict=True)]
             found = self._open(s + 1, now, signs + more)
             if found == "matched":

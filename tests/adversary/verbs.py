@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import sublearn as sl
-from adversary.cells import Cell, Impossible, make, rng_of
+from adversary.cells import Cell, ImpossibleError, make, rng_of
 from adversary.network import Label, Layout, before, float_phi, forward, layout
 from adversary.truth import truth
 
@@ -222,7 +222,7 @@ def design(cell: Cell, index: int) -> Outcome:
     barred = {label for label in pool if rng.random() < 0.1}
     pool = [label for label in pool if label not in barred]
     if _count(len(pool), needed) > MOST_SUBSETS:
-        raise Impossible("too many subsets")
+        raise ImpossibleError("too many subsets")
     best = None
     for subset in combinations(pool, needed):
         if residue_rank([columns[x] for x in subset]) == needed:
@@ -259,7 +259,7 @@ def repair(cell: Cell, index: int) -> Outcome:
     best = None
     for moves in range(len(held) + 1):
         if _count(len(held), moves) * _count(len(free), moves) > MOST_SUBSETS:
-            raise Impossible("too many subsets")
+            raise ImpossibleError("too many subsets")
         for leave in combinations(held, moves):
             kept = [columns[x] for x in held if x not in leave]
             if any(
@@ -362,7 +362,7 @@ def rate(cell: Cell, index: int) -> Outcome:
     weights = {name: rng.standard_normal((h, w)) for name, h, w in chain.shapes}
     inputs, targets = np.asarray(case.instance.inputs), np.asarray(case.instance.targets)
     if not np.isfinite(targets).all() or np.abs(targets).max() > 1e3:
-        raise Impossible("outputs too large for differences in float64")
+        raise ImpossibleError("outputs too large for differences in float64")
     m = inputs.shape[-1]
     flat = inputs.reshape(-1, m)
     cut = np.split(flat, np.cumsum(chain.blocks)[:-1])
@@ -388,7 +388,7 @@ def rate(cell: Cell, index: int) -> Outcome:
 
     z = before(chain.links[0], {k: v.tolist() for k, v in weights.items()}, None, cut)
     if "relu" in cell.network and min(float(np.min(np.abs(v))) for v in z) < 1e-2:
-        raise Impossible("too near to a kink")
+        raise ImpossibleError("too near to a kink")
     F = float(loss(at))
     step = 1e-4
     eye = np.eye(len(labels)) * step
@@ -397,7 +397,7 @@ def rate(cell: Cell, index: int) -> Outcome:
     full[plastic] = gradient[plastic]
     norm = float(np.linalg.norm(full))
     if norm < 1e-3 or F < 1e-3:
-        raise Impossible("no slope to speak of")
+        raise ImpossibleError("no slope to speak of")
     along = full / norm * step
     q = float((loss(at + along) - 2 * F + loss(at - along)) / step**2)
     second = (loss(at + eye) - 2 * F + loss(at - eye)) / step**2
