@@ -190,7 +190,9 @@ def the_order_of_an_array_in_memory_changes_nothing() -> None:
     asked = sl.Allocation.whole(net)
     inputs = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     weights = {"W1": np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])}
-    given = sl.Instance(net, asked, weights, np.asfortranarray(inputs), np.asfortranarray(5 * inputs))
+    given = sl.Instance(
+        net, asked, weights, np.asfortranarray(inputs), np.asfortranarray(5 * inputs)
+    )
     assert not given.weights["W1"].any()
     solution = np.array([5.0, 0.0, 0.0, 5.0])
     assert given.with_values(solution)["W1"].tolist() == [[5.0, 0.0], [0.0, 5.0]]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 
 import sublearn as sl
 from adversary.cells import Cell, ImpossibleError, make, rng_of
@@ -289,7 +290,10 @@ def repair(cell: Cell, index: int) -> Outcome:
 
 
 def certificate(cell: Cell, index: int) -> Outcome:
-    """A certificate holds as written, and no longer when one of its numbers is changed."""
+    """A certificate holds as written, and no longer when one of its numbers is changed.
+
+    A change counts where the stated centre, run forward here, then misses the targets by far.
+    """
     case = make(cell, index)
     found = sl.decide(case.instance, budget=BUDGET)
     if found.certificate is None:
@@ -301,53 +305,90 @@ def certificate(cell: Cell, index: int) -> Outcome:
         if not sl.Certificate.load(path).check():
             return Outcome(True, "an untouched certificate does not hold", "holds", "rejected")
         content = json.loads(path.read_text(encoding="utf-8"))
-        for what in _places(content):
+        if _miss(case.instance, content) > 1e-6:  # too badly conditioned to be judged in float64
+            return Outcome(False, None, "", found.kind)
+        for what, place in _numbers(content):
             changed = json.loads(json.dumps(content))
-            if not _tamper(changed, what, rng):
-                continue
+            _move(changed, place, rng)
+            if _miss(case.instance, changed) < 1e-3:
+                continue  # a number that does not matter
             path.write_text(json.dumps(changed), encoding="utf-8")
             try:
                 passed = bool(sl.Certificate.load(path).check())
             except sl.BadInputError:
                 passed = False
             if passed:
-                kind = content.get("kind")
-                return Outcome(
-                    True, f"a {kind} certificate with another {what} passes", "false", "holds"
-                )
+                note = f"a certificate ({content.get('kind')}) with another {what} passes"
+                return Outcome(True, note, "false", "holds")
     return Outcome(True, None, "false", "rejected")
 
 
-def _places(content: dict[str, Any]) -> list[str]:
-    """Parts whose change makes the statement false: each enters the solution that is stated."""
-    return [name for name in ("centre", "targets", "format", "network") if name in content]
+def _numbers(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
+    """Every list of numbers in a certificate, by the way that leads to it."""
+    teacher = content.get("teacher") or {}
+    ways: list[tuple[str, list[Any]]] = [("centre", ["centre"])]
+    ways += [(f"weight {name}", ["weights", name]) for name in content["weights"]]
+    ways += [(name, [name]) for name in ("inputs", "targets") if name in content]
+    ways += [("factor", ["factors", side]) for side in ("left", "right") if "factors" in content]
+    ways += [
+        (f"teacher's {name}", ["teacher", "weights", name]) for name in teacher.get("weights", ())
+    ]
+    return ways
 
 
-def _tamper(content: dict[str, Any], what: str, rng: np.random.Generator) -> bool:
-    """Change one number so far that no rounding explains it; False where that proves nothing."""
-    if what == "format":
-        content["format"] = "sublearn certificate 0"
-        return True
-    if what == "network":
-        content["network"] = content["network"] + "0"
-        return True
-    values = content[what]
-    if not isinstance(values, list) or not values:
-        return False
+def _move(content: dict[str, Any], way: list[Any], rng: np.random.Generator) -> None:
+    """Change one number of a list, and of a centre all, so far that no rounding explains it."""
+    values: Any = content
+    for step in way:
+        values = values[step]
+    if way == ["centre"]:
+        for k, pair in enumerate(values):
+            values[k] = _pair(_number(pair) * 1.25 + 1.0)
+        return
     k = int(rng.integers(len(values)))
-    if what == "targets":
-        values[k] = (float.fromhex(values[k]) + 1.0).hex()
-        return True
-    # A centre is a list of pairs [mantissa, exponent]; only free ones are known to matter, and a
-    # learnable weight whose features are all zero matters never: all are moved.
-    for pair in values:
-        mantissa, exponent = int(pair[0], 16), int(pair[1])
-        shift = max(0, exponent)
-        pair[0] = hex(
-            (mantissa << shift) + (1 << max(0, shift - exponent + 1)) + (mantissa << shift) // 8
+    values[k] = (float.fromhex(values[k]) + 1.0).hex()
+
+
+def _number(pair: list[str]) -> float:
+    return float(fmpq(int(pair[0], 16)) * fmpq(2) ** int(pair[1]))
+
+
+def _pair(value: float) -> list[str]:
+    top, bottom = value.as_integer_ratio()
+    return [hex(top), str(1 - bottom.bit_length())]
+
+
+def _miss(instance: sl.Instance, content: dict[str, Any]) -> float:
+    """How far the outputs at the stated centre are from the stated targets, relative to these."""
+
+    def weights_of(chain: Layout, texts: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        return {
+            name: np.array([float.fromhex(v) for v in texts[name]]).reshape(h, w)
+            for name, h, w in chain.shapes
+        }
+
+    def run(chain: Layout, weights: dict[str, np.ndarray]) -> np.ndarray:
+        out = forward(chain, weights, np.split(x, np.cumsum(chain.blocks)[:-1]), float_phi)
+        return np.array([float_phi(chain.links[-1].phi, v) for v in out])
+
+    chain, m = layout(instance.network), int(content["samples"])
+    if "factors" in content:
+        left, right = (
+            np.array([float.fromhex(v) for v in content["factors"][k]]) for k in ("left", "right")
         )
-        pair[1] = str(exponent - shift)
-    return True
+        x = left.reshape(-1, len(right) // m) @ right.reshape(-1, m)
+    else:
+        x = np.array([float.fromhex(v) for v in content["inputs"]]).reshape(-1, m)
+    weights = weights_of(chain, content["weights"])
+    for (name, i, j), pair in zip(instance.allocation.labels(), content["centre"], strict=True):
+        weights[name][i, j] = _number(pair)
+    teacher = content.get("teacher")
+    if teacher is None:
+        wanted = np.array([float.fromhex(v) for v in content["targets"]]).reshape(-1, m)
+    else:
+        theirs = layout(instance.teacher.network)  # type: ignore[attr-defined]
+        wanted = run(theirs, weights_of(theirs, teacher["weights"]))
+    return float((np.abs(run(chain, weights) - wanted) / (1 + np.abs(wanted))).max())
 
 
 # The rate under noise.
