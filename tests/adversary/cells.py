@@ -281,7 +281,7 @@ def _from_labels(network: sl.Network, labels: list[Label]) -> sl.Allocation:
 
 
 def _values(law: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Numbers of a law with few binary digits, so that products are exact in float64 too."""
+    """Numbers of a law with few binary digits, so that exact systems stay small."""
     raw = {
         "uniform": lambda: rng.uniform(-1.7, 1.7, shape),
         "student-t": lambda: np.clip(rng.standard_t(3.0, shape), -30, 30),
@@ -308,9 +308,10 @@ def _planted(
     """
     theirs = {name: _values(cell.law, (h, w), rng) for name, h, w in chain.shapes}
     size = sum(chain.blocks)
-    inputs = _values("normal" if cell.law == "scaled" else cell.law, (size, m), rng)
+    inputs: Any = _values("normal" if cell.law == "scaled" else cell.law, (size, m), rng)
+    inputs = inputs.reshape(network.input_shape(m))
     if cell.law == "lowrank":
-        inputs = _values("normal", (size, 1), rng) @ _values("normal", (1, m), rng)
+        inputs = rng.standard_normal((size, 1)), rng.standard_normal((1, m))
     ours = {name: value.copy() for name, value in theirs.items()}
     if isinstance(network, sl.FeedForward):
         for k in range(1, len(network.sizes) - 1):
@@ -321,15 +322,8 @@ def _planted(
         if frozen:
             name, i, j = frozen[int(rng.integers(len(frozen)))]
             ours[name][i, j] += 0.25
-    shaped = inputs.reshape(network.input_shape(m))
-    make_one = getattr(sl.Instance, "from_teacher", None)
-    if make_one is not None:
-        return make_one(network, allocation, ours, shaped, theirs), None, planted
-    cut = np.split(inputs, np.cumsum(chain.blocks)[:-1])
-    out = forward(chain, theirs, cut, float_phi)
-    targets = np.array([float_phi(chain.links[-1].phi, v) for v in out])
-    exact = not any(link.phi in CURVED for link in chain.links)
-    return sl.Instance(network, allocation, ours, shaped, targets), None, planted and exact
+    made = sl.Instance.from_teacher(network, allocation, ours, inputs, theirs)
+    return made, None, planted
 
 
 def _turn(

@@ -64,7 +64,7 @@ class Question:
 
 def exact_inputs(instance: sl.Instance) -> Matrix:
     """The inputs as rationals, (features x m): the product of their factors where they are one."""
-    factors = getattr(instance, "input_factors", None)
+    factors = instance.input_factors
     if factors is None:
         inputs = np.asarray(instance.inputs)
         return rational(inputs.reshape(-1, inputs.shape[-1]))
@@ -107,7 +107,7 @@ def _truth(instance: sl.Instance) -> Truth:
     weights = {name: rational(instance.weights[name]) for name, _, _ in chain.shapes}
     labels = tuple((str(n), int(i), int(j)) for n, i, j in instance.allocation.labels())
     samples = samples_of(chain, exact_inputs(instance))
-    teacher = getattr(instance, "teacher", None)
+    teacher = instance.teacher
     if teacher is not None:
         theirs = layout(teacher.network)
         own = {name: rational(teacher.weights[name]) for name, _, _ in theirs.shapes}

@@ -386,7 +386,8 @@ def _miss(instance: sl.Instance, content: dict[str, Any]) -> float:
     if teacher is None:
         wanted = np.array([float.fromhex(v) for v in content["targets"]]).reshape(-1, m)
     else:
-        theirs = layout(instance.teacher.network)  # type: ignore[attr-defined]
+        assert instance.teacher is not None
+        theirs = layout(instance.teacher.network)
         wanted = run(theirs, weights_of(theirs, teacher["weights"]))
     return float((np.abs(run(chain, weights) - wanted) / (1 + np.abs(wanted))).max())
 
