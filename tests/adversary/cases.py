@@ -127,9 +127,10 @@ def a_numerical_minimal_settles_nothing() -> None:
 
 @case
 def words_about_gates_are_not_said_of_all_gates() -> None:
-    net = sl.FeedForward((64, 128, 64, 10), activation="relu", bias=True)
-    problem = sl.Problem(net, 32)
-    said = str(sl.certify(problem, sl.Allocation.spread(net, {"W3": 172})))
+    # Found at 64-128-64-10 with 32 samples; the unit is off at the gates of one point, not at all.
+    net = sl.FeedForward((6, 10, 8, 3), activation="relu", bias=True)
+    problem = sl.Problem(net, 4)
+    said = str(sl.certify(problem, sl.Allocation.spread(net, {"W3": 7})))
     assert "does not change the outputs at all" not in said
 
 
