@@ -201,3 +201,50 @@ def the_order_of_an_array_in_memory_changes_nothing() -> None:
     found = sl.decide(given)
     assert found.kind == "matched" and found.values is not None
     assert np.allclose(found.values, solution)
+
+
+# "minimal" by float64, of problems whose every instance is matched.
+
+
+@case
+def inputs_of_rank_one_leave_a_teacher_behind_tanh_few_dimensions() -> None:
+    # tanh((V u) v'): two numbers V u, whatever the teacher's layers, and one learnable weight in each row.
+    net = sl.FeedForward((2, 2), output="tanh")
+    teacher = sl.FeedForward((2, 1, 2), output="tanh")
+    problem = sl.Problem(net, 2, sl.Ensemble(inputs=sl.LowRank(rank=1)), teacher)
+    asked = sl.Allocation.from_entries(net, {"W1": [(0, 1), (1, 0)]})
+    assert counts(problem, asked, 10) == (10, 0, 0)
+    assert sl.certify(problem, asked).kind != "minimal"
+
+
+@case
+def saturated_features_are_independent() -> None:
+    net = sl.RNN(n=3, b=1, d=1, T=2)
+    problem = sl.Problem(net, 2, sl.Gaussian(20.0), sl.Targets(sl.Normal(20.0)))
+    asked = sl.Allocation.from_entries(net, {"D": [(0, 0), (0, 2)]})
+    assert counts(problem, asked, 10) == (10, 0, 0)
+    assert sl.certify(problem, asked).kind != "minimal"
+
+
+# A proof whose certificate does not hold: J is what rounding leaves of a product that cancels.
+
+
+@case
+def certificates_of_cancelling_products_hold() -> None:
+    third, half = 1 / np.sqrt(3.0), 1 / np.sqrt(2.0)
+    net = sl.FeedForward((3, 2, 3, 2))
+    weights = {
+        "W1": np.zeros((2, 3)),
+        "W2": half * np.array([[1.0, -1.0], [1.0, 1.0], [1.0, -1.0]]),
+        "W3": third * np.array([[1.0, 1.0, -1.0], [1.0, 1.0, 1.0]]),
+    }
+    teacher = {
+        "W1": third * np.array([[-1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]),
+        "W2": half * np.array([[1.0, -1.0], [-1.0, 1.0], [-1.0, 1.0]]),
+        "W3": third * np.array([[1.0, -1.0, -1.0], [1.0, -1.0, -1.0]]),
+    }
+    inputs = np.array([[-1.0, 1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
+    asked = sl.Allocation.whole(net, ["W1"])
+    found = sl.decide(sl.Instance.from_teacher(net, asked, weights, inputs, teacher))
+    assert found.kind == "matched" and found.certificate is not None
+    assert found.certificate.check()
