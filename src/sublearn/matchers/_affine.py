@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
 from sublearn.matchers.proofs._balls import BALLS, BallMatrix, Chain, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._checks import solves
 from sublearn.matchers.proofs._dyadic import from_floats
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
@@ -140,6 +142,8 @@ class Affine(Matcher):
             # Where float64 holds no solution the certificate names none, and is no less a proof.
             centre = () if values is None else tuple(from_floats(values))
             stated = Certificate(instance, "affine", bits, centre, prime=prime)
+            if centre and not solves(instance, stated):
+                stated = replace(stated, centre=())
         weights = None if values is None else instance.with_values(values)
         return Decision(
             "matched", self.name, reason, grade, values, weights, stated, Effort(bits=bits)

@@ -147,7 +147,7 @@ def _check_affine(instance: Instance, certificate: Certificate) -> Check:
     )
     if not certificate.centre:
         return Check(True, f"{reached}; no weights are named, for float64 holds none")
-    if not _solves(instance, certificate):
+    if not solves(instance, certificate):
         return Check(
             False,
             f"the centre does not solve the equations to {BACKWARD_ERROR:.0e} of the terms they add up",
@@ -158,7 +158,7 @@ def _check_affine(instance: Instance, certificate: Certificate) -> Check:
     )
 
 
-def _solves(instance: Instance, certificate: Certificate) -> bool:
+def solves(instance: Instance, certificate: Certificate) -> bool:
     """Whether the residual at the centre, enclosed, is small beside what adds up to it."""
     size = len(instance.allocation)
     magnitudes = {name: np.abs(value) for name, value in instance.weights.items()}
