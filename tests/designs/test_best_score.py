@@ -59,6 +59,8 @@ def test_the_best_basis(problem: sl.Problem, names: list[str]) -> None:
         assert tuple(found.labels()) in {tuple(sorted_by(network, c)) for c in every}
         best = max(score_of(scores, c) for c in every)
         assert score_of(scores, found.labels()) == pytest.approx(best, abs=1e-12)
+        assert found.value == found.bound == pytest.approx(best, abs=1e-12)
+        assert found.claim == "best score" and found.grade.kind != "numerical"
         assert sl.design(problem, names, scores=scores, seed=trial + 1) == found
 
 
@@ -141,6 +143,7 @@ def test_nonlinear_networks_by_numerical_rank(text: str) -> None:
     found = sl.design(problem, names, scores)
     verdict = sl.certify(problem, found)
     assert (len(found), verdict.rank, verdict.wasted) == (6, 6, 0)
+    assert (found.claim, str(found.grade), found.gates) == ("best score", "numerical", None)
     # No single exchange gains: the mark of a best basis (Edmonds 1971).
     inside = found.labels()
     outside = [x for x in sl.Allocation.whole(network, names).labels() if x not in inside]
