@@ -1,8 +1,8 @@
 """ReLU designs, against all subsets of weights at all gates that integer points have.
 
 The oracle knows nothing of the package: networks of whole numbers are drawn, their gates are those of
-exact sums, and the determinants of their Jacobians are taken in whole numbers (Bareiss 1968). A set of
-weights is admissible if one of these determinants is not 0, at any of the points.
+exact sums, and the ranks of their Jacobians are taken in whole numbers (Bareiss 1968). A set of weights is
+admissible if its rank is full at one of the points; how many weights are needed is the largest rank of all.
 """
 
 from __future__ import annotations
@@ -23,20 +23,24 @@ from sublearn.networks import gates_at
 Labels = tuple[tuple[str, int, int], ...]
 
 
-def determinant(matrix: list[list[int]]) -> int:
-    """Of a square matrix of whole numbers, without fractions."""
-    rows, previous, sign = [list(row) for row in matrix], 1, 1
-    for k in range(len(rows) - 1):
-        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+def rank_of(rows: list[list[int]]) -> int:
+    """Of a matrix of whole numbers, without fractions."""
+    left, rank, previous = [list(row) for row in rows], 0, 1
+    for column in range(len(rows[0])):
+        pivot = next((i for i in range(rank, len(left)) if left[i][column]), None)
         if pivot is None:
-            return 0
-        if pivot != k:
-            rows[k], rows[pivot], sign = rows[pivot], rows[k], -sign
-        for i in range(k + 1, len(rows)):
-            for j in range(k + 1, len(rows)):
-                rows[i][j] = (rows[i][j] * rows[k][k] - rows[i][k] * rows[k][j]) // previous
-        previous = rows[k][k]
-    return sign * rows[-1][-1] if rows else 1
+            continue
+        left[rank], left[pivot] = left[pivot], left[rank]
+        first = left[rank]
+        for i in range(rank + 1, len(left)):
+            factor = left[i][column]
+            left[i] = [
+                (value * first[column] - factor * above) // previous
+                for value, above in zip(left[i], first, strict=True)
+            ]
+        previous = first[column]
+        rank += 1
+    return rank
 
 
 @dataclass(frozen=True)
@@ -84,28 +88,31 @@ def draw_layers(sizes: tuple[int, ...], bias: bool, m: int, rng: np.random.Gener
 def admissible(
     sizes: tuple[int, ...], bias: bool, m: int, names: tuple[str, ...], points: int
 ) -> frozenset[Labels]:
-    """Every set of d m of the named weights with full rank at one of the points."""
+    """Every set of as many of the named weights as are needed, with full rank at one of the points."""
     rng = np.random.default_rng(7)
-    found: set[Labels] = set()
-    seen: dict[tuple[bytes, ...], int] = {}
+    drawn: dict[tuple[bytes, ...], list[Layers]] = {}
     for _ in range(points):
         point = draw_layers(sizes, bias, m, rng)
-        seen[point.gates] = seen.get(point.gates, 0) + 1
-        if seen[point.gates] > 3:  # three points of each gates: none of them is special
-            continue
+        drawn.setdefault(point.gates, []).append(point)
+    # Three points of each gates: not all of them are special.
+    few = [point for same in drawn.values() for point in same[:3]]
+    needed = max(rank_of(list(point.columns.values())) for point in few)
+    found: set[Labels] = set()
+    for point in few:
         labels = sorted(label for label in point.columns if label[0] in names)
-        for chosen in combinations(labels, sizes[-1] * m):
-            if chosen not in found and determinant([point.columns[c] for c in chosen]):
+        for chosen in combinations(labels, needed):
+            if chosen not in found and rank_of([point.columns[c] for c in chosen]) == needed:
                 found.add(chosen)
     return frozenset(found)
 
 
 CASES = [
-    ((2, 3, 2), False, 2, ("W1",), 2000, 250),
+    ((2, 3, 2), False, 2, ("W1",), 2000, 150),
     ((2, 2, 2), False, 2, ("W1", "W2"), 600, 60),
     ((2, 3, 1), False, 3, ("W1", "W2"), 2000, 60),
     ((3, 3, 2), False, 2, ("W1",), 2000, 60),
-    ((1, 3, 2), False, 2, ("W1", "W2"), 600, 60),
+    ((1, 3, 2), False, 3, ("W1", "W2"), 600, 60),  # 4 of 6 are needed, and few gates exist
+    ((4, 2, 2), False, 2, ("W1",), 600, 60),
     ((2, 2, 1), True, 3, ("W1", "b1", "W2"), 1500, 60),
     ((2, 2, 2, 1), False, 2, ("W1", "W2", "W3"), 1500, 60),
 ]
@@ -163,7 +170,7 @@ def test_no_admissible_set_scores_higher(
 
 @pytest.mark.usefixtures("few_gates")
 @pytest.mark.parametrize(
-    ("sizes", "bias", "m", "names", "points", "tables"), CASES[:5], ids=NAMES[:5]
+    ("sizes", "bias", "m", "names", "points", "tables"), CASES[:6], ids=NAMES[:6]
 )
 def test_forbidden_and_required(
     sizes: tuple[int, ...], bias: bool, m: int, names: tuple[str, ...], points: int, tables: int
@@ -203,7 +210,7 @@ def test_no_repair_moves_fewer(
     rng = np.random.default_rng(2)
     moves = []
     for _ in range(40):
-        size = problem.equations + int(rng.integers(0, 2))
+        size = len(next(iter(every))) + int(rng.integers(0, 2))
         # Weights of few rows and columns first, so that some are wasted.
         weight = rng.random(len(pool)) + np.arange(len(pool)) / 4
         held = pool.select(np.argsort(weight)[: min(size, len(pool))])
@@ -213,15 +220,7 @@ def test_no_repair_moves_fewer(
         assert len(whole - held) == len(held - whole) == fewest == whole.value == whole.bound
         assert any(set(chosen) <= set(whole.labels()) for chosen in every)
         moves.append(fewest)
-    assert 0 in moves
-
-
-def test_some_repairs_move_weights() -> None:
-    """A row of 4 with 2 samples: two of them are wasted, whatever the gates."""
-    problem = asked((4, 3, 2), False, 2)
-    row = sl.Allocation.from_rows(problem.network, "W1", [0])
-    whole = sl.repair(problem, row)
-    assert (whole.value, whole.claim, len(row - whole)) == (2, "fewest moves", 2)
+    assert max(moves) > 0 or sizes[0] < 3
 
 
 @pytest.mark.parametrize("seed", range(3))

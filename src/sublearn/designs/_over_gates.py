@@ -41,6 +41,7 @@ DRAWN = 64
 SAMPLED = 200
 _SMALL = 200_000  # Jacobians of at most so many numbers are written down
 _LARGE = 20_000_000  # searches this costly per node are cut short
+_FAILURE = 20  # what it costs to look for a point in vain, in nodes
 
 Gains = tuple[NDArray[np.float64], ...]
 """What each weight is worth; of several gains, the first that differs decides."""
@@ -179,10 +180,11 @@ class _Search:
                     best, value = ids, bound
                 else:
                     unsettled = max(unsettled, bound)
+                    nodes += _FAILURE
                 continue
             nodes += 1
             if progress is not None:
-                progress(nodes, self.effort)
+                progress(min(nodes, self.effort), self.effort)
             for child in self._children(state, -depth):
                 found, worth = self._bound(child, bound)
                 if worth > value:
@@ -204,22 +206,24 @@ class _Search:
         for gate in values:
             child = state.copy()
             child[depth] = gate
-            if self._possible(child, depth):
+            if self._possible(child):
                 children.append(child)
         return children
 
-    def _possible(self, state: State, depth: int) -> bool:
+    def _possible(self, state: State) -> bool:
         """False if no draw has these gates: with one feature, units of the first layer fire alike.
 
         The pre-activations are w_i x_s, so two rows of gates are equal or opposite. More features leave
         more freedom, which is not decided here: such gates only count if a point is found.
         """
-        unit, sample = divmod(depth, self.problem.samples)
-        if not self.single or unit >= self.shapes[0][0]:
+        if not self.single:
             return True
-        rows = state[: (unit + 1) * self.problem.samples].reshape(unit + 1, -1)[:, : sample + 1]
-        differs = (rows[0] != rows[unit]).astype(int)
-        return bool(differs.min() == differs.max())
+        units, samples = self.shapes[0]
+        rows = state[: units * samples].reshape(units, samples)
+        known = (rows >= 0) & (rows[0] >= 0)
+        differs = rows != rows[0]
+        mixed = (known & differs).any(axis=1) & (known & ~differs).any(axis=1)
+        return not mixed.any()
 
     def _drawn(self, top: Value) -> tuple[Ids, Value]:
         """The best basis at gates of random draws."""
@@ -253,6 +257,8 @@ class _Search:
                 rank = np.argsort(np.argsort(self.draws.random(shape), axis=1), axis=1)
                 parts.append((rank < count[:, None]).ravel())
             state = np.concatenate(parts).astype(np.int8)
+            if not self._possible(state):
+                continue
             ids, worth = self._basis(state)
             if worth > value and realise(self.problem, self._fixed(state), self.draws):
                 best, value = ids, worth
