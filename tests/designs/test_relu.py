@@ -139,8 +139,19 @@ def test_the_finding() -> None:
     assert best.claim == "best score"
 
 
+MORE = [
+    ((3, 3, 2), False, 3, ("W1",), 6000, 300),
+    ((2, 4, 1), False, 3, ("W1", "W2"), 4000, 300),
+    ((1, 4, 2), False, 3, ("W1", "W2"), 1000, 300),
+    ((2, 2, 2, 1), True, 3, ("W1", "b2", "W3"), 6000, 300),
+]
+
+
 @pytest.mark.usefixtures("few_gates")
-@pytest.mark.parametrize(("sizes", "bias", "m", "names", "points", "tables"), CASES, ids=NAMES)
+@pytest.mark.parametrize(
+    ("sizes", "bias", "m", "names", "points", "tables"),
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+)
 def test_no_admissible_set_scores_higher(
     sizes: tuple[int, ...], bias: bool, m: int, names: tuple[str, ...], points: int, tables: int
 ) -> None:
