@@ -158,6 +158,20 @@ def test_nonlinear_networks_by_numerical_rank(text: str) -> None:
                 assert sl.certify(problem, swapped).rank < 6
 
 
+@pytest.mark.parametrize(
+    ("text", "samples", "g"), [("rnn:n=4,b=1,d=2,T=3", 2, 10.0), ("rnn:n=8,b=1,d=4,T=6", 4, 3.0)]
+)
+def test_saturated_draws_hide_no_weights(text: str, samples: int, g: float) -> None:
+    """The generic rank does not depend on the law; where tanh is flat, float64 shows too little of it."""
+    network = sl.network_from_text(text)
+    scores = {"W": np.random.default_rng(0).standard_normal(network.shapes["W"])}
+    tame = sl.design(sl.Problem(network, samples), ["W"], scores)
+    wild = sl.Problem(network, samples, sl.Gaussian(g))
+    assert {sl.design(wild, ["W"], scores, seed=seed) for seed in range(8)} == {tame}
+    best = np.sort(scores["W"].ravel())[-len(tame) :].sum()
+    assert tame.value == pytest.approx(best)
+
+
 @pytest.mark.parametrize("names", [["W"], ["W", "B", "D"]])
 def test_a_large_recurrent_network(names: list[str]) -> None:
     """p = 65,536 and more; the 64 x p Jacobian would take 34 MB, and is never formed."""

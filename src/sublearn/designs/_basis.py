@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sublearn.designs._choice import Choice, Ids
@@ -13,10 +15,10 @@ from sublearn.designs._over_gates import (
     basis_over_gates,
     value_of,
 )
-from sublearn.ensembles import Problem
+from sublearn.ensembles import LowRank, Normal, Problem
 from sublearn.exact import greedy
 from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
-from sublearn.verdicts._numerical import draw_point
+from sublearn.verdicts._numerical import POINTS, draw_point
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
@@ -92,10 +94,31 @@ def _earlier(a: Ids, b: Ids) -> bool:
 def _numerical_basis(
     problem: Problem, choice: Choice, order: Ids, start: Ids, wanted: int, *, seed: int
 ) -> Ids:
-    """The same greedy in float64, at one random point: columns are taken while they stand out."""
-    network = problem.network
-    weights, inputs = draw_point(problem, network, generator(seed, "design", problem.digest))
+    """The same greedy in float64, at several random points: columns are taken while they stand out.
+
+    An analytic network has one generic rank, whatever the laws, so weights and inputs are drawn at unit
+    scale: there activations are not saturated, and rounding hides the fewest columns. What it hides at
+    one point shows at another, so the first of the answers is taken.
+    """
+    ensemble = problem.ensemble
+    inputs = ensemble.inputs if isinstance(ensemble.inputs, LowRank) else Normal()
+    tame = replace(problem, ensemble=replace(ensemble, weights=Normal(), inputs=inputs))
+    rng = generator(seed, "design", problem.digest)
     candidates = np.concatenate([start, order[~np.isin(order, start)]])
+    best = candidates[:0]
+    for _ in range(POINTS):
+        places = _places_at_point(tame, choice, candidates, wanted, rng)
+        if _earlier(places, best):
+            best = places
+    return np.asarray(candidates[best])
+
+
+def _places_at_point(
+    problem: Problem, choice: Choice, candidates: Ids, wanted: int, rng: np.random.Generator
+) -> Ids:
+    """Which candidates are independent of those before them at one point."""
+    network = problem.network
+    weights, inputs = draw_point(problem, network, rng)
     everything = choice.allocation(np.arange(choice.allowed.size))
     jacobian = network.jacobian(weights, inputs, everything)
     # Jacobian columns come name by name in the network's order; ids in the order of `learn`.
@@ -104,7 +127,7 @@ def _numerical_basis(
     column_of[labels] = np.arange(labels.size)
     basis = np.zeros((problem.equations, 0))
     taken: list[int] = []
-    for identity in candidates.tolist():
+    for place, identity in enumerate(candidates.tolist()):
         if len(taken) == wanted:
             break
         column = jacobian[:, column_of[identity]]
@@ -113,5 +136,5 @@ def _numerical_basis(
         rest -= basis @ (basis.T @ rest)  # once more: rounding leaves a trace the first time
         if length > 0 and np.linalg.norm(rest) > 1e-9 * length:
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-            taken.append(identity)
+            taken.append(place)
     return np.array(taken, dtype=np.int64)

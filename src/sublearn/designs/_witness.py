@@ -1,9 +1,9 @@
 """Gates that draws really have: proved by a point at which they hold.
 
 Pre-activations that are not 0 keep their sign nearby, so a point with settled gates shows an open set
-of weights and inputs with the same gates. It has positive probability: scaling the inputs of step t
-and the weights by powers of a small number changes no gate and brings the set as near to 0 as one
-likes, where every law with a density here has one.
+of weights and inputs with the same gates. It has positive probability: scaling weights, biases and
+inputs, those of a recurrent network step by step, by suitable powers of a small number changes no gate
+and brings the set as near to 0 as one likes, where every law with a density here has one.
 """
 
 from __future__ import annotations
