@@ -283,3 +283,19 @@ def test_as_a_module(module: str) -> None:
     arguments = ["-m", module, "certify", *LAYER, "--learn", CROSS, "--json"]
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["rank"] == 3 and done.stderr == ""
+
+
+def test_design_and_repair_of_relu_networks_say_what_is_proved(run: Run, tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "s.csv", [[-0.54, 0.58], [0.36, 0.29], [0.03, 0.55]], delimiter=",")
+    relu = ("--network", "ffn:2-3-2,activation=relu", "--samples", "2")
+    asked = ("design", *relu, "--learn", "W1", "--scores", f"W1:{tmp_path}/s.csv")
+    shown = " ".join(run(*asked).out.split())
+    assert "best score 1.78 (proof): no admissible allocation scores higher." in shown
+    assert "of 200 sampled gates (95%:" in shown
+    found = run(*asked, "--effort", "5", "--json").json["design"]
+    assert (found["claim"], found["bound"]) == ("best score", pytest.approx(1.78))
+    assert found["gates"]["sampled"] == 200 and len(found["gates"]["interval"]) == 2
+    wide = ("--network", "ffn:4-3-2,activation=relu", "--samples", "2", "--learn", "W1:rows=0")
+    mended = run("repair", *wide)
+    assert "fewest moves: 2 (" in mended.out and mended.code == 0
+    assert run("repair", *wide, "--json").json["design"]["value"] == 2

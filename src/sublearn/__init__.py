@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
     from sublearn._errors import BadInputError
     from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows
     from sublearn.datasets import Dataset, digits, mnist
-    from sublearn.designs import design, repair
+    from sublearn.designs import Design, GateShare, design, repair
     from sublearn.ensembles import (
         Correlated,
         Ensemble,
@@ -132,6 +132,7 @@ __all__ = [
     "Correlated",
     "Dataset",
     "Decision",
+    "Design",
     "Drift",
     "Effort",
     "Ensemble",
@@ -141,6 +142,7 @@ __all__ = [
     "FirstColumns",
     "FirstRows",
     "FreshInputs",
+    "GateShare",
     "Gaussian",
     "Generalisation",
     "Geometry",
@@ -236,7 +238,7 @@ _ROOMS = {
     "sublearn._errors": ("BadInputError",),
     "sublearn.allocations": ("Allocation", "Anywhere", "FirstColumns", "FirstRows"),
     "sublearn.datasets": ("Dataset", "digits", "mnist"),
-    "sublearn.designs": ("design", "repair"),
+    "sublearn.designs": ("Design", "GateShare", "design", "repair"),
     "sublearn.ensembles": (
         "Correlated",
         "Ensemble",

@@ -59,6 +59,8 @@ def test_the_best_basis(problem: sl.Problem, names: list[str]) -> None:
         assert tuple(found.labels()) in {tuple(sorted_by(network, c)) for c in every}
         best = max(score_of(scores, c) for c in every)
         assert score_of(scores, found.labels()) == pytest.approx(best, abs=1e-12)
+        assert found.value == found.bound == pytest.approx(best, abs=1e-12)
+        assert found.claim == "best score" and found.grade.kind != "numerical"
         assert sl.design(problem, names, scores=scores, seed=trial + 1) == found
 
 
@@ -141,6 +143,7 @@ def test_analytic_networks_have_best_bases(text: str) -> None:
     found = sl.design(problem, names, scores)
     verdict = sl.certify(problem, found)
     assert (len(found), verdict.rank, verdict.wasted) == (6, 6, 0)
+    assert (found.claim, found.gates) == ("best score", None) and str(found.grade) != "numerical"
     # No single exchange gains: the mark of a best basis (Edmonds 1971).
     inside = found.labels()
     outside = [x for x in sl.Allocation.whole(network, names).labels() if x not in inside]
@@ -153,6 +156,20 @@ def test_analytic_networks_have_best_bases(text: str) -> None:
                     entries.setdefault(key, []).append((place[0], place[1]))
                 swapped = sl.Allocation.from_entries(network, entries)
                 assert sl.certify(problem, swapped).rank < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "samples", "g"), [("rnn:n=4,b=1,d=2,T=3", 2, 10.0), ("rnn:n=8,b=1,d=4,T=6", 4, 3.0)]
+)
+def test_saturated_draws_hide_no_weights(text: str, samples: int, g: float) -> None:
+    """The generic rank does not depend on the law; where tanh is flat, float64 shows too little of it."""
+    network = sl.network_from_text(text)
+    scores = {"W": np.random.default_rng(0).standard_normal(network.shapes["W"])}
+    tame = sl.design(sl.Problem(network, samples), ["W"], scores)
+    wild = sl.Problem(network, samples, sl.Gaussian(g))
+    assert {sl.design(wild, ["W"], scores, seed=seed) for seed in range(8)} == {tame}
+    best = np.sort(scores["W"].ravel())[-len(tame) :].sum()
+    assert tame.value == pytest.approx(best)
 
 
 @pytest.mark.parametrize("names", [["W"], ["W", "B", "D"]])

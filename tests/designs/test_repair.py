@@ -51,7 +51,8 @@ def test_repair_moves_exactly_the_wasted_weights(problem: sl.Problem, names: lis
         rank = truth.rank(held)
         wasted = min(len(held), truth.needed) - rank
         if not wasted:
-            assert sl.repair(problem, held) is held
+            same = sl.repair(problem, held)
+            assert same == held and (same.claim, same.value) == ("fewest moves", 0)
             continue
         wanted = min(len(held), truth.needed)
         if truth.rank(sl.Allocation.whole(problem.network, held.names)) < wanted:
@@ -62,7 +63,8 @@ def test_repair_moves_exactly_the_wasted_weights(problem: sl.Problem, names: lis
         repaired += 1
         left, came = held - whole, whole - held
         assert len(whole) == len(held) and set(whole.names) <= set(names)
-        assert len(left) == len(came) == wasted
+        assert len(left) == len(came) == wasted == whole.value == whole.bound
+        assert whole.claim == "fewest moves" and whole.gates is None
         assert truth.rank(whole) == wanted
         assert sl.certify(problem, whole).wasted == 0
         # A weight that no other can stand in for stays.

@@ -64,6 +64,12 @@ OutOption = Annotated[
 ErrorOption = Annotated[
     float, typer.Option("--error", help="Largest probability of error where chance is involved.")
 ]
+EffortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--effort", min=0, help="Steps of the search over gates (ReLU).", show_default="2000"
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the random points and primes.")]
 ScoresOption = Annotated[
     list[str] | None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sublearn.cli._options import (
+    EffortOption,
     ErrorOption,
     FileOption,
     ForbiddenOption,
@@ -82,36 +83,44 @@ def design(
     ] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
+    effort: EffortOption = None,
     error: ErrorOption = 1e-12,
     seed: SeedOption = 0,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose the best allocation: proved to match always, or with the best score."""
+    """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
     from sublearn.allocations import SUFFIXES
     from sublearn.designs import design as verb
+    from sublearn.designs._over_gates import EFFORT
     from sublearn.verdicts import certify as check
 
     check_file(out, SUFFIXES)
     problem = read_problem(network, samples, input_rank, teacher)
-    chosen = verb(
-        problem,
-        learn,
-        scores=read_scores(problem.network.shapes, scores),
-        forbidden=read_entries(problem, forbidden),
-        required=read_entries(problem, required),
-        want=want,
-        error=error,
-        seed=seed,
-    )
+    held = read_scores(problem.network.shapes, scores)
+    barred, must = read_entries(problem, forbidden), read_entries(problem, required)
+    with progress_bar(1, "design") as advance:
+        chosen = verb(
+            problem,
+            learn,
+            scores=held,
+            forbidden=barred,
+            required=must,
+            want=want,
+            effort=EFFORT if effort is None else effort,
+            error=error,
+            seed=seed,
+            progress=lambda done, of: advance(done / of, ""),
+        )
     verdict = check(problem, chosen, error=error, seed=seed)
     if out is not None:
         chosen.save(out)
     if as_json:
-        print_json({**asked(problem, chosen), **verdict.to_dict()})
+        print_json({**asked(problem, chosen), "design": chosen.to_dict(), **verdict.to_dict()})
         return
     console = make_console()
     show_picture(console, chosen, None)
+    console.print(chosen.words, highlight=False, markup=False)
     show_verdict(console, verdict)
     if out is not None:
         console.print(f"written to {out}", highlight=False, markup=False)
@@ -131,34 +140,40 @@ def repair(
     ] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
+    effort: EffortOption = None,
     error: ErrorOption = 1e-12,
     seed: SeedOption = 0,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Move the fewest weights such that none is wasted."""
+    """Move the fewest weights such that none is wasted, as far as that is proved."""
     from sublearn.allocations import SUFFIXES
     from sublearn.designs import repair as verb
+    from sublearn.designs._over_gates import EFFORT
     from sublearn.verdicts import certify as check
 
     check_file(out, SUFFIXES)
     problem = read_problem(network, samples, input_rank, teacher)
     held = read_allocation(problem, learn, allocation, weight)
-    mended = verb(
-        problem,
-        held,
-        scores=read_scores(problem.network.shapes, scores),
-        forbidden=read_entries(problem, forbidden),
-        learn=into,
-        error=error,
-        seed=seed,
-    )
+    worth, barred = read_scores(problem.network.shapes, scores), read_entries(problem, forbidden)
+    with progress_bar(1, "repair") as advance:
+        mended = verb(
+            problem,
+            held,
+            scores=worth,
+            forbidden=barred,
+            learn=into,
+            effort=EFFORT if effort is None else effort,
+            error=error,
+            seed=seed,
+            progress=lambda done, of: advance(done / of, ""),
+        )
     verdict = check(problem, mended, error=error, seed=seed)
     left, came = held - mended, mended - held
     if out is not None:
         mended.save(out)
     if as_json:
-        moved = {"removed": entries(left), "added": entries(came)}
+        moved = {"removed": entries(left), "added": entries(came), "design": mended.to_dict()}
         print_json({**asked(problem, mended), **moved, **verdict.to_dict()})
         return
     console = make_console()
@@ -167,6 +182,7 @@ def repair(
     show_picture(console, mended, None)
     for gone, new in zip(left.labels(), came.labels(), strict=True):
         console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
+    console.print(mended.words, highlight=False, markup=False)
     show_verdict(console, verdict)
     if out is not None:
         console.print(f"written to {out}", highlight=False, markup=False)

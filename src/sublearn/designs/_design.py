@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import fsum
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
+from sublearn.designs._over_gates import EFFORT, Basis, GateShare, Progress, share_of_gates
+from sublearn.designs._result import Design
 from sublearn.designs._saturated import saturated_allocations
-from sublearn.ensembles import Labels, Problem
-from sublearn.verdicts import certify
+from sublearn.ensembles import Labels, Problem, Targets
+from sublearn.verdicts import certify, generic_rank
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._needed import needed_rank, reachable_equations
+from sublearn.verdicts._grade import NUMERICAL, PROOF, weakest
+from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations
 from sublearn.verdicts._points import check_options
 
 WANTS = ("maximal", "best score")
@@ -29,9 +34,11 @@ def design(
     required: Mapping[str, ArrayLike] | Allocation | None = None,
     want: str | None = None,
     *,
+    effort: int = EFFORT,
     error: float = 1e-12,
     seed: int = 0,
-) -> Allocation:
+    progress: Progress | None = None,
+) -> Design:
     """The best allocation of as many weights as are needed, among the named weights.
 
     The sets of weights whose generic Jacobian columns are independent are the independent sets of a
@@ -42,8 +49,15 @@ def design(
     within a single weight in which the outputs are affine.
     Without ``want``: best score if scores are given, else maximal.
 
+    The rank of a ReLU network depends on which units are on, its *gates*, and over all gates there is no
+    matroid. There an allocation is admissible if its rank is full at gates of positive probability, and
+    the best is searched by branch and bound over the gates, ``effort`` steps at most. The answer says
+    whether it is the best or "good, not proved best", and at how many of 200 sampled gates its rank is
+    full. Those of tanh and sigmoid networks are exact, as those of linear ones.
+
     ``scores`` (higher is better; default 0) and ``forbidden`` map names to matrices; ``required``
     weights are always part of the answer. Equal scores fill rows and columns evenly.
+    ``progress(done, effort)`` is called as the search goes on.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=4, b=1, d=2, T=2), samples=2)
@@ -51,7 +65,7 @@ def design(
     >>> len(a), sl.certify(problem, a).kind
     (4, 'maximal')
     """
-    _check(problem, error, seed)
+    _check(problem, error, seed, effort)
     network = problem.network
     chosen = want or ("maximal" if scores is None else "best score")
     wanted = one_of("want", chosen.replace("-", " ") if isinstance(chosen, str) else chosen, WANTS)
@@ -59,23 +73,56 @@ def design(
     must = as_allocation(network, required)
     start = choice.ids(must)
     _check_required(problem, choice, must, start, error, seed)
-    needed = needed_rank(problem, error=error, seed=seed).rank
+    need = _needed(problem, error, seed)
+    needed = need.rank
     if wanted == "maximal":  # a teacher of another architecture is met for sure only by all outputs
         needed = max(needed, reachable_equations(problem) if problem.teacher is not None else 0)
-    basis = best_basis(problem, choice, choice.order(), start, needed, error=error, seed=seed)
-    if basis.size < needed:
-        raise BadInputError(_unreachable(choice, basis.size, needed))
-    best = choice.allocation(basis)
+    order, gains = choice.order(), (choice.score,)
+    found = best_basis(
+        problem, choice, order, start, needed, gains, effort, progress, error=error, seed=seed
+    )
+    if found.ids.size < needed:
+        raise BadInputError(_unreachable(choice, found, needed))
+    best = choice.allocation(found.ids)
     if wanted == "best score":
-        return best
+        return Design(
+            best,
+            claim="best score" if found.best else "good, not proved best",
+            grade=weakest(found.grade, need.grade),
+            value=found.value[1],
+            bound=found.bound[1],
+            gates=_share(problem, best, needed, seed),
+        )
     known = _known_maximal(problem, choice, must, start, needed, error, seed)
     for candidate in _by_score(choice, [best, *known]):
-        if certify(problem, candidate, error=error, seed=seed).kind == "maximal":
-            return candidate
+        verdict = certify(problem, candidate, error=error, seed=seed)
+        if verdict.kind == "maximal":
+            score = fsum(choice.score[choice.ids(candidate)])
+            return Design(
+                candidate, claim="proved maximal", grade=verdict.grade, value=score, bound=None
+            )
     raise BadInputError(
         f"no allocation of {' and '.join(choice.names)} under these conditions is known to be maximal; "
         f'"best score" finds one of full rank {needed}{_alternatives(problem, choice)}.'
     )
+
+
+def _needed(problem: Problem, error: float, seed: int) -> Needed:
+    """*needed*; of a ReLU teacher the largest rank at any gates, by the search that designs use."""
+    teacher = problem.teacher or problem.network
+    if isinstance(teacher, (Targets, Labels)) or not teacher.has_gates:
+        return needed_rank(problem, error=error, seed=seed)
+    own = replace(problem, network=teacher, teacher=None)
+    choice = Choice(teacher, teacher.shapes, None, None)
+    limit, order = teacher.expressible(problem.samples), choice.order()
+    found = best_basis(own, choice, order, order[:0], limit, (), error=error, seed=seed)
+    return Needed(found.ids.size, found.grade if found.best else NUMERICAL)
+
+
+def _share(problem: Problem, chosen: Allocation, wanted: int, seed: int) -> GateShare | None:
+    if not problem.network.has_gates:
+        return None
+    return share_of_gates(problem, chosen, wanted, seed=seed)
 
 
 def _alternatives(problem: Problem, choice: Choice) -> str:
@@ -98,15 +145,21 @@ def repair(
     forbidden: Forbidden = None,
     learn: Iterable[str] | None = None,
     *,
+    effort: int = EFFORT,
     error: float = 1e-12,
     seed: int = 0,
-) -> Allocation:
+    progress: Progress | None = None,
+) -> Design:
     """The allocation with the fewest weights moved such that none is wasted.
 
     Every independent set extends to a basis (the exchange property of matroids), so exactly
     ``wasted`` weights have to move: as many idle ones leave, and as many others come in. They come
     from the same weights unless ``learn`` names others; ``scores`` say which are preferred, else
     rows and columns with few learnable weights.
+
+    That is so at given gates of a ReLU network too, but other gates ask for other moves: the fewest over
+    all gates of positive probability are searched as in :func:`design`, and the answer says whether they
+    are proved to be the fewest.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((3, 3, 2)), samples=2)
@@ -115,37 +168,54 @@ def repair(
     >>> len(a - whole), len(whole), sl.certify(problem, whole).kind
     (1, 4, 'maximal')
     """
-    _check(problem, error, seed)
+    _check(problem, error, seed, effort)
     verdict = certify(problem, allocation, error=error, seed=seed)
     names = allocation.names if learn is None else Choice(problem.network, learn, None, None).names
     choice = Choice(problem.network, [*names, *allocation.names], scores, forbidden)
     held = choice.ids(allocation)
     _check_allowed(choice, held, "learnable")
-    if not verdict.wasted:
-        return allocation
+    gated = problem.network.has_gates
+    need = _needed(problem, error, seed) if gated else Needed(verdict.needed, verdict.needed_grade)
+    if not gated and not verdict.wasted:
+        independent = problem.network.is_linear and verdict.rank == len(allocation)
+        grade = PROOF if independent else verdict.needed_grade
+        return Design(allocation, claim="fewest moves", grade=grade, value=0.0, bound=0.0)
     for name in allocation.names:
         if name not in names:  # its weights may stay, but none may come in
             choice.part(choice.allowed, name)[:] = False
-    rank = verdict.rank
-    # Among the weights held, keep the best-scoring independent ones.
+    wanted = min(held.size, need.rank)
+    # The weights held come first, so that as many as possible stay; among these the best-scoring.
     within = held[np.argsort(-choice.score[held], kind="stable")]
-    none = held[:0]
-    kept = best_basis(problem, choice, within, none, rank, error=error, seed=seed)
     choice.allowed[held] = False
-    order = choice.order(_load(choice, allocation))
-    wanted = rank + verdict.wasted
-    grown = best_basis(problem, choice, order, kept, wanted, error=error, seed=seed)
-    if grown.size < wanted:
-        raise BadInputError(_unreachable(choice, grown.size, wanted))
-    idle = within[~np.isin(within, kept)]  # best first, so the last ones go
-    stay = idle[: held.size - grown.size]
-    return choice.allocation(np.concatenate([grown, stay]))
+    order = np.concatenate([within, choice.order(_load(choice, allocation))])
+    stays = np.zeros(choice.allowed.size)
+    stays[held] = 1.0
+    gains = (stays, choice.score)
+    found = best_basis(
+        problem, choice, order, held[:0], wanted, gains, effort, progress, error=error, seed=seed
+    )
+    if found.ids.size < wanted:
+        raise BadInputError(_unreachable(choice, found, wanted))
+    idle = within[~np.isin(within, found.ids)]  # best first, so the last ones go
+    stay = idle[: held.size - found.ids.size]
+    mended = choice.allocation(np.concatenate([found.ids, stay]))
+    grades = [found.grade, need.grade] if gated else [found.grade, need.grade, verdict.rank_grade]
+    moved, least = wanted - found.value[1], wanted - found.bound[1]
+    return Design(
+        mended,
+        claim="fewest moves" if moved <= least else "few moves, not proved fewest",
+        grade=weakest(*grades),
+        value=moved,
+        bound=least,
+        gates=_share(problem, mended, wanted, seed),
+    )
 
 
-def _check(problem: Problem, error: float, seed: int) -> None:
+def _check(problem: Problem, error: float, seed: int, effort: int) -> None:
     if not isinstance(problem, Problem):
         raise BadInputError(f"problem must be a Problem, not {problem!r}.")
     check_options(error, seed)
+    whole_number("effort", effort, least=0)
     lacking = problem.ensemble.without_density
     if isinstance(problem.teacher, Labels):
         lacking = (*lacking, "data")
@@ -162,6 +232,14 @@ def _check_required(
     if not start.size:
         return
     _check_allowed(choice, start, "required")
+    if problem.network.has_gates:
+        rank = generic_rank(problem, must, error=error, seed=seed, free_gates=True).rank
+        if rank < len(must):
+            raise BadInputError(
+                f"the {len(must)} required weights have rank {rank} at most, whatever the gates, so no "
+                "allocation without waste contains them."
+            )
+        return
     verdict = certify(problem, must, error=error, seed=seed)
     if verdict.rank < len(must):
         extra = f" {verdict.circuit.words}" if verdict.circuit is not None else ""
@@ -193,11 +271,11 @@ def _known_maximal(
         alone = Allocation.whole(network, [name])
         if len(choice.names) == 1 or (set(must.names) - {name}) or not is_affine(network, alone):
             continue
-        order = choice.order()
-        mine = np.isin(order, choice.ids(alone))
-        basis = best_basis(problem, choice, order[mine], start, needed, error=error, seed=seed)
-        if basis.size == needed:
-            yield choice.allocation(basis)
+        order, gains = choice.order(), (choice.score,)
+        mine = order[np.isin(order, choice.ids(alone))]
+        basis = best_basis(problem, choice, mine, start, needed, gains, error=error, seed=seed)
+        if basis.ids.size == needed:
+            yield choice.allocation(basis.ids)
 
 
 def _by_score(choice: Choice, found: list[Allocation]) -> list[Allocation]:
@@ -214,8 +292,14 @@ def _load(choice: Choice, allocation: Allocation) -> np.ndarray:
     return np.asarray(out * choice.allowed.size + choice.evenly())
 
 
-def _unreachable(choice: Choice, reached: int, needed: int) -> str:
+def _unreachable(choice: Choice, found: Basis, needed: int) -> str:
+    names = " and ".join(choice.names)
+    if found.bound[0] >= needed:  # ReLU networks only: the search ended too early to know
+        return (
+            f"the allowed weights of {names} reach rank {found.ids.size} at the gates that were found, "
+            f"but {needed} is needed: allow more weights, learn others as well, or raise effort."
+        )
     return (
-        f"the allowed weights of {' and '.join(choice.names)} reach rank {reached}, but {needed} is "
+        f"the allowed weights of {names} reach rank {found.ids.size}, but {needed} is "
         "needed: allow more weights, or learn others as well."
     )

@@ -1,10 +1,10 @@
 """Estimates: how often instances of a problem can be matched, counted with honest bounds."""
 
+from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._compare import Trainability, trainability
 from sublearn.estimates._conjectures import Cell, compare_conjectures, conjecture_problems
 from sublearn.estimates._estimate import Estimate, Trial, estimate
 from sublearn.estimates._fresh import FreshTrial, Generalisation, generalisation
-from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._solved import SolvedEstimate, SolvedTrial, SolveJob, estimate_solved
 from sublearn.estimates._unfinished import Unfinished
 from sublearn.estimates._within import WithinEstimate, WithinTrial

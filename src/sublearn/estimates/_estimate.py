@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._unfinished import keeping
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import whole_number
+from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._unfinished import keeping
 from sublearn.learners import Learner, Training, learner_named
 from sublearn.learners._named import settings_of

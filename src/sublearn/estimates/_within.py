@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import one_of, whole_number
+from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._unfinished import keeping
 from sublearn.learners import (
     LEARNERS,

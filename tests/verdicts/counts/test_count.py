@@ -194,7 +194,7 @@ def test_bounds_against_every_choice_of_factors() -> None:
     systems += [without_determined(system) for system in systems]
     assert {system.free for system in systems} == {0, 2}
     for system in systems:
-        choices = []
+        choices, r = [], system.learnable
         for equation in system.equations:
             held = {u for term in equation for u in term.unknowns}
             summands = [("group", system.groups[u], 1.0) for u in held if u < system.learnable]
@@ -202,7 +202,11 @@ def test_bounds_against_every_choice_of_factors() -> None:
             if any(u >= system.learnable for u in held):
                 summands.append(("states", 0, 1.0))
             summands.append(("q", 0, float(max(len(t.parameters) for t in equation))))
-            summands.append(("eta", 0, log(len(equation))))
+            # Monomials of the groups: those of the box in which the equation is perturbed.
+            boxes = [system.groups.count(g) + 1 for g in {system.groups[u] for u in held if u < r}]
+            if any(u >= r for u in held):
+                boxes.append(system.unknowns - r + 1)
+            summands.append(("eta", 0, log(len(equation) + int(np.prod(boxes)))))
             choices.append(summands)
         last = [("group", g, 1.0) for g in set(system.groups)]
         if system.free:

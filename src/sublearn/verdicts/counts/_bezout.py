@@ -13,32 +13,61 @@ algebra at such q has dimension N_C *exactly*: a count modulo p can be wrong onl
 modulo p. That happens if p divides a (first event), else with probability at most deg(a) / p at a
 uniformly random q (second event; Schwartz 1980, Zippel 1979).
 
-Both are bounded by arithmetic intersection theory in products of projective spaces (D'Andrea, Krick
-and Sombra, "Heights of varieties in multiprojective spaces and arithmetic Nullstellensaetze", Ann.
-Sci. ENS 46, 2013, section 2): a hypersurface f = 0 has the class sum_g deg_g(f) theta_g + m(f) eta,
-with m the logarithmic Mahler measure; the class of an intersection with f = 0 is at most the class
-times (sum_g deg_g(f) theta_g + log |f| eta), |f| the sum of absolute coefficients, modulo eta^2; a
-projection does not increase it. The lifted equations (``_polynomials.py``) define a graph, so they
-intersect properly one after the other, and together with U_0 + U_1 w_1 + .. + U_r w_r = 0 they project
-onto R = 0. Hence deg_q(a) <= deg_q(R) and m(a) <= m(R) are at most the coefficients of
-theta_q and eta, each times the product of the top powers of all unknowns, in
+Both are bounded by a resultant, as follows; m is the logarithmic Mahler measure, |f| the sum of
+absolute coefficients. Make the E lifted equations f_e (``_polynomials.py``) in the E unknowns
+homogeneous in every group of unknowns: in a product of projective spaces of dimensions n_g, sum n_g
+= E, with degree 1 in the groups omega_g that occur. The form ell = U_0 + U_1 w_1 + .. + U_r w_r has
+degree 1 in every group of weights. D_e, and D_U, is the number of common zeros of generic equations
+of these degrees without the one of f_e, or of ell: the coefficient of prod omega_g^n_g in the
+product of the other sums of groups. D_U >= N_C >= 1.
 
-    prod over equations (groups of unknowns + deg_q theta_q + log |f| eta)  *  (theta_U + sum_g omega_g
-    + log(r + 1) eta).
+1. *The resultant.* Generic equations of these degrees, one more than unknowns, have a common zero
+   where one polynomial H in their coefficients is 0, irreducible over Z. It depends on the
+   equations of one subfamily I only, which live in groups of dimension n = |I| - 1, and its degree
+   in the equation of f_e is the number of common zeros of the others of I (Sturmfels, "On the
+   Newton polytope of the resultant", J. Algebraic Combinatorics 3, 1994). That is at most D_e: each
+   zero extends to the rest in at least one way.
+2. *Its size:* log |H(F)| <= sum D_e log |F_e|. (Sombra, "The height of the mixed sparse resultant",
+   Amer. J. Math. 126, 2004, has this for unit coefficients; it follows from powers.) Let H_k be the
+   same for degrees k times as large. H_k(F_1^k, ..) and H(F) vanish together, so the former is an
+   integer times a power of the latter, by degrees the power k^(n+1). So k^(n+1) log |H(F)| is at
+   most log |H_k| plus k^n sum D_e log |F_e^k|, and |F_e^k| <= |F_e|^k. Divide by k^(n+1): it is
+   left to see that log |H_k| = O(k^n log k). The map (G_e) -> sum G_e F_e into polynomials of
+   degree sum k deg F_e, over the groups of I, is onto where there is no common zero (the Koszul
+   complex is exact, and what it is made of has no higher cohomology) and not onto where there is
+   one. So H_k divides a minor of its matrix, which is not 0, has O(k^n) rows and single
+   coefficients as entries: m(H_k) <= O(k^n log k), as integer polynomials have m >= 0. A polynomial
+   of degree d in N variables has |f| <= N^d exp m(f) (Mahler 1962, one variable after the other);
+   here d = O(k^n) and N = O(k^n).
+3. *Perturb.* f_e may have zeros at infinity, where H would be 0. Take f_e + g_e, with g_e of the
+   same degrees and coefficients c that are free: P(q, U, c) = H(f + g, ell) is not 0. Let P_0 be
+   its part of lowest degree in c. A solution w at generic q is simple, so f + eps g has a zero near
+   it, and where ell vanishes at w, P vanishes at (eps c, U') with U' near U: so P_0 = 0 there.
+   Hence R, which is irreducible, divides P_0 over Z. Therefore m(R) <= m(P_0) <= m(P), a part of
+   lowest degree having no larger measure, and m(P) is at most the largest log |P| where all of q, U
+   and c lie on unit circles. So m(a) <= m(R), a being an extreme coefficient, and
 
-Where determined groups of weights are left out (``_polynomials.py``), all this holds of what is left:
-w then stands for the other weights and the free states, N_C is the same, r counts both, and the linear
-form has a summand for the group of the states too.
+       m(a) <= sum over equations D_e log(terms of f_e + terms of g_e)  +  D_U log(r + 1),
+       deg a <= sum over equations D_e deg_q f_e.
 
-The coefficient of theta_U bounds N_C itself. A prime p > 2^30 that divides a adds log p to m(a), so at
-most m(a) / log 2^30 primes do.
+   g_e has as many terms as the groups of f_e have monomials: the product of the n_g + 1.
+
+Where determined groups of weights are left out (``_polynomials.py``), all this holds of what is
+left: w then stands for the other weights and the free states, N_C is the same, r counts both, and
+the linear form has a summand for the group of the states too.
+
+D_U bounds N_C itself. A prime p > 2^30 that divides a adds log p to m(a), so at most m(a) / log
+2^30 primes do. Tests check the bounds against a itself, by elimination with other software, and
+counts modulo small primes against the degree. (Arithmetic intersection theory bounds m(a) without
+the terms of g_e: D'Andrea, Krick and Sombra, Ann. Sci. ENS 46, 2013. That is sharper by a small
+factor, and not used here: its constants were not checked against the text.)
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from math import log
+from math import log, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +79,7 @@ LARGEST = 2**31
 PRIMES = 50_697_537
 """The number of primes between 2^30 and 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
 
-# A row of numbers: coefficients of 1, theta_q and eta.
+# A row of numbers: a count of zeros D, and the sums of D_e deg_q f_e and of D_e log(..) so far.
 Class = NDArray[np.float64]
 
 
@@ -87,7 +116,7 @@ def count_bounds(system: LiftedSystem) -> CountBounds:
         for (powers, used), value in table.items():
             held = dict(powers)
             constant = np.array([0.0, equation.degree * value[0], equation.height * value[0]])
-            # The equation gives theta_q or eta, or the group of the states, or one omega_g.
+            # The equation is the one left out, or gives the group of the states, or one omega_g.
             _add(fresh, held, used, constant + (value if equation.states else 0.0))
             for g in equation.groups:
                 if held.get(g, 0) < sizes[g]:
@@ -117,14 +146,22 @@ class _Shape:
 
 
 def _shape(system: LiftedSystem, equation: tuple[Term, ...]) -> _Shape:
-    """Which groups occur, the degree in the parameters, and log of the number of terms (all +-1)."""
+    """Which groups occur, the degree in the parameters, and log of the number of terms (all +-1).
+
+    Counted are the terms of the equation and all monomials of its groups, by which it is perturbed.
+    """
     unknowns = {u for term in equation for u in term.unknowns}
     groups = {system.groups[u] for u in unknowns if u < system.learnable}
+    states = any(u >= system.learnable for u in unknowns)
+    sizes = Counter(system.groups)
+    monomials = prod(sizes[g] + 1 for g in groups)
+    if states:
+        monomials *= system.unknowns - system.learnable + 1
     return _Shape(
         tuple(sorted(groups)),
-        any(u >= system.learnable for u in unknowns),
+        states,
         max(len(term.parameters) for term in equation),
-        log(len(equation)),
+        log(len(equation) + monomials),
     )
 
 
