@@ -13,6 +13,7 @@ from sublearn.matchers.complete import Complete
 from sublearn.matchers.proofs import Certificate, prove
 from sublearn.matchers.relu import MixedInteger, Relu
 from sublearn.matchers.search import Search
+from sublearn.matchers.within import decide_within
 
 __all__ = [
     "Affine",
@@ -30,6 +31,7 @@ __all__ = [
     "Relu",
     "Search",
     "decide",
+    "decide_within",
     "prove",
     "single_thread",
     "standard_ladder",
