@@ -106,7 +106,7 @@ def _affine_attempts(
 def _curved_attempts(
     instance: Instance, eps: float, budget: Budget, seed: int
 ) -> Iterator[Decision]:
-    from sublearn.matchers.within import _relu
+    from sublearn.matchers.within import _boxes, _relu
     from sublearn.matchers.within._freed import out_of_relaxation
 
     why = out_of_relaxation(instance, eps)
@@ -132,6 +132,13 @@ def _curved_attempts(
         yield Decision("undecided", "relu", note, effort=effort)
         rng = np.random.default_rng([seed, 2, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
+    elif _boxes.refused(instance) is None:
+        why, seen = _boxes.all_refuted(instance, eps, budget.nodes)
+        if why is not None:
+            yield _refuted("boxes", why, Effort(nodes=seen))
+            return
+        reason = f"{seen} boxes of weights settled nothing"
+        yield Decision("undecided", "boxes", reason, effort=Effort(nodes=seen))
     yield _exact(instance, eps, budget, seed)
 
 
