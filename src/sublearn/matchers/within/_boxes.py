@@ -48,7 +48,7 @@ UNIT = 2.0**-53
 
 REACH, SPACING = 20.0, 2.0**-10
 # Linear interpolation errs by at most h^2 / 8 max |tanh''|, and |tanh''| <= 4 / (3 sqrt 3) < 0.77.
-PAD = SPACING**2 / 8 * 0.77 * 1.01 + 1e-15
+PAD = SPACING**2 / 8 * 0.77 * 1.01 + 1e-14
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Image:
         along = _dot(y[:, None, :], (table[0], table[1]))
         most = np.maximum(np.abs(along[0]), np.abs(along[1]))
         away = (most * radius).sum(axis=1) * (1 + (r + 4) * 2 * UNIT)
-        least = _dot(y, (first[0], first[1]))[0] - away
+        least = np.nextafter(_dot(y, (first[0], first[1]))[0] - away, -np.inf)
         # The most that y'z can be within the bands; infinite where an end is.
         ends = np.where(y > 0, self.wanted[1], self.wanted[0])
         terms = np.where(y == 0, 0.0, y * ends)
@@ -313,8 +313,8 @@ class Image:
                 if state is None or slope is None:
                     state, slope = injected, moved
                 else:
-                    state = _outwards(state[0] + injected[0], state[1] + injected[1])
-                    slope = _outwards(slope[0] + moved[0], slope[1] + moved[1])
+                    state = _plus(state, injected)
+                    slope = _plus(slope, moved)
             assert state is not None and slope is not None
             slope = self._tangent(step.weight, step.bias, state, slope, boxes)
             state = self._through(step.weight, step.bias, state, ones, boxes)
@@ -333,9 +333,9 @@ class Image:
         for i, j, place in self.places.get(name, []):
             left = (boxes.low[:, place, None, None], boxes.high[:, place, None, None])
             one, two = _times(left, (slope[0][:, :, j], slope[1][:, :, j]))
-            low[:, :, i], high[:, :, i] = _outwards(low[:, :, i] + one, high[:, :, i] + two)
-            one, two = low[:, place, i] + state[0][:, j], high[:, place, i] + state[1][:, j]
-            low[:, place, i], high[:, place, i] = _outwards(one, two)
+            low[:, :, i], high[:, :, i] = _plus((low[:, :, i], high[:, :, i]), (one, two))
+            mine, state_j = (low[:, place, i], high[:, place, i]), (state[0][:, j], state[1][:, j])
+            low[:, place, i], high[:, place, i] = _plus(mine, state_j)
         for i, _, place in self.places.get(bias, []) if bias is not None else []:
             one, two = low[:, place, i] + 1.0, high[:, place, i] + 1.0
             low[:, place, i], high[:, place, i] = _outwards(one, two)
@@ -354,11 +354,7 @@ class Image:
                 injected = (block, block)
                 if step.encoder is not None:
                     injected = self._through(step.encoder, None, injected, ones, boxes)
-                state = (
-                    injected
-                    if state is None
-                    else _outwards(state[0] + injected[0], state[1] + injected[1])
-                )
+                state = injected if state is None else _plus(state, injected)
             assert state is not None
             state = self._through(step.weight, step.bias, state, ones, boxes)
             if step.activation != "linear":
@@ -374,7 +370,7 @@ class Image:
         low, high = _frozen(weights, state)
         if bias is not None:
             offset = np.asarray(self.instance.weights[bias])
-            low, high = _outwards(low + offset, high + offset)
+            low, high = _plus((low, high), (offset, offset))
         sums: dict[int, Interval] = {}
         terms = [
             (i, place, (state[0][:, j], state[1][:, j]))
@@ -386,14 +382,14 @@ class Image:
             left = (boxes.low[:, place, None], boxes.high[:, place, None])
             found = _times(left, right)
             if i in sums:
-                found = _outwards(sums[i][0] + found[0], sums[i][1] + found[1])
+                found = _plus(sums[i], found)
             sums[i] = found
         numbers = {key: number for number, key in enumerate(self.rows)}
         for i, total in sums.items():
             number = numbers[(name, i)]
             length = (boxes.near[:, number, None], boxes.far[:, number, None])
             found = _times(length, total)
-            low[:, i], high[:, i] = _outwards(low[:, i] + found[0], high[:, i] + found[1])
+            low[:, i], high[:, i] = _plus((low[:, i], high[:, i]), found)
         return low, high
 
 
@@ -435,16 +431,30 @@ def _outwards(low: Array, high: Array) -> Interval:
     return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
 
 
+def _plus(one: Interval, two: Interval) -> Interval:
+    """The sum; exact where one of the numbers is 0."""
+    low, high = _outwards(one[0] + two[0], one[1] + two[1])
+    low = np.where(one[0] == 0.0, two[0], np.where(two[0] == 0.0, one[0], low))
+    high = np.where(one[1] == 0.0, two[1], np.where(two[1] == 0.0, one[1], high))
+    return low, high
+
+
 def _times(left: Interval, right: Interval) -> Interval:
-    """The product of intervals; 0 times an infinite end is 0, since the numbers inside are finite."""
+    """The product of intervals; 0 times an infinite end is 0, since the numbers inside are finite.
+
+    An end that is exactly 0 stays so: times an infinite length, the smallest number would be infinite.
+    """
     ends = []
     for a in left:
         for b in right:
             value = a * b
+            lost = (value == 0.0) & (a != 0.0) & (b != 0.0)  # underflow, which is not 0
+            value = np.where(lost, np.copysign(5e-324, a) * np.sign(b), value)
             ends.append(np.where((a == 0.0) | (b == 0.0), 0.0, value))
     low = np.minimum(np.minimum(ends[0], ends[1]), np.minimum(ends[2], ends[3]))
     high = np.maximum(np.maximum(ends[0], ends[1]), np.maximum(ends[2], ends[3]))
-    return _outwards(low, high)
+    below, above = _outwards(low, high)
+    return np.where(low == 0.0, 0.0, below), np.where(high == 0.0, 0.0, above)
 
 
 def _frozen(weights: Array, state: Interval) -> Interval:
@@ -453,12 +463,14 @@ def _frozen(weights: Array, state: Interval) -> Interval:
     out = []
     for first, second, sign in ((state[0], state[1], -1.0), (state[1], state[0], 1.0)):
         lost = (up > 0) @ np.isinf(first) | (down < 0) @ np.isinf(second)
+        met = (up > 0) @ (first != 0) | (down < 0) @ (second != 0)
         one, two = np.where(np.isinf(first), 0.0, first), np.where(np.isinf(second), 0.0, second)
         total = up @ one + down @ two
         mass = up @ np.abs(one) - down @ np.abs(two)
         room = (2 * weights.shape[1] + 4) * UNIT * mass * (1 + 1e-9) + 1e-300
-        out.append(np.where(lost, sign * np.inf, total + sign * room))
-    return _outwards(out[0], out[1])
+        moved = np.nextafter(total + sign * room, sign * np.inf)
+        out.append(np.where(lost, sign * np.inf, np.where(met, moved, 0.0)))
+    return out[0], out[1]
 
 
 def _bent(activation: str, state: Interval) -> Interval:
