@@ -82,6 +82,11 @@ class Bands:
         """Where both ends are finite."""
         return ~(self.no_low | self.no_high)
 
+    def select(self, kept: NDArray[np.int64]) -> Bands:
+        """Some of the bands."""
+        low, high = ([ends[i] for i in kept.tolist()] for ends in (self.low, self.high))
+        return Bands(low, high, self.no_low[kept], self.no_high[kept])
+
     def middle_and_half(self) -> tuple[Array, Array]:
         """A point inside each band and the room on its sides, in float64.
 

@@ -55,6 +55,25 @@ class Linear:
         return cls(matrix, list(constants), rough) if finite and np.isfinite(rough).all() else None
 
 
+def parts(matrix: BallMatrix) -> list[tuple[Index, Index]]:
+    """Equations and unknowns that have nothing to do with each other: one output's, often."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    rows, columns = matrix.nrows(), matrix.ncols()
+    filled = np.array([not e.is_zero() for e in matrix.entries()]).reshape(rows, columns)
+    i, k = np.nonzero(filled)
+    size = rows + columns
+    graph = coo_matrix((np.ones(len(i)), (i, rows + k)), shape=(size, size))
+    count, label = connected_components(graph, directed=False)
+    out = []
+    for part in range(count):
+        mine = np.flatnonzero(label[:rows] == part)
+        if mine.size:
+            out.append((mine, np.flatnonzero(label[rows:] == part)))
+    return out
+
+
 @dataclass(frozen=True)
 class Found:
     """A point to try, and vectors that may refute; the point is in float64 and promises nothing."""
