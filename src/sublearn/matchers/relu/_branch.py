@@ -114,7 +114,9 @@ def decide_by_branching(
     raise AssertionError("the last tree passes every candidate by")
 
 
-def _checked(program: Program, refutation: Refutation, nodes: int, decide: Decide) -> Outcome:
+def _checked(
+    program: Program, refutation: Refutation, nodes: int, decide: Decide = decide_pattern
+) -> Outcome:
     """What a tree proves, once the leaves that float64 could not prove are decided in rationals."""
     leaves = len(refutation.row)
     # A leaf that float64 did not cut off is refuted in rationals or not at all.
