@@ -468,3 +468,34 @@ def test_an_exact_match_that_descent_misses_is_within_every_eps() -> None:
     assert sl.decide(given).kind == "matched"
     for eps in (1.0, 1e-3, 1e-9):
         assert sl.decide_within(given, eps).kind == "matched"
+
+
+@pytest.mark.parametrize("number", range(0, 96, 5))
+def test_numbers_of_any_size_are_decided_soundly_or_not_at_all(number: int) -> None:
+    """float64 from one end to the other: an answer, no exception, and none that a point contradicts."""
+    hidden, output, bias, depth = KINDS[number]
+    rng = RNG([3, number])
+    plain = tiny(rng, hidden, output, bias=bias, depth=depth)
+    budget = sl.Budget(starts=8, nodes=500)
+    for size, scale, eps in (
+        (1e150, 1.0, 1.0),
+        (1e-150, 1.0, 1e-160),
+        (1.0, 1e200, 1e190),
+        (1.0, 0.0, 1e-300),
+        (0.0, 1.0, 1e300),
+        (1e-300, 1e-300, 5e-324),
+        (1e300, 1e300, 1e308),
+    ):
+        given = sl.Instance(
+            plain.network,
+            plain.allocation,
+            plain.weights,
+            size * plain.inputs,
+            scale * plain.targets,
+        )
+        found = sl.decide_within(given, eps, budget=budget)
+        with np.errstate(all="ignore"):
+            at_zero = distance(given, np.zeros(len(given.allocation)))
+        assert found.kind != "refuted" or at_zero > eps * (1 - 1e-9)
+        if found.kind == "matched" and found.values is not None and at_zero > eps:
+            assert np.isfinite(found.values).all()

@@ -151,7 +151,7 @@ def _search(
     for values, effort in descents(instance, eps, starts, budget.iterations, rng):
         if values is None:
             continue
-        way = f"found from {effort.starts} starts"
+        way = f"found from {effort.starts} starts" if effort.starts else "where all of them are 0"
         proved = _proved(instance, values, eps, "search", way, effort)
         if proved is not None:
             yield proved

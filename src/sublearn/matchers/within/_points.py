@@ -79,10 +79,12 @@ def descents(
     from sublearn.matchers._nonlinear import start_size
 
     size = start_size(instance)
+    yield np.zeros(size.size), Effort()
     with np.errstate(over="ignore", under="ignore"):
-        goal = 0.99 * eps**2 / instance.equations
-    if not (goal > 0 and np.isfinite(eps**2)):
-        return
+        square = float(np.square(np.float64(eps)))
+        goal = 0.99 * square / instance.equations
+    if not (goal > 0 and np.isfinite(square)):
+        return  # no descent can be steered by squares that float64 does not hold
     used, steps, block = 0, 0, FIRST_BLOCK
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
     while used < starts:
@@ -100,7 +102,7 @@ def descents(
         used, steps = used + count, steps + int(found.steps.sum())
         order = np.argsort(np.where(np.isfinite(found.loss), found.loss, np.inf))
         for number in order[:POLISHED]:
-            if not found.loss[number] <= eps**2:
+            if not found.loss[number] <= square:
                 break
             polished, more = minimax(instance, found.values[number], eps)
             steps += more
@@ -120,7 +122,7 @@ def minimax(instance: Instance, values: Array, eps: float) -> tuple[Array, int]:
     x = np.array(values)
     r = x.size
     worst = float(np.abs(instance.residual(x)).max())
-    if instance.equations * (r + 1) > LARGEST_PROGRAM:
+    if instance.equations * (r + 1) > LARGEST_PROGRAM or not np.isfinite(worst):
         return x, 0
     radius = 0.1
     for step in range(STEPS):
@@ -130,9 +132,9 @@ def minimax(instance: Instance, values: Array, eps: float) -> tuple[Array, int]:
         jacobian = instance.network.jacobian(
             instance.with_values(x), instance.inputs, instance.allocation
         )
-        if not np.isfinite(jacobian).all():
-            return x, step
         table = jacobian / worst
+        if not np.isfinite(table).all():
+            return x, step
         ones = np.ones((f.size, 1))
         box = radius * (np.abs(x) + np.abs(x).max(initial=0.0) * 1e-3 + 1e-3)
         found = linprog(
