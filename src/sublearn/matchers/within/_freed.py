@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
-from sublearn.matchers.within._affine import PRECISIONS
-from sublearn.matchers.within._bands import bands, behind_output
-from sublearn.matchers.within._linear import MOST_ENTRIES, Array, Linear, refutes, solve
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix
+from sublearn.matchers.within._affine import settle
+from sublearn.matchers.within._bands import behind_output
+from sublearn.matchers.within._linear import MOST_ENTRIES, Array
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -32,22 +32,13 @@ def out_of_relaxation(instance: Instance, eps: float) -> str | None:
     inner = behind_output(instance)
     if not inner.network.is_linear:
         return None
-    for bits in PRECISIONS:
-        with precision(bits):
-            asked = bands(instance, eps)
-            if isinstance(asked, str):
-                return asked
-            relaxed = _relaxed(inner)
-            linear = None if relaxed is None else Linear.of(*relaxed)
-            found = None if linear is None else solve(linear, asked)
-            if linear is None or found is None or not found.vectors:
-                return None
-            if refutes(linear, asked, found.vectors):
-                return (
-                    "even with free numbers in the place of what every learnable row puts out, some "
-                    "output is farther than eps"
-                )
-    return None
+    _, refuted = settle(instance, eps, lambda: _relaxed(inner))
+    if refuted is None or isinstance(refuted, str):
+        return refuted
+    return (
+        "even with free numbers in the place of what every learnable row puts out, one of "
+        f"{refuted[0]} outputs is farther than eps"
+    )
 
 
 def _relaxed(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:

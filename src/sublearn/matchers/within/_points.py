@@ -25,6 +25,7 @@ LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
 LARGEST_PROGRAM = 2**18  # entries of the linear program of a polishing step
 POLISHED = 4  # starts of a block that are polished, the best first
 STEPS = 40  # of polishing
+MOST_POLISH = 2**24  # entries of all linear programs of polishing together
 
 
 def largest_error(instance: Instance, values: Array, eps: float) -> float | None:
@@ -86,6 +87,7 @@ def descents(
     if not (goal > 0 and np.isfinite(square)):
         return  # no descent can be steered by squares that float64 does not hold
     used, steps, block = 0, 0, FIRST_BLOCK
+    programs = MOST_POLISH // (instance.equations * (size.size + 1))
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
     while used < starts:
         count = min(block, most, starts - used)
@@ -104,15 +106,15 @@ def descents(
         for number in order[:POLISHED]:
             if not found.loss[number] <= square:
                 break
-            polished, more = minimax(instance, found.values[number], eps)
-            steps += more
+            polished, more = minimax(instance, found.values[number], eps, min(STEPS, programs))
+            steps, programs = steps + more, programs - more
             yield polished, Effort(used, steps)
         yield None, Effort(used, steps)
         block *= 2
 
 
-def minimax(instance: Instance, values: Array, eps: float) -> tuple[Array, int]:
-    """Weights with a smaller largest error, from these, by linear programs; and how many were solved.
+def minimax(instance: Instance, values: Array, eps: float, most: int) -> tuple[Array, int]:
+    """Weights with a smaller largest error, by ``most`` linear programs; and how many were solved.
 
     Each step minimises the largest linearised error over a box, which grows after a step that did what
     was promised and shrinks after one that did not (Madsen 1975).
@@ -125,7 +127,7 @@ def minimax(instance: Instance, values: Array, eps: float) -> tuple[Array, int]:
     if instance.equations * (r + 1) > LARGEST_PROGRAM or not np.isfinite(worst):
         return x, 0
     radius = 0.1
-    for step in range(STEPS):
+    for step in range(most):
         if worst <= eps * (1 - 1e-9):
             return x, step
         f = instance.residual(x).ravel()
@@ -159,4 +161,4 @@ def minimax(instance: Instance, values: Array, eps: float) -> tuple[Array, int]:
             radius *= 0.25
             if radius < 1e-9:
                 return x, step + 1
-    return x, STEPS
+    return x, most
