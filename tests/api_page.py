@@ -21,7 +21,8 @@ ROOMS = {
     "ensembles": "[Definitions](definitions.md)",
     "verdicts": "[Definitions](definitions.md), [where the paper is wrong](paper-errors.md)",
     "designs": "[Linear RNN](networks/linear-rnn.md), [feed-forward](networks/feed-forward.md)",
-    "matchers": "[How a match is decided](matching/decided.md)",
+    "matchers": "[How a match is decided](matching/decided.md), "
+    "[within eps, decided](matching/within-eps-decided.md)",
     "estimates": "[How to choose a matcher](matching/choosing.md), "
     "[match within eps](nonlinear/within-eps.md)",
     "patterns": "[Shallow ReLU, exactly](nonlinear/relu.md)",

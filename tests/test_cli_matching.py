@@ -186,3 +186,48 @@ def test_bad_input_is_one_sentence_and_code_2(
     assert end.value.code == 2
     error = capsys.readouterr().err.strip()
     assert said in error and "\n" not in error
+
+
+RELU = ["--network", "ffn:4-5-3,activation=relu", "--samples", "4", "--learn", "W1:first-rows=5"]
+
+
+def test_decide_within_is_the_api() -> None:
+    problem = sl.Problem(sl.FeedForward((4, 5, 3), "relu"), 4)
+    instance = sl.draw(problem, {"W1": sl.FirstRows(5)}, trial=2)
+    kinds = set()
+    for eps in ("0.01", "3"):
+        words = ["decide", *RELU, "--trial", "2", "--within", eps]
+        same = sl.decide_within(instance, float(eps))
+        found = json.loads(run(*words, "--json"))
+        assert (found["kind"], found["rung"], found["within"]) == (same.kind, same.rung, float(eps))
+        assert found["reason"] == same.reason and found["grade"]["kind"] == "proof"
+        values = None if same.values is None else same.values.tolist()
+        assert found["values"] == values
+        assert run(*words).strip() == str(same)
+        kinds.add(same.kind)
+    assert kinds == {"matched", "refuted"}
+    assert "within" not in json.loads(run("decide", *RELU, "--trial", "2", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--within", "0"], "eps must be positive and finite, not 0.0."),
+        (["--within", "nan"], "eps must be positive and finite, not nan."),
+        (["--within", "0.1", "--out", "match.json"], "--out match.json goes without --within"),
+    ],
+)
+def test_decide_within_refuses(
+    words: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["sublearn", "decide", *RELU, *words])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    out = capsys.readouterr()
+    assert stopped.value.code == 2 and said in " ".join(out.err.split()) and not out.out
+    assert not list(tmp_path.iterdir())

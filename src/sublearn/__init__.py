@@ -81,7 +81,15 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         simulate,
         zero_pad,
     )
-    from sublearn.matchers import Budget, Certificate, Decision, Effort, Matcher, decide
+    from sublearn.matchers import (
+        Budget,
+        Certificate,
+        Decision,
+        Effort,
+        Matcher,
+        decide,
+        decide_within,
+    )
     from sublearn.networks import (
         RNN,
         FeedForward,
@@ -197,6 +205,7 @@ __all__ = [
     "compare_conjectures",
     "confidence_sequence",
     "decide",
+    "decide_within",
     "deep_sigmoid",
     "design",
     "digits",
@@ -310,7 +319,15 @@ _ROOMS = {
         "measure_best_size",
         "zero_pad",
     ),
-    "sublearn.matchers": ("Budget", "Certificate", "Decision", "Effort", "Matcher", "decide"),
+    "sublearn.matchers": (
+        "Budget",
+        "Certificate",
+        "Decision",
+        "Effort",
+        "Matcher",
+        "decide",
+        "decide_within",
+    ),
     "sublearn.networks": (
         "RNN",
         "FeedForward",

@@ -217,6 +217,14 @@ def decide(
     learn: LearnOption = None,
     allocation: FileOption = None,
     weight: WeightOption = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="EPS",
+            help="Ask instead whether some weights bring every output within EPS of its target.",
+        ),
+    ] = None,
     trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
     out: Annotated[
@@ -227,15 +235,29 @@ def decide(
     teacher: TeacherOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide one instance, the trial that estimate would draw, and save its certificate."""
+    """Decide one instance, the trial that estimate would draw, and save its certificate.
+
+    With --within the question is not an exact match but whether max |output - target| can be at most
+    EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
+    reaches.)
+    """
+    from sublearn._errors import BadInputError
     from sublearn.ensembles import draw
     from sublearn.matchers import decide as verb
+    from sublearn.matchers import decide_within
 
     check_file(out)
+    if out is not None and within is not None:
+        raise BadInputError(
+            f"--out {out} goes without --within: weights within eps need no certificate, since running "
+            "the network shows it; --json prints them."
+        )
     problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)
     instance = draw(problem, asked, seed=seed, trial=trial)
-    found = verb(instance, seed=seed)
+    found = (
+        verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
+    )
     saved = out if out is not None and found.certificate is not None else None
     if saved is not None and found.certificate is not None:
         found.certificate.save(saved)
@@ -244,7 +266,7 @@ def decide(
         grade = None if found.grade is None else found.grade.to_dict()
         # The rules, if there are any, and in every case the entries that were decided about.
         question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
-        question |= {"seed": seed, "trial": trial}
+        question |= {"seed": seed, "trial": trial} | ({} if within is None else {"within": within})
         plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
         tail = {"values": values, "effort": vars(found.effort), "saved": saved}
         print_json({**question, **plain, **tail})

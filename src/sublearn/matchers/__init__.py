@@ -14,6 +14,7 @@ from sublearn.matchers.identities import Copy, Intertwine
 from sublearn.matchers.proofs import Certificate, prove
 from sublearn.matchers.relu import MixedInteger, Relu
 from sublearn.matchers.search import Search
+from sublearn.matchers.within import decide_within
 
 __all__ = [
     "Affine",
@@ -33,6 +34,7 @@ __all__ = [
     "Relu",
     "Search",
     "decide",
+    "decide_within",
     "prove",
     "single_thread",
     "standard_ladder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,8 @@ from sublearn.matchers.relu._program import Program, build_program
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
 from sublearn.patterns._feasible import decide_pattern
 from sublearn.patterns._system import Rational, System
+
+Decide = Callable[[System, NDArray[np.bool_]], Feasible | Infeasible | None]
 
 CANDIDATES = 8  # solutions in float64 that may turn out to be none before we stop asking
 LAST_NODES = 2_000  # of the tree in which every such solution is followed down to its patterns
@@ -48,14 +51,21 @@ class Outcome:
     note: str = ""  # why it stopped, where the nodes of the budget are not the reason
 
 
-def decide_by_branching(system: System, node_limit: int, rng: np.random.Generator) -> Outcome:
+def decide_by_branching(
+    system: System,
+    node_limit: int,
+    rng: np.random.Generator,
+    program: Program | None = None,
+    decide: Decide = decide_pattern,
+) -> Outcome:
     """Follow the pairs (unit, sample) down until every branch is cut off or one solves the system.
 
-    "numerical": float64 finds every branch infeasible, but not every leaf could be proved.
+    "numerical": float64 finds every branch infeasible, but not every leaf could be proved. ``program``
+    and ``decide``, which says what a pattern is worth, are those of the system unless given.
     """
     from sublearn.matchers.relu._kernel import CANDIDATE, REFUTED, branch
 
-    program = build_program(system)
+    program = build_program(system) if program is None else program
     if not program.usable:
         return Outcome("undecided", 0, note="the numbers are out of float64's reach")
     rows, size = program.matrix.shape
@@ -84,7 +94,7 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
         spent += int(counts[0])
         leaves = int(counts[2])
         if status == CANDIDATE:
-            found = decide_pattern(system, last_pattern)
+            found = decide(system, last_pattern)
             if isinstance(found, Feasible):
                 return Outcome("matched", spent, leaves, found.values)
             continue
@@ -100,11 +110,13 @@ def decide_by_branching(system: System, node_limit: int, rng: np.random.Generato
             sure[:leaves],
             log[: int(counts[3])],
         )
-        return _checked(program, refutation, spent)
+        return _checked(program, refutation, spent, decide)
     raise AssertionError("the last tree passes every candidate by")
 
 
-def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
+def _checked(
+    program: Program, refutation: Refutation, nodes: int, decide: Decide = decide_pattern
+) -> Outcome:
     """What a tree proves, once the leaves that float64 could not prove are decided in rationals."""
     leaves = len(refutation.row)
     # A leaf that float64 did not cut off is refuted in rationals or not at all.
@@ -130,7 +142,7 @@ def _checked(program: Program, refutation: Refutation, nodes: int) -> Outcome:
         if isinstance(again, Feasible):
             pattern = program.pattern(again.values)
             if pattern is not None:
-                found = decide_pattern(program.system, pattern)
+                found = decide(program.system, pattern)
                 if isinstance(found, Feasible):
                     return Outcome("matched", nodes, leaves, found.values)
             # Rounding cut off what has a solution: the tree says nothing, at no grade.

@@ -117,9 +117,9 @@ class Program:
         return None if (used[0] & used[1]).any() else used[0]
 
 
-def build_program(system: System) -> Program:
+def build_program(system: System, units: list[Unit] | None = None) -> Program:
     """The program of a system, with as many units by their corners as its size allows."""
-    units = _units(system)
+    units = choose_units(system) if units is None else units
     d, k, m = system.d, system.k, system.m
     sizes = [unit.width(m) for unit in units]
     rows, columns = d * m + sum(unit.equations() for unit in units), sum(sizes)
@@ -226,7 +226,7 @@ def _faithful(units: list[Unit], sides: Array) -> bool:
     return True
 
 
-def _units(system: System) -> list[Unit]:
+def choose_units(system: System) -> list[Unit]:
     """Corners where they are few, the cheapest units first, until the tableaux are full."""
     k, d, m = system.k, system.d, system.m
     bases = [_span(system, i) for i in range(k)]

@@ -1,0 +1,90 @@
+"""Outputs that are affine in the learnable weights, up to an output activation: one linear program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sublearn.matchers._simplify import without_output
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._curved import system
+from sublearn.matchers.within._bands import BITS, bands, behind_output
+from sublearn.matchers.within._linear import Array, Linear, parts, refutes, solve
+from sublearn.verdicts._affine import is_affine
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+
+# In the second one linear and ReLU chains lose no bit, unless their numbers are very far apart.
+PRECISIONS = (BITS, 2048)
+
+
+def is_affine_before_output(instance: Instance) -> bool:
+    """Whether the last pre-activations are affine in the learnable weights."""
+    return is_affine(without_output(instance.network), instance.allocation)
+
+
+def affine(instance: Instance, eps: float) -> tuple[Array | None, str | None]:
+    """(weights that may be within eps, or None; why no weights are, or None)."""
+
+    def numbers() -> tuple[BallMatrix, list[Ball]]:
+        size = len(instance.allocation)
+        constants, jacobian = system(behind_output(instance)).linearised([0] * size)
+        return jacobian, list(constants.entries())
+
+    point, refuted = settle(instance, eps, numbers)
+    if isinstance(refuted, tuple):
+        refuted = (
+            f"{refuted[0]} outputs are affine in {refuted[1]} learnable weights, up to the output "
+            "activation; a combination of them in which no weight is left shows that one is farther "
+            "than eps"
+        )
+    return point, refuted
+
+
+def settle(
+    instance: Instance,
+    eps: float,
+    numbers: Callable[[], tuple[BallMatrix, list[Ball]] | None],
+) -> tuple[Array | None, str | tuple[int, int] | None]:
+    """(a point of J x + c near the bands or None; why there is none within: words, or a part's size).
+
+    ``numbers`` gives J and c at the working precision; parts of J that share no unknown are solved apart.
+    """
+    point: Array | None = None
+    open_ = set(range(instance.equations))  # what the precision before left open
+    for bits in PRECISIONS:
+        with precision(bits):
+            asked = bands(instance, eps)
+            if isinstance(asked, str):
+                return None, asked
+            given = numbers()
+            if given is None:
+                return None, None
+            entries, width, left = given[0].entries(), given[0].ncols(), set()
+            x, whole = np.zeros(width) if point is None else point, True
+            for rows, columns in parts(given[0]):
+                if not open_.intersection(rows.tolist()):
+                    continue
+                flat = [entries[i * width + k] for i in rows.tolist() for k in columns.tolist()]
+                matrix = BALLS.matrix(len(rows), len(columns), flat)
+                linear = Linear.of(matrix, [given[1][i] for i in rows.tolist()])
+                mine = asked.select(rows)
+                found = None if linear is None else solve(linear, mine)
+                if linear is None or found is None:
+                    whole = False
+                    continue
+                x[columns] = found.point
+                if found.vectors and refutes(linear, mine, found.vectors):
+                    return None, (len(rows), len(columns))
+                if found.vectors:
+                    left.update(rows.tolist())
+            if not whole:
+                return None, None
+            point = x
+            if not left:
+                return point, None
+            open_ = left
+    return point, None

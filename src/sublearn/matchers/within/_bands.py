@@ -1,0 +1,175 @@
+"""What |output - target| <= eps asks of the numbers before the output activation: one interval each.
+
+Every activation is increasing, so the last pre-activations that come within eps of a target form an
+interval; an end is infinite where the band around the target reaches beyond the activation's image.
+
+A refutation must hold for the infimum, limits at infinity included. So it is made for a slightly larger
+tolerance, eps (1 + 2^-40): if no weights come within that, the infimum is at least that, and above eps.
+
+How an instance's numbers enter (targets, inputs, equal samples) is in this file alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.ensembles import Instance
+from sublearn.matchers._behind import before_output
+from sublearn.matchers._ranges import IMAGES
+from sublearn.matchers._simplify import without_output
+from sublearn.matchers.proofs._balls import BALLS, Ball, wanted
+
+if TYPE_CHECKING:
+    from sublearn.networks import Network
+    from sublearn.patterns._system import Rational
+
+Mask = NDArray[np.bool_]
+Array = NDArray[np.float64]
+
+BITS = 128
+WIDER = 2.0**-40
+
+
+def wanted_balls(instance: Instance) -> list[Ball]:
+    """The targets, in the order (output, sample)."""
+    return list(wanted(instance, BALLS).entries())
+
+
+def behind_output(instance: Instance) -> Instance:
+    """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
+    return _without_targets(instance, without_output(instance.network))
+
+
+def without_targets(instance: Instance) -> Instance:
+    """The same student with targets 0, so that its residual is its outputs."""
+    return _without_targets(instance, instance.network)
+
+
+def _without_targets(instance: Instance, network: Network) -> Instance:
+    nothing = np.zeros_like(instance.targets)
+    held, weights = instance.allocation, instance.weights
+    if instance.inputs_are_rounded:
+        return instance.on(network, held, weights, instance.exact_inputs, targets=nothing)
+    return Instance(network, held, weights, instance.inputs, nothing)
+
+
+def equal_samples(instance: Instance) -> list[list[int]]:
+    """Groups of samples with the same inputs: every network answers them alike."""
+    if instance.inputs_are_rounded:
+        return []  # what looks the same in float64 need not be
+    columns = instance.inputs.reshape(-1, instance.samples) + 0.0  # -0 and 0 are one number
+    groups: dict[bytes, list[int]] = {}
+    for s in range(instance.samples):
+        groups.setdefault(columns[:, s].tobytes(), []).append(s)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """low <= z <= high for each (output, sample); where an end is infinite its ball is 0."""
+
+    low: list[Ball]
+    high: list[Ball]
+    no_low: Mask
+    no_high: Mask
+
+    @property
+    def bounded(self) -> Mask:
+        """Where both ends are finite."""
+        return ~(self.no_low | self.no_high)
+
+    def select(self, kept: NDArray[np.int64]) -> Bands:
+        """Some of the bands."""
+        low, high = ([ends[i] for i in kept.tolist()] for ends in (self.low, self.high))
+        return Bands(low, high, self.no_low[kept], self.no_high[kept])
+
+    def middle_and_half(self) -> tuple[Array, Array]:
+        """A point inside each band and the room on its sides, in float64.
+
+        Half-infinite bands get room 1; where nothing is asked both numbers are 0.
+        """
+        low = np.array([float(x.mid()) for x in self.low])
+        high = np.array([float(x.mid()) for x in self.high])
+        half = np.where(self.bounded, (high - low) / 2, 1.0)
+        middle = np.where(self.bounded, low + half, 0.0)
+        middle = np.where(self.no_low & ~self.no_high, high - 1.0, middle)
+        middle = np.where(self.no_high & ~self.no_low, low + 1.0, middle)
+        nothing = self.no_low & self.no_high
+        return np.where(nothing, 0.0, middle), np.where(nothing, 0.0, half)
+
+
+def bands(instance: Instance, eps: float) -> Bands | str:
+    """The bands of an instance at the working precision, or why one of them is empty."""
+    from flint import arb
+
+    activation = instance.network.steps[-1].activation
+    targets = wanted_balls(instance)
+    room = arb(eps) * (1 + arb(WIDER))
+    first, second = IMAGES[activation]
+    size, m = len(targets), instance.samples
+    low: list[Ball] = [arb(0)] * size
+    high: list[Ball] = [arb(0)] * size
+    no_low, no_high = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    for i, target in enumerate(targets):
+        left, right = (target - room).lower(), (target + room).upper()
+        closed = activation == "relu"
+        below = first is not None and (right < first if closed else right <= first)
+        if below or (second is not None and left >= second):
+            ends = f"[{first:g}, inf)" if second is None else f"({first:g}, {second:g})"
+            return (
+                f"output {i // m} of sample {i % m} lies in {ends}; its target "
+                f"{float(target.mid()):.6g} is farther than eps from there"
+            )
+        no_low[i] = first is not None and bool(left <= first)
+        no_high[i] = second is not None and bool(right >= second)
+        if not no_low[i]:
+            low[i] = before_output(activation, [left])[0]
+        if not no_high[i]:
+            high[i] = before_output(activation, [right])[0]
+    found = Bands(low, high, no_low, no_high)
+    return _joined(instance, found)
+
+
+def _joined(instance: Instance, found: Bands) -> Bands | str:
+    """Samples with equal inputs share their outputs, and so the intersection of their bands."""
+    groups = equal_samples(instance)
+    if not groups:
+        return found
+    low, high = list(found.low), list(found.high)
+    no_low, no_high = found.no_low.copy(), found.no_high.copy()
+    m = instance.samples
+    for group in groups:
+        for o in range(instance.network.output_size):
+            places = [o * m + s for s in group]
+            lows = [i for i in places if not found.no_low[i]]
+            highs = [i for i in places if not found.no_high[i]]
+            for i in lows:
+                for j in highs:
+                    if found.low[i] > found.high[j]:
+                        return (
+                            f"samples {i % m} and {j % m} have the same inputs, and their targets of "
+                            f"output {o} differ by more than 2 eps"
+                        )
+            lowest, highest = None, None
+            for i in lows:
+                lowest = found.low[i] if lowest is None else lowest.max(found.low[i])
+            for i in highs:
+                highest = found.high[i] if highest is None else highest.min(found.high[i])
+            for i in places:
+                if lowest is not None:
+                    low[i], no_low[i] = lowest, False
+                if highest is not None:
+                    high[i], no_high[i] = highest, False
+    return Bands(low, high, no_low, no_high)
+
+
+def rational(value: Ball, *, upper: bool) -> Rational:
+    """An end of a ball as a fraction."""
+    from flint import fmpq
+
+    mantissa, exponent = (value.upper() if upper else value.lower()).man_exp()
+    return fmpq(int(mantissa)) * fmpq(2) ** int(exponent)

@@ -1,0 +1,225 @@
+"""The verb: cheap proofs first, then points, then trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget
+from sublearn.matchers._threads import single_thread
+from sublearn.verdicts._grade import PROOF
+
+if TYPE_CHECKING:
+    from sublearn.verdicts import Grade
+
+Array = NDArray[np.float64]
+
+FIRST_STARTS, MOST_STARTS = 24, 200
+MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
+
+
+def decide_within(
+    instance: Instance, eps: float, *, budget: Budget | None = None, seed: int = 0
+) -> Decision:
+    """Decide whether some values of the learnable weights bring every output within eps of its target.
+
+    The distance is max |output - target| over the d m outputs, in the targets' units. MATCHED: at
+    ``decision.values``, float64 weights, it is proved to be at most eps. REFUTED: its infimum over all real
+    weights, limits at infinity included, is proved to be above eps. Otherwise UNDECIDED. This is the
+    question for measured targets, which no weights match exactly; :func:`decide` asks for equality.
+
+    >>> import numpy as np, sublearn as sl
+    >>> net = sl.LinearEstimator(inputs=1, outputs=1)      # y = w x through (1, 1), (2, 2.2), (3, 2.9)
+    >>> inputs, targets = np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 2.2, 2.9]])
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), {"W": [[0.0]]}, inputs, targets)
+    >>> sl.decide(given).kind
+    'refuted'
+    >>> near = sl.decide_within(given, 0.17)   # 0.16 is the least, at w = 1.02
+    >>> near.kind, str(near.grade), bool(abs(near.values[0] * inputs - targets).max() <= 0.17)
+    ('matched', 'proof', True)
+    >>> sl.decide_within(given, 0.15).kind
+    'refuted'
+    """
+    from sublearn.learners._learner import positive
+
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
+    room = positive("eps", eps)
+    spent, reasons = Effort(), []
+    with single_thread(), np.errstate(all="ignore"):
+        for found in _attempts(instance, room, budget or Budget(), seed):
+            spent = spent + found.effort
+            if found.kind != "undecided":
+                return _with_effort(found, spent)
+            if found.reason:
+                reasons.append(f"{found.rung}: {found.reason}")
+    return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
+
+
+def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
+    """What each rung finds, from cheap to dear."""
+    from sublearn.matchers.within._affine import affine, is_affine_before_output
+    from sublearn.matchers.within._reach import out_of_reach
+
+    why = _too_large(instance)
+    if why is not None:
+        yield Decision("undecided", "within", why)
+        return
+    why = out_of_reach(instance, eps)
+    if why is not None:
+        yield _refuted("reach", why)
+        return
+    if is_affine_before_output(instance):
+        yield from _affine_attempts(instance, eps, affine(instance, eps), budget, seed)
+        return
+    yield from _curved_attempts(instance, eps, budget, seed)
+
+
+def _affine_attempts(
+    instance: Instance,
+    eps: float,
+    found: tuple[Array | None, str | None],
+    budget: Budget,
+    seed: int,
+) -> Iterator[Decision]:
+    values, why = found
+    if why is not None:
+        yield _refuted("affine", why)
+        return
+    if values is not None:
+        proved = _proved(instance, values, eps, "affine", "of one linear program", Effort())
+        if proved is not None:
+            yield proved
+            return
+    yield Decision(
+        "undecided", "affine", "the least distance is too close to eps, or the system too ill-posed"
+    )
+    yield _exact(instance, eps, budget, seed)
+
+
+def _curved_attempts(
+    instance: Instance, eps: float, budget: Budget, seed: int
+) -> Iterator[Decision]:
+    from sublearn.matchers.within import _boxes, _relu
+    from sublearn.matchers.within._freed import out_of_relaxation
+
+    why = out_of_relaxation(instance, eps)
+    if why is not None:
+        yield _refuted("relaxed", why)
+        return
+    most = min(MOST_STARTS, budget.starts)
+    shallow = _relu.refused(instance)
+    first = FIRST_STARTS if shallow is None else most
+    rng = np.random.default_rng([seed, 0, len(instance.allocation)])
+    yield from _search(instance, eps, min(first, most), budget, rng)
+    if shallow is None:
+        rng = np.random.default_rng([seed, 1, len(instance.allocation)])
+        values, why, note, effort = _relu.branch(instance, eps, budget.nodes, rng)
+        if values is not None:
+            proved = _proved(instance, values, eps, "relu", "of one pattern", effort)
+            if proved is not None:
+                yield proved
+                return
+        if why is not None:
+            yield _refuted("relu", why, effort)
+            return
+        yield Decision("undecided", "relu", note, effort=effort)
+        rng = np.random.default_rng([seed, 2, len(instance.allocation)])
+        yield from _search(instance, eps, most - first, budget, rng)
+    elif _boxes.refused(instance) is None:
+        why, seen = _boxes.all_refuted(instance, eps, budget.nodes)
+        if why is not None:
+            yield _refuted("boxes", why, Effort(nodes=seen))
+            return
+        reason = f"{seen} boxes of weights settled nothing"
+        yield Decision("undecided", "boxes", reason, effort=Effort(nodes=seen))
+    yield _exact(instance, eps, budget, seed)
+
+
+def _search(
+    instance: Instance, eps: float, starts: int, budget: Budget, rng: np.random.Generator
+) -> Iterator[Decision]:
+    from sublearn.matchers.within._points import descents
+
+    effort = Effort()
+    for values, effort in descents(instance, eps, starts, budget.iterations, rng):
+        if values is None:
+            continue
+        way = f"found from {effort.starts} starts" if effort.starts else "where all of them are 0"
+        proved = _proved(instance, values, eps, "search", way, effort)
+        if proved is not None:
+            yield proved
+            return
+    reason = f"no point within eps from {effort.starts} starts"
+    yield Decision("undecided", "search", reason, effort=effort)
+
+
+def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decision:
+    """An exact match is within every eps. For linear networks, whose roots may lie where descent fails."""
+    from sublearn.matchers._affine import Affine
+    from sublearn.matchers._construct import Construct
+    from sublearn.matchers._ladder import decide
+    from sublearn.matchers.identities import Copy, Intertwine
+    from sublearn.matchers.search._search import Search
+
+    if not instance.network.is_linear:
+        return Decision("undecided", "exact", "")
+    rungs = [Affine(), Construct(), Copy(), Intertwine(), Search(last=100)]
+    found = decide(instance, budget=budget, seed=seed, ladder=rungs)
+    if found.kind != "matched":
+        return Decision("undecided", "exact", "no exact match found", effort=found.effort)
+    if found.values is not None:
+        way = "an exact match, rounded"
+        proved = _proved(instance, found.values, eps, "exact", way, found.effort)
+        if proved is not None:
+            return proved
+    reason = "an exact match exists; its values, rounded to float64, are not within eps themselves"
+    return Decision(
+        "matched",
+        "exact",
+        reason,
+        found.grade,
+        found.values,
+        found.weights,
+        found.certificate,
+        found.effort,
+    )
+
+
+def _proved(
+    instance: Instance, values: Array, eps: float, rung: str, way: str, effort: Effort
+) -> Decision | None:
+    from sublearn.matchers.within._points import largest_error
+
+    bound = largest_error(instance, values, eps)
+    if bound is None:
+        return None
+    reason = f"no output is farther than {bound:.6g} at a point {way}"
+    weights = instance.with_values(values)
+    return Decision("matched", rung, reason, PROOF, values, weights, effort=effort)
+
+
+def _refuted(rung: str, why: str, effort: Effort | None = None) -> Decision:
+    grade: Grade = PROOF
+    return Decision("refuted", rung, why, grade, effort=effort or Effort())
+
+
+def _with_effort(found: Decision, effort: Effort) -> Decision:
+    from dataclasses import replace
+
+    return replace(found, effort=effort)
+
+
+def _too_large(instance: Instance) -> str | None:
+    network = instance.network
+    products = sum(
+        network.shapes[step.weight][0] * network.shapes[step.weight][1] for step in network.steps
+    )
+    work = instance.equations * len(instance.allocation) + products * instance.samples
+    return "too large for enclosures" if work > MOST_WORK else None

@@ -1,0 +1,259 @@
+"""Linear systems with bands, low <= J x + c <= high: a point by a linear program, or a proof of none.
+
+One program in float64 looks for the point farthest inside the bands; its dual solution is a vector y with
+y'J = 0, nearly. A refutation needs y'J = 0 exactly, because x may be any real numbers. Then
+
+    y'c = y'(J x + c) >= sum_i min { y_i z : low_i <= z <= high_i }   for every x within the bands,
+
+and y refutes if the right side exceeds the left. Two ways make y exact. In balls: as many equations as
+there are unknowns are solved for their y, the other y are taken as they are; that y exists and is
+orthogonal to every column. Where columns depend on each other that system is singular, and the same is
+done in fractions, if the numbers are fractions (linear steps and ReLU, no tanh or sigmoid).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector
+from sublearn.matchers.proofs._krawczyk import float_matrix
+from sublearn.matchers.within._bands import Bands, rational
+
+if TYPE_CHECKING:
+    from sublearn.patterns._system import Rational
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+SUPPORT = 1e-9  # entries of y below this share of the largest are taken for 0
+DEPENDENT = 1e-11  # pivots below this share of the largest: the columns may depend on each other
+MOST_ENTRIES = 2**20  # of a system that is looked at
+MOST_FRACTIONS = 2**14  # entries of a system that is reduced in fractions
+
+
+@dataclass(frozen=True)
+class Linear:
+    """J (equations x unknowns) and c in balls, and J in float64."""
+
+    matrix: BallMatrix
+    constants: list[Ball]
+    rough: Array
+
+    @classmethod
+    def of(cls, matrix: BallMatrix, constants: Sequence[Ball]) -> Linear | None:
+        """None where the numbers do not fit into float64, or are too many."""
+        rows, columns = matrix.nrows(), matrix.ncols()
+        if rows * columns > MOST_ENTRIES:
+            return None
+        rough = float_matrix(matrix)
+        finite = all(c.is_finite() for c in constants)
+        return cls(matrix, list(constants), rough) if finite and np.isfinite(rough).all() else None
+
+
+def parts(matrix: BallMatrix) -> list[tuple[Index, Index]]:
+    """Equations and unknowns that have nothing to do with each other: one output's, often."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    rows, columns = matrix.nrows(), matrix.ncols()
+    filled = np.array([not e.is_zero() for e in matrix.entries()]).reshape(rows, columns)
+    i, k = np.nonzero(filled)
+    size = rows + columns
+    graph = coo_matrix((np.ones(len(i)), (i, rows + k)), shape=(size, size))
+    count, label = connected_components(graph, directed=False)
+    out = []
+    for part in range(count):
+        mine = np.flatnonzero(label[:rows] == part)
+        if mine.size:
+            out.append((mine, np.flatnonzero(label[rows:] == part)))
+    return out
+
+
+@dataclass(frozen=True)
+class Found:
+    """A point to try, and vectors that may refute; the point is in float64 and promises nothing."""
+
+    point: Array
+    vectors: list[Array]
+
+
+def solve(linear: Linear, bands: Bands) -> Found | None:
+    """The point farthest inside the bands and, where it is outside, vectors near y'J = 0."""
+    from scipy.optimize import linprog
+
+    middle, half = bands.middle_and_half()
+    asked = half > 0
+    if not asked.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
+        return Found(np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
+    scaled = linear.rough[asked] / half[asked, None]
+    sizes = np.linalg.norm(scaled, axis=0)
+    sizes[sizes == 0] = 1.0
+    scaled /= sizes
+    constants = np.array([float(c.mid()) for c in linear.constants])
+    start = _least_squares(scaled, (middle - constants)[asked] / half[asked])
+    if start is None:
+        return None
+    x = start / sizes
+    # The rest is taken in balls: it may be many digits below the numbers it comes from.
+    rest = _rest(linear, x)
+    above, below = np.zeros(len(rest)), np.zeros(len(rest))
+    for i in np.flatnonzero(asked).tolist():
+        above[i] = np.inf if bands.no_high[i] else float((bands.high[i] - rest[i]).mid()) / half[i]
+        below[i] = np.inf if bands.no_low[i] else float((rest[i] - bands.low[i]).mid()) / half[i]
+    above, below = above[asked], below[asked]
+    if min(above.min(), below.min()) >= 0.5:
+        return Found(x, [])
+    vectors = []
+    places = np.flatnonzero(asked)
+    miss = np.where(np.isfinite(above) & np.isfinite(below), (above - below) / 2, 0.0)
+    if float(np.mean(miss**2)) > 1.0:
+        # The residual of least squares is orthogonal to J: often enough to refute.
+        vectors.append(_placed(miss / half[asked], places, len(rest)))
+    ones = np.ones((int(asked.sum()), 1))
+    up, down = np.isfinite(above), np.isfinite(below)
+    found = linprog(
+        np.r_[np.zeros(x.size), -1.0],
+        A_ub=np.vstack(
+            [np.hstack([scaled, ones])[up], np.hstack([-scaled, ones])[down]],
+        ),
+        b_ub=np.r_[above[up], below[down]],
+        bounds=[(None, None)] * x.size + [(None, 1.0)],
+        method="highs",
+    )
+    if found.status != 0:
+        return Found(x, vectors)
+    if found.x[-1] < 0:
+        duals = -np.asarray(found.ineqlin.marginals)
+        y = np.zeros(places.size)
+        y[up] -= duals[: int(up.sum())]
+        y[down] += duals[int(up.sum()) :]
+        vectors.insert(0, _placed(y / half[asked], places, len(rest)))
+    return Found(x + np.asarray(found.x[:-1]) / sizes, vectors)
+
+
+def refutes(linear: Linear, bands: Bands, vectors: Sequence[Array]) -> bool:
+    """Whether a vector near one of these proves that no x lies within the bands."""
+    return any(_refutes(linear, bands, y) for y in vectors)
+
+
+def _refutes(linear: Linear, bands: Bands, y: Array) -> bool:
+    size = float(np.abs(y).max(initial=0.0))
+    if not (0.0 < size < np.inf):
+        return False
+    support = np.flatnonzero(np.abs(y) > SUPPORT * size)
+    rows, columns = support.tolist(), linear.matrix.ncols()
+    entries = linear.matrix.entries()
+    inside = [
+        k for k in range(columns) if not all(entries[i * columns + k].is_zero() for i in rows)
+    ]
+    exact = _in_balls(linear, support, inside, y / size)
+    if exact is None or not _gap(linear, bands, rows, exact):
+        exact = _in_fractions(linear, support, inside, y / size)
+    return exact is not None and _gap(linear, bands, rows, exact)
+
+
+def _gap(linear: Linear, bands: Bands, rows: list[int], y: list[Ball]) -> bool:
+    """Whether sum_i min over the bands of y_i z_i certainly exceeds y'c."""
+    from flint import arb
+
+    total = arb(0)
+    for i, value in zip(rows, y, strict=True):
+        if value.is_zero():
+            continue
+        if bands.no_low[i] or bands.no_high[i]:
+            # An end at infinity is harmless only where y certainly points away from it.
+            if (bands.no_low[i] and not value < 0) or (bands.no_high[i] and not value > 0):
+                return False
+            least = value * (bands.high[i] if value < 0 else bands.low[i])
+        else:
+            least = (value * bands.low[i]).min(value * bands.high[i])
+        total = total + least - value * linear.constants[i]
+    return bool(total > 0)
+
+
+def _in_balls(linear: Linear, support: Index, inside: list[int], y: Array) -> list[Ball] | None:
+    """Enclosures of an exact y, 0 outside the support, with y'J = 0; None where J seems dependent."""
+    from flint import arb
+    from scipy.linalg import qr
+
+    count = len(inside)
+    if not count:
+        return [arb(v) for v in y[support].tolist()]
+    if len(support) <= count:
+        return None
+    rough = linear.rough[support][:, inside]
+    sizes = np.abs(rough).max(axis=0)
+    if not (sizes > 0).all():
+        return None
+    triangle, order = qr((rough / sizes).T, mode="r", pivoting=True)
+    pivots = np.abs(np.diagonal(triangle))[:count]
+    if pivots[-1] <= DEPENDENT * pivots[0]:
+        return None
+    chosen, others = order[:count].tolist(), order[count:].tolist()
+    columns, entries = linear.matrix.ncols(), linear.matrix.entries()
+
+    def part(places: list[int]) -> BallMatrix:
+        flat = [entries[int(support[p]) * columns + k] for k in inside for p in places]
+        return BALLS.matrix(count, len(places), flat)
+
+    taken = [arb(float(y[support[p]])) for p in others]
+    try:
+        solved = part(chosen).solve(-(part(others) * column_vector(taken))).entries()
+    except ZeroDivisionError:
+        return None
+    out: list[Ball] = [arb(0)] * len(support)
+    for p, value in zip([*chosen, *others], [*solved, *taken], strict=True):
+        out[p] = value
+    return out
+
+
+def _in_fractions(linear: Linear, support: Index, inside: list[int], y: Array) -> list[Ball] | None:
+    """The same in fractions, whatever the rank is; None where an entry of J is not exact."""
+    from flint import arb, fmpq
+
+    from sublearn.patterns._system import orthogonal
+
+    if not inside or len(support) * len(inside) > MOST_FRACTIONS:
+        return None
+    columns, entries = linear.matrix.ncols(), linear.matrix.entries()
+    table = []
+    for k in inside:
+        column = [entries[int(i) * columns + k] for i in support]
+        if not all(e.is_exact() for e in column):
+            return None
+        table.append([rational(e, upper=False) for e in column])
+    out: list[Rational] = [fmpq(0)] * len(support)
+    for normal in orthogonal(table):
+        # The entry of its own, by which a vector of the basis is known, is the one that is 1 and free.
+        own = next(iter(normal))
+        value = fmpq(*float(y[support[own]]).as_integer_ratio())
+        for p, x in normal.items():
+            out[p] += value * x
+    return [arb(x) for x in out] if any(x != 0 for x in out) else None
+
+
+def _least_squares(matrix: Array, right: Array) -> Array | None:
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return None
+    try:
+        found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _rest(linear: Linear, x: Array) -> list[Ball]:
+    """J x + c."""
+    product = (linear.matrix * BALLS.exact(x[:, None])).entries()
+    return [a + c for a, c in zip(product, linear.constants, strict=True)]
+
+
+def _placed(values: Array, places: Index, size: int) -> Array:
+    out = np.zeros(size)
+    out[places] = values
+    return out
