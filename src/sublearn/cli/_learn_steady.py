@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,8 +103,10 @@ def steady(
 
 def _tell_predicted(predicted: SteadyPrediction) -> None:
     none = predicted.kind == "none"
-    value = "none" if none else f"{predicted.value:.4g}"
-    typer.echo(f"predicted            {value}, {_KINDS[predicted.kind]}{predicted.reason}")
+    value = "none" if none else f"{predicted.value:.4g} ({predicted.kind})"
+    typer.echo(f"predicted            {value}")
+    if not none:  # else the last line says why
+        typer.echo(f"  how sure           {predicted.reason}")
     if predicted.lower is not None and predicted.upper is not None:
         typer.echo(f"  proved bounds      {predicted.lower:.4g} to {predicted.upper:.4g}")
     where = "" if predicted.exact_minimum else " (local: found by least squares from the weights)"
@@ -113,13 +116,12 @@ def _tell_predicted(predicted: SteadyPrediction) -> None:
             f"  excess             {predicted.excess:.4g}, leading term {predicted.leading:.4g}"
         )
     typer.echo(f"  modes, Tr H        {predicted.rank}, {predicted.trace:.4g}")
+    if math.isfinite(predicted.slowest):
+        typer.echo(f"  slowest mode       {predicted.slowest:.3g} cycles")
     if predicted.drift:
         typer.echo(f"  drift per cycle    {predicted.drift:.4g}")
     for walk in predicted.walks:
         typer.echo(f"  not held           {walk}")
-
-
-_KINDS = {"exact": "exact: ", "limit": "", "bound": "an estimate: ", "none": ""}
 
 
 def _steady_words(
@@ -156,8 +158,6 @@ def _steady_words(
 
 
 def _draw_steady(run: Simulation, predicted: SteadyPrediction | None, out: Path) -> list[str]:
-    import math
-
     import numpy as np
 
     from sublearn.plots import COLOURS, INK, figure, legend, name_axes, save

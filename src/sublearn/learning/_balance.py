@@ -84,6 +84,7 @@ class Balance:
     lambda of the steepest mode, above 1 where a step carries it across the minimum. Both are NaN
     where there is no balance: a step without noise, or with too little. ``exact``: all eigenvalues
     are equal, and the stationary law of the distance was solved for (`_radius.py`) or is known.
+    ``slowest``: cycles until the flattest mode keeps 1/e of what it was, 1 / (eta lambda).
     """
 
     excess: float
@@ -93,6 +94,7 @@ class Balance:
     spread: float = math.nan
     step: float = math.nan
     exact: bool = False
+    slowest: float = math.nan
 
 
 def balance(eigenvalues: Array, noise: Noise, h: float) -> Balance:
@@ -107,7 +109,15 @@ def balance(eigenvalues: Array, noise: Noise, h: float) -> Balance:
         second = (noise.synaptic * equal, noise.noisy)
         square = mean_square(lam.size, h, (noise.irrelevant, noise.plastic), second)
         if square is not None:
-            return Balance(0.5 * float(lam.mean()) * square, leading, lower, upper, exact=True)
+            slowest = math.nan if eta is None else 1.0 / eta
+            return Balance(
+                excess=0.5 * float(lam.mean()) * square,
+                leading=leading,
+                lower=lower,
+                upper=upper,
+                exact=True,
+                slowest=slowest,
+            )
     if eta is None:  # the step alone jumps across the steepest mode: the identities with q = L
         excess = (h**2 + slow.sum()) * (h**2 * lam.max() + lam @ slow) / (8.0 * h**2)
         return Balance(float(excess), leading, lower, upper)
@@ -116,7 +126,16 @@ def balance(eigenvalues: Array, noise: Noise, h: float) -> Balance:
     excess = 0.5 * float(lam @ energy)
     correction, spread = _fluctuations(shape, noise, eta, energy)
     exact = equal is not None and eta <= SHORT
-    return Balance(excess * (1.0 + correction), leading, lower, upper, spread, eta, exact)
+    return Balance(
+        excess=excess * (1.0 + correction),
+        leading=leading,
+        lower=lower,
+        upper=upper,
+        spread=spread,
+        step=eta,
+        exact=exact,
+        slowest=1.0 / (eta * float(shape.min())),
+    )
 
 
 def _equal_gain(lam: Array, noise: Noise) -> float | None:

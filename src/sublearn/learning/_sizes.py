@@ -35,8 +35,9 @@ class SizeCurve:
     """Mean rates along a path of growth, where they are largest, and what the formulas say.
 
     ``best`` is the size of the largest <k> among the sizes asked about; if <k> has one peak, the peak
-    lies within ``bracket``. The formulas stand beside it, each with where it holds in its reason:
-    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, ``slides`` for the one printed for linear networks,
+    lies within ``bracket``; ``best.reason`` says where <k> is to second order only, or its traces are
+    estimated too roughly to tell. The formulas stand beside it, each with where it holds in its reason:
+    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one printed for linear networks,
     ``slides_nonlinear`` for the one printed for nonlinear ones, ``implicit`` for the equation of the
     published code.
     """
@@ -196,7 +197,9 @@ def _closed_form(
         low, high = min(values), max(values)
         if high - low > STEADY * max(abs(low), abs(high)):
             where = f"It does not hold here: {name} goes from {values[0]:.3g} to {values[-1]:.3g}."
-            break
+            if best.value:
+                where += f" It would be {best.value:.0f}."
+            return Best(None, f"{best.reason} {where}")
     return Best(best.value, f"{best.reason} {where}")
 
 

@@ -77,14 +77,15 @@ class Walk:
     directions: int
     per_cycle: float
 
+    @property
+    def what(self) -> str:
+        """In words: "8 flat directions", "1 frozen weight"."""
+        what = "flat direction" if self.where == "plastic" else "frozen weight"
+        return f"{self.directions} {what}{'s' if self.directions > 1 else ''}"
+
     def __str__(self) -> str:
-        many = self.directions > 1
-        if self.where == "plastic":
-            what = "flat directions" if many else "flat direction"
-        else:
-            what = "frozen weights" if many else "frozen weight"
-        walk = "walk" if many else "walks"
-        return f"{self.directions} {what} {walk} at random, variance {self.per_cycle:.3g} per cycle"
+        walk = "walk" if self.directions > 1 else "walks"
+        return f"{self.what} {walk} at random, variance {self.per_cycle:.3g} per cycle"
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ class SteadyPrediction:
     grow for ever, by ``drift`` per cycle, and else NaN. ``quadratic``: F is, in all weights that move.
     ``exact_minimum``: the outputs are affine in the plastic weights, so that F_min is the global
     minimum over them; else it is local, found from the weights by least squares, and H_M is the
-    Gauss-Newton Hessian there. ``walks``: the directions
-    that nothing holds. They leave a quadratic F alone.
+    Gauss-Newton Hessian there. ``walks``: the directions that nothing holds, which leave a quadratic
+    F alone. ``slowest``: cycles until the flattest mode keeps 1/e of what it was, near the steady
+    state; runs of fewer have not settled.
     """
 
     value: float
@@ -120,11 +122,12 @@ class SteadyPrediction:
     upper: float | None = None
     drift: float = 0.0
     walks: tuple[Walk, ...] = ()
+    slowest: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: an error that has no value, or no bound, is null."""
         plain = dict(vars(self))
-        for name in ("value", "excess", "leading"):
+        for name in ("value", "excess", "leading", "slowest"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         plain["walks"] = [vars(walk) for walk in self.walks]
         return plain
@@ -238,18 +241,15 @@ def _still(found: SteadyPrediction, setting: Setting) -> SteadyPrediction:
 
 def _not_quadratic(found: SteadyPrediction, gamma: Gamma, whole: bool, alone: bool) -> str:
     if whole and alone:
-        why = (
-            "noise moves the frozen weights too, and F is quadratic in the plastic weights but not in "
-            "all that move"
-        )
+        why = "noise moves the frozen weights too, and F is not quadratic in all that moves"
     else:
         why = "F is not quadratic in the weights that move"
     if not gamma[0]:
         return f"{why}, and with gamma1 = 0 nothing is learned."
     if not found.walks:
         return f"{why}: its curvature changes with them, and no formula holds."
-    listed = " and ".join(str(walk) for walk in found.walks)
-    return f"{why}: {listed}, and the curvature changes with them."
+    listed = " and ".join(walk.what for walk in found.walks)
+    return f"{why}: {listed} walk at random, and the curvature changes with them."
 
 
 def _grows(
@@ -289,12 +289,13 @@ def _settles(found: SteadyPrediction, modes: Modes, noise: Noise, step: float) -
         reason=why,
         lower=None if made.lower is None else found.minimum + made.lower,
         upper=None if made.upper is None else found.minimum + made.upper,
+        slowest=made.slowest,
     )
 
 
 def _how_sure(made: Balance, rank: int, rho: float) -> tuple[str, str]:
     if made.exact:
-        return "exact", "the modes have equal eigenvalues: the stationary law of |x| was computed."
+        return "exact", "the modes have equal eigenvalues, and the law of the distance is known."
     if math.isnan(made.step):
         why = "the steps outweigh the noise"
     elif made.step > LONGEST:
