@@ -17,6 +17,7 @@ import sublearn as sl
 from sublearn.cli import app
 from sublearn.learning import step_correlation
 from sublearn.learning._balance import Noise, balance
+from sublearn.learning._steady import doubt
 
 Array = np.ndarray
 
@@ -384,7 +385,7 @@ def test_command_says_that_there_is_none() -> None:
 
 @pytest.mark.slow
 def test_a_hundred_spectra() -> None:
-    """Bounds in all; where many modes and short steps are at hand, the value within 2%."""
+    """Bounds in all; where many modes and short steps are at hand, the value within 5%."""
     rng = np.random.default_rng(21)
     limits = 0
     for cell in range(100):
@@ -406,7 +407,7 @@ def test_a_hundred_spectra() -> None:
         count = int(max(1500, 30 * slowest))
         mean, error = spectrum_cell(lam, size, h, b, c, count, repeats=40, seed=cell)
         assert found.lower - 4 * error <= mean <= found.upper + 4 * error
-        if found.spread <= 0.5 and found.step <= 1.0:
+        if not doubt(found, 0.0):
             limits += 1
-            assert mean == pytest.approx(found.excess, abs=4 * error + 0.02 * found.excess)
+            assert mean == pytest.approx(found.excess, abs=3 * error + 0.05 * found.excess)
     assert limits >= 25

@@ -218,7 +218,7 @@ def _fluctuations(shape: Array, noise: Noise, eta: float, energy: Array) -> tupl
     """
     k = shape.size
     if k > MOST_CORRECTED:
-        return 0.0, math.nan
+        return 0.0, 4.0 * float(shape.max() / shape.sum())  # as for so many equal modes
     a, v = 1.0 - eta * shape, shape**2
     square, value = float(v @ energy), 0.5 * float(shape @ energy)
     A, u = a**2, a * eta * shape * energy / square

@@ -37,9 +37,9 @@ class SizeCurve:
     ``best`` is the size of the largest <k> among the sizes asked about; if <k> has one peak, the peak
     lies within ``bracket``; ``best.reason`` says where <k> is to second order only, or its traces are
     estimated too roughly to tell. The formulas stand beside it, each with where it holds in its reason:
-    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one printed for linear networks,
-    ``slides_nonlinear`` for the one printed for nonlinear ones, ``implicit`` for the equation of the
-    published code.
+    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one
+    printed for linear networks, ``slides_nonlinear`` for the one printed for nonlinear ones,
+    ``implicit`` for the equation of the published code.
     """
 
     gamma: Gamma

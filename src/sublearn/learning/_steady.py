@@ -64,6 +64,9 @@ MANY = 0.5
 LONGEST = 1.0
 """Largest eta lambda that counts as a short step: longer ones cross the minimum of a mode."""
 
+MEMORY = 0.5
+"""Largest eta lambda rho / (1 - rho) for correlated n2: it must forget before the modes do."""
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -293,20 +296,31 @@ def _settles(found: SteadyPrediction, modes: Modes, noise: Noise, step: float) -
     )
 
 
+def doubt(made: Balance, rho: float) -> str:
+    """What keeps a balance from its limit, in words; empty where nothing does.
+
+    Correlated n2 makes |g| vary more than the correction knows, so that it takes twice the modes.
+    """
+    if math.isnan(made.step):
+        return "the steps outweigh the noise"
+    if not made.step <= LONGEST:
+        return "the steps are long, and cross the minimum of the steepest mode"
+    if not made.spread <= (MANY / 2 if rho else MANY):
+        count = 4.0 / made.spread
+        return f"few modes share in the gradient, as much as {count:.2g} equal ones would"
+    if made.step * rho > MEMORY * (1.0 - rho):
+        return "n2 stays the same for longer than the steepest mode does"
+    return ""
+
+
 def _how_sure(made: Balance, rank: int, rho: float) -> tuple[str, str]:
     if made.exact:
         return "exact", "the modes have equal eigenvalues, and the law of the distance is known."
-    if math.isnan(made.step):
-        why = "the steps outweigh the noise"
-    elif made.step > LONGEST:
-        why = "the steps are long, and cross the minimum of the steepest mode"
-    elif made.spread > MANY:
-        count = 4.0 / made.spread
-        why = f"few modes share in the gradient, as much as {count:.2g} equal ones would"
-    else:
+    why = doubt(made, rho)
+    if not why:
         return "limit", f"exact in the limit of many modes, here {rank}, and short steps."
     if rho:
-        return "none", f"{why}, and n2 is correlated: no formula holds."
+        return "none", f"{why}, and n2 is correlated from cycle to cycle: no formula holds."
     return "bound", f"{why}: the bounds are proved, the value is an estimate."
 
 
