@@ -347,6 +347,16 @@ def test_correlation_of_mixed_directions_at_few_weights(size: int, mixing: float
     assert step_correlation(mixing, 10**6) == pytest.approx(step_correlation(mixing), abs=1e-5)
 
 
+def test_correlated_directions_must_forget_before_the_modes_do() -> None:
+    lam, h = np.linspace(0.5, 1.0, 40), 0.3
+    words = {
+        mixing: doubt(balance(lam, Noise(0.01, 0.0, 80, 80, rho=step_correlation(mixing, 80)), h),
+                      step_correlation(mixing, 80))
+        for mixing in (0.0, 0.2, 0.9)
+    }  # fmt: skip
+    assert not words[0.0] and not words[0.2] and "stays the same for longer" in words[0.9]
+
+
 def test_one_weight_that_is_pushed_one_way() -> None:
     network, data = sl.LinearEstimator(1, 1), dict(inputs=[[1.0]], targets=[[0.0]])
     given = dict(**data, gamma=(0.1, 0.05, 0.0))
