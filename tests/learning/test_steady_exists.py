@@ -350,7 +350,7 @@ def test_correlation_of_mixed_directions_at_few_weights(size: int, mixing: float
 def test_correlated_directions_must_forget_before_the_modes_do() -> None:
     lam, h = np.linspace(0.5, 1.0, 40), 0.3
     words = {
-        mixing: doubt(balance(lam, Noise(0.01, 0.0, 80, 80, rho=step_correlation(mixing, 80)), h),
+        mixing: doubt(balance(lam, Noise(3e-4, 0.01, 80, 80, rho=step_correlation(mixing, 80)), h),
                       step_correlation(mixing, 80))
         for mixing in (0.0, 0.2, 0.9)
     }  # fmt: skip
