@@ -98,7 +98,8 @@ def spectra(cells: int, mixing: float) -> bool:
         # The difference relative to the prediction, and what chance makes of it.
         off = (abs(mean / found.excess - 1), error / found.excess)
         (few if doubt(found, rho) else many).append(off)
-    print(f"{cells} random spectra, mixing {mixing:g}: {outside} outside their proved bounds")
+    proved = "no bounds are proved" if mixing else f"{outside} outside their proved bounds"
+    print(f"{cells} random spectra, mixing {mixing:g}: {proved}")
     for name, held in (("limit", many), ("others", few)):
         off, chance = max(held, default=(0.0, 0.0))
         print(f"  {name}: {len(held)} cells, at most {off:.1%} off (+- {chance:.1%})")
