@@ -263,7 +263,8 @@ def test_placements_agree_with_place() -> None:
         ("deep-sizes", {"widths": "5"}, "needs 'gamma1'"),
         ("placements", {**PLACEMENT, "plastic": 19}, "plastic must be"),
         ("placements", {**PLACEMENT, "cycles": 4}, "cycles must be"),
-        ("placements", {**PLACEMENT, "network": "ffn:3-3-3,activation=relu"}, "linear"),
+        ("placements", {**PLACEMENT, "network": "ffn:3-3-3,activation=relu"}, "affine"),
+        ("placements", {**PLACEMENT, "network": "ffn:3-3-3"}, "affine in the plastic weights"),
     ],
 )
 def test_points_that_cannot_be_run_say_why(task: str, point: Row, message: str) -> None:

@@ -181,7 +181,13 @@ def test_the_sentence_names_the_placements_that_are_local() -> None:
     found = sl.place(
         net, W, inputs=X, targets=Y, allocations=held, gamma=(0.1, 0.1, 0.01), cycles=50, repeats=2
     )
-    assert "predicted of hidden are local" in found.recommendation
+    assert "Rate and F_min of hidden are local" in found.recommendation
+    kinds = {row.name: row.kind for row in found.rows}
+    assert kinds["hidden"] == "none" and kinds["readout"] != "none"
+    lines = {line.split()[0]: line for line in str(found).splitlines()}
+    assert " none " in lines["hidden"] and " none " not in lines["readout"]
+    plain = {row["name"]: row for row in found.to_dict()["rows"]}
+    assert plain["hidden"]["predicted"] is None and "not quadratic" in plain["hidden"]["reason"]
 
 
 PLACE = ["learn", "place", "--network", "linear:inputs=8,outputs=4", "--gamma", ".1,.3,.02"]

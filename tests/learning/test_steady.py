@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.learning import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
+from sublearn.learning import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES, step_correlation
 
 
 def estimator(samples: int, seed: int = 0, inputs: int = 12, outputs: int = 6):
@@ -20,13 +20,14 @@ def test_leading_term_is_the_closed_form() -> None:
     # H = 2 times the identity on 72 weights.
     network, w, _, _ = estimator(12)
     x = np.sqrt(24.0) * np.eye(12)
-    g1, g2, g3, T, rho = 0.05, 0.7, 0.02, 1.5, 0.3 / np.hypot(0.3, 0.7)
+    g1, g2, g3, T = 0.05, 0.7, 0.02, 1.5
+    rho = step_correlation(0.3, 72)  # measured in test_steady_exists.py
     found = sl.predict_steady_state(
         network, w, inputs=x, targets=np.zeros((6, 12)), gamma=(g1, g2, g3), T=T, mixing=0.3
     )
     s = g2**2 * (1 + rho) / (1 - rho) / 72 + g3**2 / T
     assert found.leading == pytest.approx(T**2 * 72 * 144.0 * s**2 / (8 * g1**2))
-    assert (found.rank, found.minimum, found.exact_minimum) == (72, 0.0, True)
+    assert (found.kind, found.rank, found.minimum) == ("limit", 72, 0.0) and found.exact_minimum
     assert found.trace == pytest.approx(144.0)
     # Equal modes have a closed balance too: lambda^2 n s2 eta = 2 (g1 T)^2 lambda - ..., solved here
     # by iterating eta = g1 T / G with <e^2> = drive / (eta lambda (2 - eta lambda)).
@@ -36,7 +37,9 @@ def test_leading_term_is_the_closed_form() -> None:
         drive = T**2 * g2**2 / 72 * (1 + a * rho) / (1 - a * rho) + T * g3**2
         square = 72 * 4 * drive / (2 * eta * (2 - 2 * eta))
         eta = 0.9 * eta + 0.1 * g1 * T / np.sqrt(square)
-    assert found.excess == pytest.approx(0.5 * 2 * 72 * drive / (2 * eta * (2 - 2 * eta)), rel=1e-6)
+    plain = 0.5 * 2 * 72 * drive / (2 * eta * (2 - 2 * eta))
+    # Short steps on k equal modes: k (k + 1) for k^2, here up to a few percent of 1/k.
+    assert found.excess / plain - 1 == pytest.approx(1 / 72, rel=0.1)
 
 
 def test_minimum_over_some_weights_is_that_of_the_normal_equations() -> None:
@@ -101,7 +104,8 @@ def test_where_nothing_learns_or_nothing_moves() -> None:
     network, w, x, _ = estimator(samples=4)
     y = np.zeros((6, 4))
     still = sl.predict_steady_state(network, w, inputs=x, targets=y, gamma=(0.0, 0.0, 0.0))
-    assert still.value == 0.0
+    gap = w["W"] @ x
+    assert still.value == pytest.approx((gap**2).sum() / 8) and still.minimum == 0.0
     adrift = sl.predict_steady_state(network, w, inputs=x, targets=y, gamma=(0.0, 0.1, 0.0))
     assert adrift.value == float("inf") and adrift.to_dict()["value"] is None
     row = sl.Allocation.from_rows(network, "W", [0])
@@ -144,4 +148,4 @@ def test_linear_picture_in_sixty_cells() -> None:
                 run, predicted = sl.linear_steady_state(inputs, outputs, gamma, mixing=mixing)
                 ratios.append(run.final(600).mean() / predicted.value)
     assert len(ratios) == 60
-    assert sum(0.9 <= ratio <= 1.15 for ratio in ratios) >= 55
+    assert all(0.9 <= ratio <= 1.15 for ratio in ratios)

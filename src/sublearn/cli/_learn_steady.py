@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,17 +96,32 @@ def steady(
     typer.echo(f"error at the start   {run.errors[:, 0].mean():.5g}")
     typer.echo(f"simulated            {found}")
     if predicted is not None:
-        where = "" if predicted.exact_minimum else " (local: F is not quadratic)"
-        typer.echo(f"predicted            {predicted.value:.4g}{where}")
-        typer.echo(f"  F_min              {predicted.minimum:.4g}")
+        _tell_predicted(predicted)
+    typer.echo(words)
+    tell_drawn(drawn)
+
+
+def _tell_predicted(predicted: SteadyPrediction) -> None:
+    none = predicted.kind == "none"
+    value = "none" if none else f"{predicted.value:.4g} ({predicted.kind})"
+    typer.echo(f"predicted            {value}")
+    if not none:  # else the last line says why
+        typer.echo(f"  how sure           {predicted.reason}")
+    if predicted.lower is not None and predicted.upper is not None:
+        typer.echo(f"  proved bounds      {predicted.lower:.4g} to {predicted.upper:.4g}")
+    where = "" if predicted.exact_minimum else " (local: found by least squares from the weights)"
+    typer.echo(f"  F_min              {predicted.minimum:.4g}{where}")
+    if not none:
         typer.echo(
             f"  excess             {predicted.excess:.4g}, leading term {predicted.leading:.4g}"
         )
-        typer.echo(f"  modes, Tr H        {predicted.rank}, {predicted.trace:.4g}")
-        if predicted.drift:
-            typer.echo(f"  drift per cycle    {predicted.drift:.4g}")
-    typer.echo(words)
-    tell_drawn(drawn)
+    typer.echo(f"  modes, Tr H        {predicted.rank}, {predicted.trace:.4g}")
+    if math.isfinite(predicted.slowest):
+        typer.echo(f"  slowest mode       {predicted.slowest:.3g} cycles")
+    if predicted.drift:
+        typer.echo(f"  drift per cycle    {predicted.drift:.4g}")
+    for walk in predicted.walks:
+        typer.echo(f"  not held           {walk}")
 
 
 def _steady_words(
@@ -115,9 +131,12 @@ def _steady_words(
     found, start = run.steady_state, float(run.errors[:, 0].mean())
     share = f"{found.mean / start:.3g} of the error at the start" if start else f"{found.mean:.3g}"
     if predicted is not None and predicted.drift:
+        return f"There is no steady state: {predicted.reason}"
+    if predicted is not None and predicted.kind == "none":
+        level = "level" if found.reached else "not level"
         return (
-            "There is no steady state: the frozen weights move, and the plastic ones cannot make up for "
-            f"all of it, so the error grows by {predicted.drift:.2g} per cycle."
+            f"No steady state is known: {predicted.reason} Over these {run.errors.shape[1]} cycles the "
+            f"error is {level}, at {share}."
         )
     if not found.reached:
         return f"The error has not settled; in the last stretch it is {share}."
@@ -129,7 +148,7 @@ def _steady_words(
         return words
     if predicted.minimum > 0.5 * predicted.value:
         return f"{words} Most of it is error that no plastic weight can remove (F_min)."
-    if not calmer.excess > 0.0:
+    if calmer.kind == "none" or not calmer.excess > 0.0:
         return words
     fewer = predicted.excess / calmer.excess
     return (
@@ -139,8 +158,6 @@ def _steady_words(
 
 
 def _draw_steady(run: Simulation, predicted: SteadyPrediction | None, out: Path) -> list[str]:
-    import math
-
     import numpy as np
 
     from sublearn.plots import COLOURS, INK, figure, legend, name_axes, save

@@ -37,7 +37,7 @@ from sublearn.learning._sizes import (
     slides_size,
 )
 from sublearn.learning._slides import slides_expanded_rate, slides_rate
-from sublearn.learning._steady import SteadyPrediction, predict_steady_state
+from sublearn.learning._steady import SteadyPrediction, Walk, predict_steady_state
 
 __all__ = [
     "DEEP_NOISE",
@@ -62,6 +62,7 @@ __all__ = [
     "SteadyPrediction",
     "SteadyState",
     "Validity",
+    "Walk",
     "add_synapses",
     "best_redundancy",
     "best_size",

@@ -6,8 +6,10 @@ weights is F_min = const + 1/2 z'S z with the Schur complement S = H_ZZ - H_ZM H
 
     dF_min / dt = (gamma3^2 / 2) Tr S,
 
-T times that per cycle. There is a steady state only where Tr S = 0: where the plastic weights can
-make up for every change of the outputs that the frozen ones cause.
+T times that per cycle, where F is quadratic in all weights together. There is a steady state only
+where Tr S = 0: where the plastic weights can make up for every change of the outputs that the frozen
+ones cause. Where F is not quadratic in all weights, H changes as the frozen ones walk: the formula is
+the slope at the given weights, and Tr S = 0 does not mean that the error stays.
 """
 
 from __future__ import annotations
@@ -26,23 +28,26 @@ from sublearn.learning._loss import Array, check_duration, check_gamma, check_se
 from sublearn.learning._simulate import Simulation
 from sublearn.learning._steady import frozen_noise, plastic_modes
 from sublearn.networks import Network
+from sublearn.verdicts._affine import is_affine
 
 
 @dataclass(frozen=True)
 class Drift:
     """How fast the error grows: ``per_cycle``, with its ``standard_error`` where it was measured.
 
-    ``schur_trace`` = Tr S where it was predicted; ``compensated``: the plastic weights can make up for
-    every change of the frozen ones, so that nothing drifts.
+    ``schur_trace`` = Tr S where it was predicted; ``local``: F is not quadratic in all weights, and the
+    prediction is the slope at these weights alone. ``compensated``: the plastic weights can make up
+    for every change of the frozen ones, so that nothing drifts; never said of a local prediction.
     """
 
     per_cycle: float
     standard_error: float = 0.0
     schur_trace: float = math.nan
+    local: bool = False
 
     @property
     def compensated(self) -> bool:
-        return self.schur_trace == 0.0
+        return self.schur_trace == 0.0 and not self.local
 
 
 def predict_drift(
@@ -59,7 +64,7 @@ def predict_drift(
 
     With J_M, J_Z the plastic and frozen columns of the Jacobian and P the projection onto the range
     of J_M, Tr S = |(1 - P) J_Z|^2 / m. Exact where the outputs are affine in all weights together, as
-    in a linear estimator; elsewhere it holds near these weights (Gauss-Newton).
+    in a linear estimator; elsewhere it is ``local``: the slope at these weights by Gauss-Newton.
 
     >>> import sublearn as sl
     >>> net = sl.LinearEstimator(inputs=4, outputs=2)
@@ -74,7 +79,8 @@ def predict_drift(
     setting = check_setting(network, weights, inputs, targets, allocation)
     with single_thread():
         _, trace = frozen_noise(plastic_modes(setting))
-    return Drift(0.5 * noise**2 * duration * trace, schur_trace=trace)
+        local = not is_affine(network, Allocation.whole(network))
+    return Drift(0.5 * noise**2 * duration * trace, schur_trace=trace, local=local)
 
 
 def measure_drift(run: Simulation, start: int) -> Drift:

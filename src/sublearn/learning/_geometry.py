@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.learning._curvature import Index, curvature_along, traces, used_once
+from sublearn.learning._curvature import Index, curvature_along, traces
 from sublearn.learning._loss import (
     NOISE_ON,
     Setting,
@@ -21,6 +21,7 @@ from sublearn.learning._loss import (
 )
 from sublearn.learning._rates import Geometry, Surface
 from sublearn.networks import Network
+from sublearn.verdicts._affine import is_affine
 
 TRACES = ("auto", "exact", "estimate")
 
@@ -103,6 +104,7 @@ def geometry_of(
     q = curvature_along(setting, gradient / norm) if norm else 0.0
     sets = [plastic] if noisy is plastic else [plastic, noisy]
     found = traces(setting, sets, trace, probes, seed)
+    moving = Allocation.whole(network) if noise_on == "all" else setting.allocation
     return Geometry(
         loss=value,
         gradient_norm=norm,
@@ -115,22 +117,6 @@ def geometry_of(
         noisy=noisy.size,
         size=network.size,
         probes=found[0].probes,
-        quadratic=_is_quadratic(setting, noise_on),
+        quadratic=is_affine(network, moving),
         _surface=Surface(setting.vector, gradient, plastic, noisy, setting.loss),
     )
-
-
-def _is_quadratic(setting: Setting, noise_on: str) -> bool:
-    """Whether F is quadratic in the weights that move: a linear chain with one of its factors moving."""
-    network = setting.network
-    moving = set(network.shapes) if noise_on == "all" else set(setting.allocation.names)
-    biases = {step.bias for step in network.steps if step.bias is not None}
-    matrices = moving - biases
-    if not (network.is_linear and used_once(setting) and len(matrices) <= 1):
-        return False
-    # A moving bias meets the matrices behind it, so these must stand still.
-    first_moving_bias = min(
-        (p for p, step in enumerate(network.steps) if step.bias in moving), default=None
-    )
-    behind = [step.weight for step in network.steps[(first_moving_bias or 0) + 1 :]]
-    return first_moving_bias is None or not matrices & set(behind)

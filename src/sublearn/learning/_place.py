@@ -18,7 +18,7 @@ from sublearn.learning._loss import Gamma, check_duration, check_gamma
 from sublearn.learning._simulate import check_repeats, simulate
 from sublearn.learning._simulate_data import numbers
 from sublearn.learning._simulate_settled import SteadyState, find_steady_state
-from sublearn.learning._steady import predict_steady_state
+from sublearn.learning._steady import KINDS, predict_steady_state
 from sublearn.networks import Network
 from sublearn.verdicts import Verdict, certify
 
@@ -32,9 +32,11 @@ class PlacementRow:
     Errors are relative to the error at the start, each repeat to its own: ``minimum`` F_min,
     ``predicted`` the predicted steady state, ``steady`` the simulated one. ``rate`` is the mean learning
     rate <k> at the start, ``modes`` the rank of H_M, ``drift`` the predicted growth per cycle where
-    noise falls on all weights. All are means over the drawn lessons. ``local``: F is not quadratic in the
-    weights that move, so ``rate`` is that of the second order at the given weights, and ``minimum`` and
-    ``predicted`` hold around the minimum that least squares finds from them.
+    noise falls on all weights. All are means over the drawn lessons. ``kind`` and ``reason`` are those of
+    the prediction, of the least sure one over the lessons (see :class:`SteadyPrediction`); where the
+    kind is none ``predicted`` is NaN, or infinite if the error grows for ever. ``local``: F is not
+    quadratic in the weights that move, so ``rate`` is that of the second order at the given weights,
+    and ``minimum`` is the one that least squares finds from them.
     """
 
     name: str
@@ -45,6 +47,8 @@ class PlacementRow:
     minimum: float
     predicted: float
     drift: float
+    kind: str
+    reason: str
     local: bool
     steady: SteadyState
     curve: Array  # the simulated errors cycle by cycle, over repeats
@@ -63,6 +67,8 @@ class PlacementRow:
             "minimum": self.minimum,
             "predicted": self.predicted if math.isfinite(self.predicted) else None,
             "drift": self.drift,
+            "kind": self.kind,
+            "reason": self.reason,
             "local": self.local,
             "simulated": self.steady.to_dict(),
         }
@@ -122,6 +128,8 @@ class Placement:
 
     def _why(self, lost: list[PlacementRow]) -> list[str]:
         best, out = self.best, []
+        # A local minimum is the one that was found: what lies below it is not known.
+        lost = [row for row in lost if not (row.local or best.local)]
         if any(row.minimum < best.minimum - 0.01 and row.modes > best.modes for row in lost):
             out.append(
                 "It cannot come as low without noise, but it has fewer modes for the noise to excite."
@@ -141,17 +149,27 @@ class Placement:
             out.append(f"The error keeps growing, by {best.drift:.2g} per cycle.")
         elif not best.steady.reached:
             out.append(f"The errors have not settled in {self.cycles} cycles.")
+        elif best.kind == "none":
+            out.append(
+                f"They are level over these {self.cycles} cycles, but no steady state is known: "
+                f"{best.reason}"
+            )
         return out + self._how_far()
 
     def _how_far(self) -> list[str]:
         """Where the formulas are no more than a local picture."""
+        if any(row.kind == "bound" and math.isfinite(row.predicted) for row in self.rows):
+            marked = ["~ marks an estimate: few modes, or long steps."]
+        else:
+            marked = []
         names = [row.name for row in self.rows if row.local]
         if not names:
-            return []
+            return marked
         whose = "" if len(names) == len(self.rows) else f" of {' and '.join(names)}"
         return [
-            f"Rate, F_min and predicted{whose} are local: second order at the given weights and at the "
-            "minimum found from them."
+            *marked,
+            f"Rate and F_min{whose} are local: second order at the given weights, and the minimum found "
+            "from them; no steady state is predicted there.",
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,13 +194,19 @@ class Placement:
         for row in self.rows:
             rank = f"{row.verdict.rank}/{row.verdict.needed}"
             mark = "" if row.steady.reached else " not settled"
-            predicted = f"{row.predicted:.3f}" if math.isfinite(row.predicted) else "drifts"
+            predicted = _shown(row)
             simulated = f"{row.steady.mean:.3f} +- {row.steady.standard_error:.3f}"
             lines.append(
                 f"{row.name:<13} {row.verdict.kind:<9} {rank:>9}   {row.rate:>8.4f}  {row.modes:>6.4g}  "
                 f"{row.minimum:>6.3f}  {predicted:>9}  {simulated:>16}{mark}"
             )
         return "\n".join([*lines, self.recommendation])
+
+
+def _shown(row: PlacementRow) -> str:
+    if math.isfinite(row.predicted):
+        return f"{row.predicted:.3f}{'~' if row.kind == 'bound' else ''}"
+    return "drifts" if row.drift else "none"
 
 
 def place(
@@ -272,19 +296,19 @@ def _row(
     noise_on: str,
     workers: int,
 ) -> PlacementRow:
-    found, local = [], False
+    found, said, local = [], [], False
     for one_w, one_x, one_y in lessons:
         given: dict[str, Any] = {"inputs": one_x, "targets": one_y, "allocation": allocation}
         geo = local_geometry(network, one_w, **given, noise_on=noise_on, seed=seed)
         steady = predict_steady_state(
             network, one_w, **given, gamma=gamma, T=T, mixing=mixing, noise_on=noise_on
         )
-        # Affine in the plastic weights is enough where nothing else moves.
-        alone = noise_on == "plastic" or geo.quadratic
-        local = local or not (steady.exact_minimum and alone)
+        local = local or not steady.quadratic
         errors = (steady.minimum, steady.value, steady.drift)
         found.append([geo.rate(gamma, T), steady.rank, *(e / geo.loss for e in errors)])
+        said.append((KINDS.index(steady.kind), steady.reason))
     rate, modes, minimum, predicted, drift = np.mean(found, axis=0).tolist()
+    sure, reason = max(said, key=lambda one: one[0])
     w, x, y = data
     run = simulate(
         network,
@@ -306,7 +330,19 @@ def _row(
     settled = find_steady_state(relative)
     curve = relative.mean(axis=0)
     return PlacementRow(
-        name, allocation, verdict, rate, modes, minimum, predicted, drift, local, settled, curve
+        name=name,
+        allocation=allocation,
+        verdict=verdict,
+        rate=rate,
+        modes=modes,
+        minimum=minimum,
+        predicted=predicted,
+        drift=drift,
+        kind=KINDS[sure],
+        reason=reason,
+        local=local,
+        steady=settled,
+        curve=curve,
     )
 
 

@@ -22,6 +22,7 @@ from sublearn.learning._simulate_data import (
     read_data,
 )
 from sublearn.learning._simulate_settled import SteadyState, find_steady_state
+from sublearn.learning._sphere import cosines
 from sublearn.networks import Network
 
 if TYPE_CHECKING:
@@ -67,16 +68,27 @@ class Simulation:
         )
 
 
-def step_correlation(mixing: float) -> float:
+def step_correlation(mixing: float, size: int | None = None) -> float:
     """Correlation of n2 from one cycle to the next when n2 <- unit(c n2 + (1 - c) new), c = mixing.
 
-    rho = c / sqrt(c^2 + (1 - c)^2), in high dimension, where a new direction is orthogonal.
+    <n2(t) . n2(t + j)> = rho^j in any number of dimensions, since the mean of the next direction is rho
+    times this one. In ``size`` dimensions rho is a mean over the angle to the new direction; without
+    ``size`` it is the limit of many, where a new direction is orthogonal: rho = c / sqrt(c^2 + (1 - c)^2).
+    The difference is rho (1 - rho^2)(1 - 3 rho^2 / 2) / size, to first order. In one dimension
+    rho is 0 for c < 1/2, and 1 for c > 1/2: the sign never changes.
 
-    >>> round(step_correlation(0.1), 3)
-    0.11
+    >>> round(step_correlation(0.1), 3), round(step_correlation(0.1, size=2), 3)
+    (0.11, 0.056)
     """
     check_mixing(mixing)
-    return float(mixing / np.hypot(mixing, 1.0 - mixing))
+    if size is None or not mixing:
+        return float(mixing / np.hypot(mixing, 1.0 - mixing))
+    check_mixed_size(mixing, whole_number("size", size, least=1))
+    if size == 1:
+        return float(mixing > 0.5)
+    u, chance = cosines(size, 256)
+    along, length2 = mixing + (1.0 - mixing) * u, mixing**2 + (1.0 - mixing) ** 2
+    return float(chance @ (along / np.sqrt(length2 + 2.0 * mixing * (1.0 - mixing) * u)))
 
 
 def simulate(
@@ -136,6 +148,7 @@ def simulate(
     one_of("noise_on", noise_on, NOISE_ON)
     dtype = PRECISIONS[one_of("precision", precision, PRECISIONS)]
     plastic = plastic_set(network, allocation)
+    check_mixed_size(mixing, len(plastic))
     from sublearn.learning._simulate_chain import chain_of
 
     chain = chain_of(network, plastic)
@@ -263,4 +276,11 @@ def check_mixing(mixing: float) -> None:
     if not good or not 0 <= mixing < 1:
         raise BadInputError(
             f"mixing must be a number from 0 up to, not including, 1, not {mixing!r}."
+        )
+
+
+def check_mixed_size(mixing: float, size: int) -> None:
+    if size == 1 and mixing == 0.5:
+        raise BadInputError(
+            "mixing must not be 0.5 for one plastic weight: the old and the new direction may cancel."
         )

@@ -35,10 +35,11 @@ class SizeCurve:
     """Mean rates along a path of growth, where they are largest, and what the formulas say.
 
     ``best`` is the size of the largest <k> among the sizes asked about; if <k> has one peak, the peak
-    lies within ``bracket``. The formulas stand beside it, each with where it holds in its reason:
-    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, ``slides`` for the one printed for linear networks,
-    ``slides_nonlinear`` for the one printed for nonlinear ones, ``implicit`` for the equation of the
-    published code.
+    lies within ``bracket``; ``best.reason`` says where <k> is to second order only, or its traces are
+    estimated too roughly to tell. The formulas stand beside it, each with where it holds in its reason:
+    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one
+    printed for linear networks, ``slides_nonlinear`` for the one printed for nonlinear ones,
+    ``implicit`` for the equation of the published code.
     """
 
     gamma: Gamma
@@ -112,7 +113,7 @@ def best_size(
         rates=rates,
         difficulties=tuple(geometry.difficulty(g, T) for geometry in geometries),
         critical_difficulties=tuple(geometry.critical_difficulty(g, T) for geometry in geometries),
-        best=_best(sizes, rates, top, g),
+        best=_best(sizes, rates, top, g, _caveats(geometries, rates, top, g, T)),
         bracket=bracket,
         exponent=exponent,
         closed_form=_closed_form(geometries, exponent, g, T),
@@ -122,7 +123,30 @@ def best_size(
     )
 
 
-def _best(sizes: tuple[int, ...], rates: tuple[float, ...], top: int, gamma: Gamma) -> Best:
+def _caveats(
+    geometries: Sequence[Geometry], rates: tuple[float, ...], top: int, gamma: Gamma, T: float
+) -> str:
+    """Why the size of the largest <k> may not be the one that learns fastest; empty if it is."""
+    errors = [geometry.rate_error(gamma, T) for geometry in geometries]
+    close = [
+        geometry.plastic
+        for geometry, rate, error in zip(geometries, rates, errors, strict=True)
+        if rates[top] - rate <= 2.0 * math.hypot(error, errors[top])
+    ]
+    words = ""
+    if len(close) > 1:
+        words = (
+            f" Within two standard errors of the estimated traces it may be any from {close[0]} to "
+            f"{close[-1]}."
+        )
+    if not all(geometry.quadratic for geometry in geometries):
+        words += " The rates are to second order only: F is not known to be quadratic."
+    return words
+
+
+def _best(
+    sizes: tuple[int, ...], rates: tuple[float, ...], top: int, gamma: Gamma, caveats: str
+) -> Best:
     size = float(sizes[top])
     if max(rates) - min(rates) <= 1e-12 * max(abs(r) for r in rates):
         return Best(None, "the rate does not depend on the size along this path.")
@@ -133,10 +157,13 @@ def _best(sizes: tuple[int, ...], rates: tuple[float, ...], top: int, gamma: Gam
             if not gamma[1]
             else "growing only slows learning along this path"
         )
-        return Best(size, f"the smallest network learns fastest: {why}.")
+        return Best(size, f"the smallest network learns fastest: {why}.{caveats}")
     if top == len(sizes) - 1:
-        return Best(size, "the largest of these sizes; the best one may lie beyond.")
-    return Best(size, f"the rate rises up to here and falls beyond, among {len(sizes)} sizes.")
+        return Best(size, f"the largest of these sizes; the best one may lie beyond.{caveats}")
+    return Best(
+        size,
+        f"the rate is largest here, among {len(sizes)} sizes, and lower on both sides.{caveats}",
+    )
 
 
 def fit_exponent(geometries: Sequence[Geometry]) -> Exponent | None:
@@ -170,7 +197,9 @@ def _closed_form(
         low, high = min(values), max(values)
         if high - low > STEADY * max(abs(low), abs(high)):
             where = f"It does not hold here: {name} goes from {values[0]:.3g} to {values[-1]:.3g}."
-            break
+            if best.value:
+                where += f" It would be {best.value:.0f}."
+            return Best(None, f"{best.reason} {where}")
     return Best(best.value, f"{best.reason} {where}")
 
 
@@ -276,5 +305,5 @@ def implicit_size(gamma: Sequence[float], T: float, base: int) -> Best:
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return Best(
         math.exp(0.5 * (low + high)),
-        "From the published code, without a derivation; only the maximum of <k> is sure.",
+        "From the published code, without a derivation: compare the maximum of <k>.",
     )

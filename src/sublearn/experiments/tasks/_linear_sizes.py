@@ -60,6 +60,10 @@ class LinearSizes(Task):
         return "linear-sizes"
 
     @property
+    def version(self) -> int:
+        return 2  # predictions with the correction for few modes
+
+    @property
     def columns(self) -> Mapping[str, type]:
         numbers = ("value", "change", "predicted", "best_predicted")
         return {"repeat": int, "size": int, **dict.fromkeys(numbers, float)}
@@ -182,7 +186,8 @@ def _steady(point: Mapping[str, Json], seed: int, repeat: int, factor: float) ->
         T=T,
     )
     early, late = (run.errors[0, third * cycles // 3 :][: cycles // 3].mean() for third in (1, 2))
-    rho = step_correlation(mixing)  # makes gamma2^2 act as if it were this much larger
+    # Makes gamma2^2 act as if it were (1 + rho) / (1 - rho) times as large, with many weights.
+    rho = step_correlation(mixing)
     best = closed_form_size(gamma, T, a=0.5).value
     return {
         "repeat": repeat,

@@ -30,6 +30,7 @@ from sublearn.learning import (
 )
 from sublearn.runs import Json, Row, Task
 from sublearn.verdicts import certify
+from sublearn.verdicts._affine import is_affine
 
 
 class Placements(Task):
@@ -47,6 +48,10 @@ class Placements(Task):
         return "placements"
 
     @property
+    def version(self) -> int:
+        return 2  # predictions with the correction for few modes
+
+    @property
     def columns(self) -> Mapping[str, type]:
         numbers = ("value", "change", "minimum", "predicted", "rate")
         return {"repeat": int, "placement": str, "modes": int, **dict.fromkeys(numbers, float)}
@@ -57,11 +62,12 @@ class Placements(Task):
         whole(point, "cycles", 3000, least=8)
         whole(point, "factors", 0, least=0)
         problem = problem_of(point)
-        candidates(problem, whole(point, "plastic", 0, least=1))
-        if not problem.network.is_linear:
-            raise BadInputError(
-                f"the network must be linear for its steady state, not {problem.network.spec}."
-            )
+        for name, allocation in candidates(problem, whole(point, "plastic", 0, least=1)).items():
+            if not is_affine(problem.network, allocation):
+                raise BadInputError(
+                    f"the outputs of {problem.network.spec} must be affine in the plastic weights for a "
+                    f"steady state, and are not when these are {name}."
+                )
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
         placements = candidates(problem_of(point), whole(point, "plastic", 0, least=1))
