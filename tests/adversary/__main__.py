@@ -46,7 +46,6 @@ class Results:
         self.records: dict[str, Record] = {}
         self.seen: dict[str, Seen] = {}
         self.path = path
-        whole = 0
         if path.exists():
             data = path.read_bytes()
             whole = data.rfind(b"\n") + 1
@@ -57,8 +56,7 @@ class Results:
                     self.seen[content["name"]] = Seen(**content)
                 else:
                     self.records[content["key"]] = Record(**content)
-        self._file = path.open("ab")
-        self._file.truncate(whole)
+            os.truncate(path, whole)
 
     def add(self, found: Record | Seen) -> None:
         """Keep one more, at once."""
@@ -68,8 +66,8 @@ class Results:
         else:
             self.records[found.key] = found
             content = found._asdict()
-        self._file.write((json.dumps(content) + "\n").encode())
-        self._file.flush()
+        with self.path.open("ab") as file:
+            file.write((json.dumps(content) + "\n").encode())
 
     def states(self) -> dict[str, Counter[str]]:
         """Counts of states and contradictions by attack and cell."""
