@@ -87,6 +87,7 @@ def rounds(results: Results, most: int) -> Iterator[list[Job | str]]:
         for attack in ATTACKS
         for index in range(min(most, CASES[attack]))
         for cell in cells_of(attack)
+        if not reasons.none_possible(cell)
     ]
     yield [*first, *(job for job in jobs if job.key not in results.records)]
     for index in range(CASES["decide"], min(most, MOST)):
@@ -94,7 +95,7 @@ def rounds(results: Results, most: int) -> Iterator[list[Job | str]]:
         again = [
             Job("decide", cell, index)
             for cell in cells_of("decide")
-            if not states[f"decide | {cell}"]["definite"] and not reasons.none_possible(cell)
+            if not reasons.none_possible(cell) and not states[f"decide | {cell}"]["definite"]
         ]
         yield [job for job in again if job.key not in results.records]
 
@@ -166,8 +167,6 @@ def summary(results: Results) -> tuple[str, str, bool]:
                 group["covered"] += 1
             elif attack == "decide":
                 why = reasons.none_possible(cell)
-                if why is None and not cases and found["impossible"]:
-                    why = "no such case: the network has too few weights, or needs a single one"
                 if why is None:
                     uncovered.append(cell)
                 else:
