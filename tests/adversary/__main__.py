@@ -46,7 +46,6 @@ class Results:
         self.records: dict[str, Record] = {}
         self.seen: dict[str, Seen] = {}
         self.path = path
-        whole = 0
         if path.exists():
             data = path.read_bytes()
             whole = data.rfind(b"\n") + 1
@@ -57,8 +56,7 @@ class Results:
                     self.seen[content["name"]] = Seen(**content)
                 else:
                     self.records[content["key"]] = Record(**content)
-        self._file = path.open("ab")
-        self._file.truncate(whole)
+            os.truncate(path, whole)
 
     def add(self, found: Record | Seen) -> None:
         """Keep one more, at once."""
@@ -68,8 +66,8 @@ class Results:
         else:
             self.records[found.key] = found
             content = found._asdict()
-        self._file.write((json.dumps(content) + "\n").encode())
-        self._file.flush()
+        with self.path.open("ab") as file:
+            file.write((json.dumps(content) + "\n").encode())
 
     def states(self) -> dict[str, Counter[str]]:
         """Counts of states and contradictions by attack and cell."""
@@ -89,6 +87,7 @@ def rounds(results: Results, most: int) -> Iterator[list[Job | str]]:
         for attack in ATTACKS
         for index in range(min(most, CASES[attack]))
         for cell in cells_of(attack)
+        if not reasons.none_possible(cell)
     ]
     yield [*first, *(job for job in jobs if job.key not in results.records)]
     for index in range(CASES["decide"], min(most, MOST)):
@@ -96,7 +95,7 @@ def rounds(results: Results, most: int) -> Iterator[list[Job | str]]:
         again = [
             Job("decide", cell, index)
             for cell in cells_of("decide")
-            if not states[f"decide | {cell}"]["definite"] and not reasons.none_possible(cell)
+            if not reasons.none_possible(cell) and not states[f"decide | {cell}"]["definite"]
         ]
         yield [job for job in again if job.key not in results.records]
 
@@ -168,8 +167,6 @@ def summary(results: Results) -> tuple[str, str, bool]:
                 group["covered"] += 1
             elif attack == "decide":
                 why = reasons.none_possible(cell)
-                if why is None and not cases and found["impossible"]:
-                    why = "no such case: the network has too few weights, or needs a single one"
                 if why is None:
                     uncovered.append(cell)
                 else:

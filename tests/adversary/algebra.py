@@ -27,7 +27,7 @@ Row = list[Rational]
 Box = list[tuple[Rational, Rational]]
 
 MOST_ROWS = 4000  # of a Fourier-Motzkin elimination
-PATIENCE = 20.0  # seconds for one call of msolve
+PATIENCE = 5.0  # seconds for one call of msolve
 
 
 class TooLargeError(Exception):

@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 import sublearn as sl
 
-DRAWS = 4_000_000
-SLACK = 0.001  # four standard errors of a truth that was sampled
+DRAWS = 1_000_000
+SLACK = 0.002  # four standard errors of a truth that was sampled
 
 
 @dataclass(frozen=True)

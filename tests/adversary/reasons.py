@@ -1,16 +1,33 @@
-"""Cells in which no pair of definite answers can be had, and why."""
+"""Cells in which theory allows no case, and why."""
 
 from __future__ import annotations
 
 from adversary.cells import Cell
 
-# (network, teacher, samples, learnable, law) with "*" for any -> the reason.
-NONE: dict[tuple[str, str, str, str, str], str] = {}
+NONE = {
+    "a single layer has d weights per feature, no more than independent samples need": (
+        ("same", "at", "above"),
+        ("same", "above", "above"),
+        ("planted", "at", "above"),
+        ("planted", "above", "above"),
+        ("targets", "at", "above"),
+    ),
+    "targets of more samples than features need more weights than a single layer has": (
+        ("targets", "above", "at"),
+        ("targets", "above", "above"),
+    ),
+}
 
 
 def none_possible(cell: Cell) -> str | None:
-    """Why a cell can have no definite pair; None where it can."""
-    for pattern, why in NONE.items():
-        if all(p in ("*", c) for p, c in zip(pattern, cell, strict=True)):
+    """Why a cell can have no case; None where it can."""
+    if not cell.network.startswith(("estimator", "layer")):
+        return None
+    # Samples of rank one need fewer weights, and so do gates that are off.
+    fewer = cell.law == "lowrank" or cell.network == "layer >relu"
+    for why, cells in NONE.items():
+        if (cell.teacher, cell.samples, cell.learnable) in cells and (
+            cell.teacher == "targets" or not fewer
+        ):
             return why
     return None

@@ -11,12 +11,12 @@ from adversary.plan import ATTACKS, Job, run, spread
 
 # (cases in `make test`, in `make test-slow`, least share of them with two definite answers)
 SIZES = {
-    "decide": (360, 3000, 0.5),
+    "decide": (360, 2400, 0.5),
     "certify": (120, 600, 0.8),
-    "verdict": (60, 600, 0.15),
+    "verdict": (60, 300, 0.15),
     "design": (60, 225, 0.8),
     "repair": (60, 225, 0.8),
-    "certificate": (80, 600, 0.05),
+    "certificate": (80, 400, 0.05),
     "rate": (80, 300, 0.6),
 }
 # In parts, so that workers share them; no divisor of the six indices.
