@@ -72,8 +72,8 @@ class Boxes:
 
     def deeper(self) -> Boxes:
         """A copy to be cut."""
-        ends = (self.low, self.high, self.near, self.far)
-        return Boxes(*(end.copy() for end in ends), self.depth + 1)
+        ends = self.low.copy(), self.high.copy(), self.near.copy(), self.far.copy()
+        return Boxes(*ends, self.depth + 1)
 
     def join(self, other: Boxes) -> Boxes:
         """These and the others."""
