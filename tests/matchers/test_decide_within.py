@@ -17,6 +17,7 @@ from matchers.tiny_instances import (
     relu_optimum,
     relu_within,
     search,
+    some_allocation,
     tiny,
 )
 from sublearn.matchers.proofs._balls import BALLS, precision
@@ -391,6 +392,44 @@ def test_images_of_boxes_hold_the_images_of_their_points() -> None:
             assert (below[0] <= exact + 1e-9).all() and (exact <= above[0] + 1e-9).all()
 
 
+def test_recurrent_networks() -> None:
+    """Weights that recur, encoders: images of boxes hold their points, and no decision is contradicted."""
+    decided = 0
+    for number in range(16):
+        rng = RNG([5, number])
+        n, b, d, T, m = (int(rng.integers(1, most)) for most in (4, 3, 3, 4, 5))
+        activation = ("linear", "tanh", "relu", "sigmoid")[number % 4]
+        net: sl.Network = sl.LinearRNN(n=n, b=b, d=d, T=T)
+        if activation != "linear":
+            net = sl.RNN(n=n, b=b, d=d, T=T, activation=activation)
+        held = some_allocation(net, min(3, net.size), rng)
+        weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+        inputs = rng.standard_normal(net.input_shape(m))
+        noise = rng.choice([0.1, 0.5]) * rng.standard_normal((d, m))
+        targets = net.forward(weights, inputs) + noise
+        given = sl.Instance(net, held, weights, inputs, targets)
+        nothing = np.full(given.equations, np.inf)
+        image = Image(given, (-nothing, nothing))
+        ends = np.sort(rng.standard_normal((2, 1, len(held))), axis=0)
+        box = image._plain(ends[0], ends[1])
+        (low, high), (below, above) = image.intervals(box), image.tangents(box)
+        reached = np.inf
+        for _ in range(200):
+            x = rng.uniform(ends[0], ends[1])[0]
+            z = net.forward(given.with_values(x), inputs)
+            assert (low[0] <= z + 1e-12).all() and (z <= high[0] + 1e-12).all()
+            reached = min(reached, float(np.abs(z - targets).max()))
+        slope = net.jacobian(given.with_values(x), inputs, held).T.reshape(below[0].shape)
+        assert (below[0] <= slope + 1e-9).all() and (slope <= above[0] + 1e-9).all()
+        planted = float(np.abs(noise).max())
+        reached = min(reached, planted)
+        for share in (0.3, 1.01):
+            found = sl.decide_within(given, share * reached, budget=SMALL)
+            assert share < 1 or found.kind == "matched"
+            decided += found.kind != "undecided"
+    assert decided > 24
+
+
 def test_smooth_hidden_layers_are_refuted_by_boxes() -> None:
     """Against a fine grid over one or two weights, compactified, and so over the limits too."""
     refuted = 0
@@ -467,7 +506,12 @@ def test_an_exact_match_that_descent_misses_is_within_every_eps() -> None:
     given = sl.draw(problem, {"W": sl.FirstRows(5)}, seed=0, trial=17)
     assert sl.decide(given).kind == "matched"
     for eps in (1.0, 1e-3, 1e-9):
-        assert sl.decide_within(given, eps).kind == "matched"
+        found = sl.decide_within(given, eps)
+        assert found.kind == "matched" and found.values is not None
+        near = float(np.abs(given.residual(found.values)).max()) <= eps * (1 + ROUNDING)
+        if not near:  # float64 cannot hold the weights closely enough, and the decision says so
+            assert "rounded to float64" in found.reason
+            assert found.certificate is not None and found.certificate.check()
 
 
 @pytest.mark.parametrize("number", range(0, 96, 5))

@@ -18,7 +18,7 @@ those of the minimax problem. What is left is halved; if all boxes are refuted, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -69,6 +69,11 @@ class Boxes:
         return Boxes(
             self.low[kept], self.high[kept], self.near[kept], self.far[kept], self.depth[kept]
         )
+
+    def deeper(self) -> Boxes:
+        """A copy to be cut."""
+        ends = self.low.copy(), self.high.copy(), self.near.copy(), self.far.copy()
+        return Boxes(*ends, self.depth + 1)
 
     def join(self, other: Boxes) -> Boxes:
         """These and the others."""
@@ -172,14 +177,7 @@ def _halved(boxes: Boxes, image: Image) -> Boxes:
     forced = (boxes.depth % 3 == 2) & (sides[np.arange(len(boxes)), turn] > 1e-12)
     side = np.where(forced, turn, sides.argmax(axis=1))
     r = width.shape[1]
-    one = replace(
-        boxes, low=boxes.low.copy(), high=boxes.high.copy(), near=boxes.near.copy(),
-        far=boxes.far.copy(), depth=boxes.depth + 1,
-    )  # fmt: skip
-    two = replace(
-        boxes, low=boxes.low.copy(), high=boxes.high.copy(), near=boxes.near.copy(),
-        far=boxes.far.copy(), depth=boxes.depth + 1,
-    )  # fmt: skip
+    one, two = boxes.deeper(), boxes.deeper()
     flat = np.flatnonzero(side < r)
     place = side[flat]
     middle = (boxes.low[flat, place] + boxes.high[flat, place]) / 2

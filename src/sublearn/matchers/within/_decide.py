@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers._threads import single_thread
 from sublearn.verdicts._grade import PROOF
-
-if TYPE_CHECKING:
-    from sublearn.verdicts import Grade
 
 Array = NDArray[np.float64]
 
@@ -33,6 +30,9 @@ def decide_within(
     ``decision.values``, float64 weights, it is proved to be at most eps. REFUTED: its infimum over all real
     weights, limits at infinity included, is proved to be above eps. Otherwise UNDECIDED. This is the
     question for measured targets, which no weights match exactly; :func:`decide` asks for equality.
+
+    An exact match is within every eps. Where its weights are so large that rounding them to float64 loses
+    eps, ``decision.reason`` says so, and ``decision.certificate`` proves the exact weights.
 
     >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=1, outputs=1)      # y = w x through (1, 1), (2, 2.2), (3, 2.9)
@@ -56,7 +56,7 @@ def decide_within(
         for found in _attempts(instance, room, budget or Budget(), seed):
             spent = spent + found.effort
             if found.kind != "undecided":
-                return _with_effort(found, spent)
+                return replace(found, effort=spent)
             if found.reason:
                 reasons.append(f"{found.rung}: {found.reason}")
     return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
@@ -172,8 +172,8 @@ def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decisio
         return Decision("undecided", "exact", "")
     rungs = [Affine(), Construct(), Copy(), Intertwine(), Search(last=100)]
     found = decide(instance, budget=budget, seed=seed, ladder=rungs)
-    if found.kind != "matched":
-        return Decision("undecided", "exact", "no exact match found", effort=found.effort)
+    if found.kind != "matched" or found.grade != PROOF:
+        return Decision("undecided", "exact", "no exact match proved", effort=found.effort)
     if found.values is not None:
         way = "an exact match, rounded"
         proved = _proved(instance, found.values, eps, "exact", way, found.effort)
@@ -206,14 +206,7 @@ def _proved(
 
 
 def _refuted(rung: str, why: str, effort: Effort | None = None) -> Decision:
-    grade: Grade = PROOF
-    return Decision("refuted", rung, why, grade, effort=effort or Effort())
-
-
-def _with_effort(found: Decision, effort: Effort) -> Decision:
-    from dataclasses import replace
-
-    return replace(found, effort=effort)
+    return Decision("refuted", rung, why, PROOF, effort=effort or Effort())
 
 
 def _too_large(instance: Instance) -> str | None:
