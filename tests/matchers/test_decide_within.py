@@ -544,3 +544,41 @@ def test_numbers_of_any_size_are_decided_soundly_or_not_at_all(number: int) -> N
         assert found.kind != "refuted" or at_zero + rounding > eps
         if found.kind == "matched" and found.values is not None and at_zero > eps:
             assert np.isfinite(found.values).all()
+
+
+@pytest.mark.parametrize(
+    ("network", "samples", "law", "rules"),
+    [
+        (sl.FeedForward((3, 2)), 5, sl.LowRank(rank=2), {"W1": sl.Anywhere(6)}),
+        (sl.FeedForward((3, 2), bias=True), 4, sl.LowRank(rank=1), {"W1": sl.Anywhere(5)}),
+        (sl.FeedForward((2, 2, 1), "relu"), 6, sl.LowRank(rank=1), {"W1": sl.Anywhere(4)}),
+        (
+            sl.FeedForward((2, 2, 1), "tanh"),
+            7,
+            sl.Normal(),
+            {"W1": sl.Anywhere(4), "W2": sl.Anywhere(2)},
+        ),
+        (sl.FeedForward((2, 1), output="tanh"), 4, sl.Normal(5.0), {"W1": sl.Anywhere(2)}),
+    ],
+)
+def test_exact_targets_and_product_inputs(
+    network: sl.FeedForward,
+    samples: int,
+    law: sl.Normal | sl.LowRank,
+    rules: dict[str, sl.Anywhere],
+) -> None:
+    """What matches a teacher's outputs exactly is within every eps of them, rounded or not."""
+    problem = sl.Problem(network, samples, sl.Ensemble(inputs=law))
+    matched = 0
+    for trial in range(8):
+        drawn = sl.draw(problem, rules, trial=trial)
+        exact = sl.decide(drawn, budget=sl.Budget(starts=50))
+        tight = sl.decide_within(drawn, 1e-13, budget=sl.Budget(starts=50, nodes=2000))
+        assert {exact.kind, tight.kind} != {"matched", "refuted"} or exact.kind == "refuted"
+        wide = sl.decide_within(drawn, 1e-6, budget=sl.Budget(starts=50, nodes=2000))
+        if exact.kind == "matched":
+            matched += 1
+            assert wide.kind == "matched"
+        if wide.kind == "refuted":
+            assert exact.kind != "matched"
+    assert matched or network.bias
