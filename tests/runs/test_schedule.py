@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from runs.toys import Walk
 from sublearn.runs._chunks import Chunk, Done, Failed, Raised
 from sublearn.runs._executors import Workers
-from sublearn.runs._schedule import ATTEMPTS, outcomes
+from sublearn.runs._schedule import RETRIES, outcomes
+
+ATTEMPTS = RETRIES + 1
 
 
 def chunks(count: int) -> list[Chunk]:

@@ -36,6 +36,16 @@ class ExactOrWithin(Decisions):
         return "exact-or-within"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "question",
+            *super().results,
+            "matched_within",
+            "refuted_within",
+            *WITHIN_COUNTED[1:],
+        )
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {**super().columns, "mse": float, "square": float}
 
@@ -127,6 +137,12 @@ def within_job(point: Mapping[str, Json], seed: int, learner: Learner | None = N
     return settled(
         problem, asked(learn_of(point, problem), problem), seed, eps_of(point), learner, *counts
     )
+
+
+WITHIN_COUNTED = (
+    "trials", "within", "within_first", "not_reached", "within_share", "within_low",
+    "within_high", "median_mse", "relative_eps",
+)  # fmt: skip
 
 
 def within_counted(
