@@ -190,6 +190,8 @@ class Shards:
                 raise Unreadable("its columns are not those of the task")
             if not 0 < rows <= self.trials.sum():
                 raise Unreadable(f"it has {rows} rows, and {self.trials.sum()} were asked for")
+            if _says_missing(plain.metadata):
+                raise Unreadable("values are missing in it")
             source = pa.BufferReader(content)
             file = pq.ParquetFile(source, read_dictionary=words, pre_buffer=False)
             table = file.read(columns=names, use_threads=False)
@@ -249,6 +251,16 @@ def _label(schema: Any) -> dict[str, Any] | None:
     if not isinstance(found, dict) or found.keys() - {"format"} != wanted.keys() - {"format"}:
         return None
     return found if all(type(found[name]) is wanted[name] for name in found) else None
+
+
+def _says_missing(metadata: Any) -> bool:
+    """Whether the file's own statistics count values that are not there, in any column."""
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            found = metadata.row_group(group).column(place).statistics
+            if found is not None and found.null_count:
+                return True
+    return False
 
 
 def _first_line(problem: Exception) -> str:
