@@ -175,3 +175,85 @@ def test_chunks_can_be_added_on_the_way() -> None:
         if len(seen) == 3:
             waiting.extend(extra)
     assert sorted(seen) == [0, 1, 2, 3, 4]
+
+
+class Clock:
+    """Time that passes only when the test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Done | Failed], Played]:
+    """A play in which some chunks never end; nothing else happens until the clock is set forward."""
+    clock = Clock()
+
+    class Slow(Played):
+        def end(self) -> None:
+            for future, chunk in self.open:
+                if not future.done() and chunk.index not in guilty:
+                    future.set_result(Done({}, 2.0, ""))
+
+    workers = Slow(lambda i, go: "end")
+    found: dict[int, Done | Failed] = {}
+    waiting = deque(chunks(12))
+    for outcome in outcomes(workers, waiting, patience=0.001, retries=retries, clock=clock):
+        if outcome is None:
+            workers.end()
+            clock.now += 500.0  # less than ten minutes: several looks until it is too long
+            continue
+        found[outcome[0].index] = outcome[1]
+    return found, workers
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_a_chunk_that_hangs_is_given_to_another_worker_and_then_recorded(retries: int) -> None:
+    found, workers = hanging({5}, retries)
+    assert {i for i, what in found.items() if isinstance(what, Failed)} == {5}
+    failed = found[5]
+    assert isinstance(failed, Failed) and failed.attempts == retries + 1
+    assert "no answer came in 1000 s, and the longest of its like took 2 s" in failed.error
+    handed_out = [open_now for open_now in workers.company if open_now[-1] == 5]
+    assert len(handed_out) == retries + 1 == workers.renewed
+
+
+def test_of_several_that_hang_each_is_blamed_only_alone() -> None:
+    found, workers = hanging({5, 6}, retries=1)
+    assert {i for i, what in found.items() if isinstance(what, Failed)} == {5, 6}
+    for guilty in (5, 6):
+        handed_out = [open_now for open_now in workers.company if open_now[-1] == guilty]
+        assert handed_out[1:] == [[guilty]] * 2, "the first time was in company, and counts for none"
+
+
+def test_without_its_like_no_chunk_is_called_hanging() -> None:
+    clock = Clock()
+    workers = Played(lambda i, go: "end")
+    seen = []
+    for outcome in outcomes(workers, deque(chunks(1)), patience=0.001, clock=clock):
+        seen.append(outcome)
+        clock.now += 10_000.0
+        if len(seen) == 5:
+            workers.end()
+    assert seen[:5] == [None] * 5 and isinstance(seen[5][1], Done)
+
+
+def test_long_chunks_are_given_thirty_times_their_time() -> None:
+    clock = Clock()
+
+    class Long(Played):
+        def end(self) -> None:
+            for future, chunk in self.open:
+                if not future.done() and (chunk.index == 0 or clock.now > 2900):
+                    future.set_result(Done({}, 100.0, ""))
+
+    workers = Long(lambda i, go: "end")
+    found = {}
+    for outcome in outcomes(workers, deque(chunks(2)), patience=0.001, clock=clock):
+        if outcome is None:
+            workers.end()
+            clock.now += 290.0
+        else:
+            found[outcome[0].index] = outcome[1]
+    assert all(isinstance(what, Done) for what in found.values()) and workers.renewed == 0
