@@ -41,10 +41,11 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
         if isinstance(problem, FileNotFoundError):
             raise
         raise Unreadable(problem.strerror or str(problem)) from None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        raise Unreadable("it is not a file")
     with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unreadable("it is not a file")
         if found.st_size > most:
             raise Unreadable(f"it has {in_units(found.st_size)}, and {in_units(most)} are allowed")
         return file.read(found.st_size)

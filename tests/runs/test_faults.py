@@ -14,7 +14,7 @@ import pytest
 
 import sublearn as sl
 import sublearn.runs as runs
-from runs.toys import tables, walks
+from runs.toys import walks
 from sublearn import BadInputError
 from sublearn.plots import curve, figure, name_axes
 from sublearn.reports import write
@@ -55,7 +55,13 @@ def whole(folder: Path) -> dict[str, bytes]:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain") / "run"
     made(folder)
-    assert {path.suffix for path in folder.rglob("*.*")} >= {".png", ".svg", ".html", ".csv", ".json"}
+    assert {path.suffix for path in folder.rglob("*.*")} >= {
+        ".png",
+        ".svg",
+        ".html",
+        ".csv",
+        ".json",
+    }
     return folder
 
 

@@ -141,26 +141,24 @@ if __name__ == "__main__":
 """
 
 
-def pressed_after(seconds: float, folder: Path, workers: int, times: int = 1) -> tuple[int, str]:
+def pressed_after(seconds: float, folder: Path, workers: int) -> tuple[int, str]:
     """Exit code and words of a sweep that gets Ctrl-C so long after its first line, as a group does."""
     (folder / "rows.toml").write_text(SPEC)
     (folder / "start.py").write_text(CODE)
-    words = ["sweep", "rows.toml", "--out", "run", "--workers", str(workers)]
-    process = subprocess.Popen(
-        [sys.executable, "start.py", *words],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None and process.stdout.readline() == "here\n"
-    for _ in range(times):
+    words = ["start.py", "sweep", "rows.toml", "--out", "run", "--workers", str(workers)]
+    with _started(words, folder) as process:
+        assert process.stdout is not None and process.stdout.readline() == "here\n"
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=seconds)
         os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=300)
+        _, said = process.communicate(timeout=300)
     return process.returncode, said
+
+
+def _started(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, *words]
+    return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes)  # type: ignore
 
 
 @pytest.mark.parametrize("seconds", [0.05, 1.5])
@@ -180,7 +178,27 @@ def test_ctrl_c_at_random_moments_of_the_first_seconds(workers: int, tmp_path: P
         assert code == 130 and "Traceback" not in said, said
 
 
-@pytest.mark.slow
-def test_the_second_ctrl_c_ends_the_program_and_loses_nothing_on_disk(tmp_path: Path) -> None:
-    code, said = pressed_after(0.7, tmp_path, workers=2, times=2)
-    assert code == 130 and "Traceback" not in said, said
+DEAF = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sublearn._interrupts import deferred, ending
+with ending(process=True), deferred():
+    print("here", flush=True)
+    while True:
+        try:
+            signal.pause()
+        except BaseException:
+            pass
+"""
+
+
+def test_the_second_ctrl_c_ends_even_what_hears_nothing(tmp_path: Path) -> None:
+    with _started(["-c", DEAF], tmp_path) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "\n"
+        assert "stopping at the next safe point" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 130 and "stopped at once" in said

