@@ -95,7 +95,7 @@ def foreign(folder: Path, **more: bytes) -> dict[str, bytes]:
 )
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, manifest: bytes | None) -> None:
     before = foreign(tmp_path, **({} if manifest is None else {"manifest.json": manifest}))
-    with pytest.raises(BadInputError, match="give (an empty|another) folder|another format"):
+    with pytest.raises(BadInputError, match=r"give (an empty|another) folder|another format"):
         execute([whole()], out=tmp_path)
     assert content(tmp_path) == before
 

@@ -21,9 +21,9 @@ class Walk(Task):
     """Random walks: enough arithmetic that a wrong seed or order shows in the last digit.
 
     Params: ``steps``; ``trap``, a file: where it is given and not there yet, the first worker to come
-    by makes it and dies; ``pit``, the same, but it falls silent; ``mine``, a trial that kills its worker every time; ``fault``, a trial that
-    raises every time; ``odd``, the same with an exception that cannot be sent. The variable WALK_NAPS
-    slows every trial down by so many seconds.
+    by makes it and dies; ``pit``, the same, but it falls silent; ``mine``, a trial that kills its worker
+    every time; ``fault``, a trial that raises every time; ``odd``, the same with an exception that cannot
+    be sent. The variable WALK_NAPS slows every trial down by so many seconds.
     """
 
     name = "walk"
