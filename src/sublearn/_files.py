@@ -29,7 +29,8 @@ def write_whole(path: Path, content: bytes, *, kept: str = _AS_BEFORE) -> None:
     # A name of our own, which no other process has; cut, so that a long name stays a name.
     beside = path.with_name(f".{path.name[:40]}-{os.getpid()}-{secrets.token_hex(4)}{PART}")
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(beside, flags, 0o666)
         try:
             with open(handle, "wb") as file:
                 file.write(content)

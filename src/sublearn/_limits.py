@@ -31,7 +31,9 @@ def check_memory(what: str, size: int, instead: str) -> None:
 
 def memory_limit() -> int:
     """The bytes that this process may have: the machine's, or less where a limit is set."""
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    found = [2**63]
+    with suppress(AttributeError, ValueError, OSError):  # not every system tells
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with suppress(ImportError):
         import resource
 

@@ -32,7 +32,11 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
 
     A file that is not there is a FileNotFoundError.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
+    # Some systems lack some of them: where there is no link, none has to be refused.
+    wanted = ("O_NONBLOCK", "O_BINARY") if links else ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW")
+    flags = os.O_RDONLY
+    for name in wanted:
+        flags |= getattr(os, name, 0)
     try:
         handle = os.open(path, flags)
     except OSError as problem:

@@ -121,7 +121,9 @@ def main() -> int:
 
     asked.out.mkdir(parents=True, exist_ok=True)
     found = fuzz(asked.out.resolve(), asked.cases)
-    counts = Counter((NAMES[number % len(NAMES)], words.split()[0]) for number, words in found.items())
+    counts = Counter(
+        (NAMES[number % len(NAMES)], words.split()[0]) for number, words in found.items()
+    )
     print(f"{'kind':<22}{'read':>8}{'refused':>9}{'broke':>7}")
     for name in NAMES:
         print(f"{name:<22}" + "".join(

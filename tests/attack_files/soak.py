@@ -71,7 +71,9 @@ def told(out: Path) -> float:
         return 0.0
 
 
-def session(out: Path, points: int, workers: int, stop: float) -> tuple[list[tuple[float, int, int]], int]:
+def session(
+    out: Path, points: int, workers: int, stop: float
+) -> tuple[list[tuple[float, int, int]], int]:
     """Run until ``stop`` is reached, then kill; (share, driver's bytes, a worker's bytes), and the code."""
     words = [sys.executable, __file__, "--drive", str(out / "run"), str(points), str(workers)]
     process = subprocess.Popen(words, env={**os.environ, **QUIET})
@@ -123,9 +125,14 @@ def main() -> int:
     driver, worker = level(seen, 1), level(seen, 2)
     flat = all(late - early < GROWTH for early, late in (driver, worker))
     peak = max((row[1] for row in seen), default=0)
-    print(f"{len(table)} points, {state.trials_done} trials, {sessions} sessions, {kills} kills, {seconds:.0f} s")
+    print(
+        f"{len(table)} points, {state.trials_done} trials, {sessions} sessions, {kills} kills, "
+        f"{seconds:.0f} s"
+    )
     for name, (early, late) in (("driver", driver), ("worker", worker)):
-        print(f"{name}: {early / 1e6:.0f} MB in the second quarter, {late / 1e6:.0f} MB in the third")
+        print(
+            f"{name}: {early / 1e6:.0f} MB in the second quarter, {late / 1e6:.0f} MB in the third"
+        )
     print(f"driver at most {peak / 1e6:.0f} MB; {state.bytes / 1e6:.1f} MB on disk")
     good = len(table) == points and state.finished and not run.failures and same and flat
     print("as it should be" if good else "NOT as it should be")

@@ -17,8 +17,17 @@ def test_every_reader_ends_in_success_or_in_one_sentence(tmp_path: Path) -> None
     broken = {number: words for number, words in found.items() if words.startswith("BROKE")}
     assert broken == {}
     kinds = {(NAMES[number % len(NAMES)], words) for number, words in found.items()}
-    assert {kind for kind, words in kinds if words == "refused"} >= {"mask .npz", "sweep", "manifest"}
-    assert {kind for kind, words in kinds if words == "read"} >= {"about", "table", "shard", "timings"}
+    assert {kind for kind, words in kinds if words == "refused"} >= {
+        "mask .npz",
+        "sweep",
+        "manifest",
+    }
+    assert {kind for kind, words in kinds if words == "read"} >= {
+        "about",
+        "table",
+        "shard",
+        "timings",
+    }
     before = (tmp_path / "progress.txt").read_bytes()
     assert fuzz(tmp_path, cases) == found and (tmp_path / "progress.txt").read_bytes() == before
 

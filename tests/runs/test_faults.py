@@ -259,7 +259,10 @@ PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_places_that_can_be_none_are_refused_at_the_door(kind: str, tmp_path: Path) -> None:
+def test_places_that_can_be_none_are_refused_at_the_door(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     place, message = PLACES[kind]
     out: Any = place(tmp_path)
     before = sorted(os.listdir(tmp_path))

@@ -70,6 +70,7 @@ class Run:
         self.folder = Path(folder)
         self.manifest = read_manifest(self.folder)
         self._damage: dict[str, str] = {}
+        self._looked: set[str] = set()
         for name in self.names:
             for place in (self.folder / name, self.folder / name / SHARDS):
                 if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
@@ -90,7 +91,10 @@ class Run:
 
     def rows(self, name: str) -> dict[str, np.ndarray]:
         """All trials that are on disk: the columns point and trial, then the task's."""
-        return self._shards(name).rows(repair=False)
+        shards = self._shards(name)
+        rows = shards.rows(repair=False)
+        self._note(name, shards)
+        return rows
 
     def table(self, name: str) -> Table:
         """The final table; empty if it has not been made yet, or is damaged."""
@@ -144,12 +148,22 @@ class Run:
         """What is damaged, in one sentence each; the same command makes it anew."""
         for name in self.names:
             self.table(name)
-            shards = self._shards(name)
-            shards.load(repair=False)
-            for path, why in shards.damage.items():
-                self._damaged(path, why)
+            if name not in self._looked:
+                self._trials(name)
         self.failures  # noqa: B018 - looked at for what it finds
         return [f"{path} is damaged: {why}." for path, why in sorted(self._damage.items())]
+
+    def _trials(self, name: str) -> dict[int, np.ndarray]:
+        """The trials that are on disk, by point."""
+        shards = self._shards(name)
+        there = shards.load(repair=False)
+        self._note(name, shards)
+        return there
+
+    def _note(self, name: str, shards: Shards) -> None:
+        self._looked.add(name)
+        for path, why in shards.damage.items():
+            self._damaged(path, why)
 
     def _damaged(self, path: Path, why: object) -> None:
         self._damage[path.relative_to(self.folder).as_posix()] = str(why)
@@ -165,7 +179,7 @@ class Run:
     def state(self, name: str) -> State:
         """How far one experiment is."""
         entry = self.asked(name)
-        there = self._shards(name).load(repair=False)
+        there = self._trials(name)
         points = entry["points"]
         done = [min(len(there.get(i, ())), p["trials"]) for i, p in enumerate(points)]
         folder = self.folder / name
