@@ -159,3 +159,18 @@ def test_a_scheduler_that_dies_gives_our_sentence_alone(tmp_path: Path) -> None:
         )
     assert found.stdout.startswith("the Dask cluster is gone; what was finished is kept")
     assert found.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_cluster_that_falls_silent_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread cannot be stopped from outside: the chunk goes to a worker that is not busy with ours."""
+    from runs.clusters import cluster
+
+    monkeypatch.setattr("sublearn.runs._schedule._LEAST", 2.0)
+    small = {"points": 2, "trials": 12, "chunk": 4}
+    with cluster(tmp_path, workers=2) as (address, _):
+        pit = tmp_path / "pit"
+        run = execute([walks(**small, pit=str(pit))], out=tmp_path / "run", dask=address)
+    assert pit.exists() and run.failures == [] and run.state("walks").finished
