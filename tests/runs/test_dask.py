@@ -168,7 +168,8 @@ def test_a_worker_of_a_cluster_that_falls_silent_is_left_alone(
     """A thread cannot be stopped from outside: the chunk goes to a worker that is not busy with ours."""
     from runs.clusters import cluster
 
-    monkeypatch.setattr("sublearn.runs._schedule._LEAST", 2.0)
+    for like in ("POINT", "EXPERIMENT"):
+        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 2.0))
     small = {"points": 2, "trials": 12, "chunk": 4}
     with cluster(tmp_path, workers=2) as (address, _):
         pit = tmp_path / "pit"

@@ -137,7 +137,8 @@ def test_a_worker_that_falls_silent_is_replaced(
     tmp_path: Path, plain: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its chunk is given to another, and it is gone itself."""
-    monkeypatch.setattr("sublearn.runs._schedule._LEAST", 1.0)
+    for like in ("POINT", "EXPERIMENT"):
+        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 1.0))
     pit = tmp_path / "pit"
     run = execute([walks(**GRID, pit=str(pit))], out=tmp_path / "run", workers=2)
     assert pit.exists() and run.failures == []

@@ -271,6 +271,26 @@ def test_places_that_can_be_none_are_refused_at_the_door(
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_a_link_to_a_folder_is_a_folder(tmp_path: Path, plain: Path) -> None:
+    """Many keep their runs on another disk."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    made(tmp_path / "runs" / "one")
+    assert whole(tmp_path / "disk" / "one") == whole(plain)
+
+
+def test_a_lock_that_cannot_be_written_names_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="make room") as stopped:
+        execute([walks(**GRID)], out=tmp_path / "run")
+    assert str(stopped.value.filename).endswith(".lock")
+
+
 def test_a_path_as_long_as_can_be_is_used(tmp_path: Path) -> None:
     """What is let in at the door can be written to the end."""
     folder = tmp_path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runs.toys import Walk
 from sublearn.runs._chunks import Chunk, Done, Failed, Raised
 from sublearn.runs._executors import Workers
-from sublearn.runs._schedule import RETRIES, outcomes
+from sublearn.runs._schedule import RETRIES, _hung, outcomes
 
 ATTEMPTS = RETRIES + 1
 
@@ -202,7 +202,7 @@ def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Done | Failed], P
     for outcome in outcomes(workers, waiting, patience=0.001, retries=retries, clock=clock):
         if outcome is None:
             workers.end()
-            clock.now += 500.0  # less than ten minutes: several looks until it is too long
+            clock.now += 1000.0  # less than an hour: several looks until it is too long
             continue
         found[outcome[0].index] = outcome[1]
     return found, workers
@@ -214,7 +214,7 @@ def test_a_chunk_that_hangs_is_given_to_another_worker_and_then_recorded(retries
     assert {i for i, what in found.items() if isinstance(what, Failed)} == {5}
     failed = found[5]
     assert isinstance(failed, Failed) and failed.attempts == retries + 1
-    assert "no answer came in 1000 s, and the longest of its like took 2 s" in failed.error
+    assert "no answer came in 4000 s, and the longest of its like took 2 s" in failed.error
     handed_out = [open_now for open_now in workers.company if open_now[-1] == 5]
     assert len(handed_out) == retries + 1 == workers.renewed
 
@@ -241,21 +241,17 @@ def test_without_its_like_no_chunk_is_called_hanging() -> None:
     assert seen[:5] == [None] * 5 and isinstance(seen[5][1], Done)
 
 
-def test_long_chunks_are_given_thirty_times_their_time() -> None:
-    clock = Clock()
-
-    class Long(Played):
-        def end(self) -> None:
-            for future, chunk in self.open:
-                if not future.done() and (chunk.index == 0 or clock.now > 2500):
-                    future.set_result(Done({}, 100.0, ""))
-
-    workers = Long(lambda i, go: "end")
-    found = {}
-    for outcome in outcomes(workers, deque(chunks(2)), patience=0.001, clock=clock):
-        if outcome is None:
-            workers.end()
-            clock.now += 290.0
-        else:
-            found[outcome[0].index] = outcome[1]
-    assert all(isinstance(what, Done) for what in found.values()) and workers.renewed == 0
+def test_its_like_are_the_chunks_of_its_point_first() -> None:
+    """Ten minutes or 30 times the longest of its point; an hour or 300 times that of its experiment."""
+    under: Future[Done | Raised] = Future()
+    one, other = chunks(2)
+    like = {("toy", 0): 1.0, ("toy", None): 40.0}
+    for chunk, longest, limit in (
+        (one, like, 600.0),
+        (one, {**like, ("toy", 0): 100.0}, 3000.0),
+        (other, like, 12_000.0),
+        (other, {("toy", None): 1.0}, 3600.0),
+    ):
+        assert _hung({under: chunk}, {under: 5.0}, longest, 5.0 + limit) is None
+        assert _hung({under: chunk}, {under: 5.0}, longest, 6.0 + limit) is not None
+    assert _hung({under: other}, {under: 5.0}, {("else", None): 1.0}, 1e9) is None

@@ -93,6 +93,10 @@ def only_run(folder: Path) -> Iterator[Held]:
                     "run in it could not be refused; give a folder on another disk."
                 ) from None
             raise explained(problem, path, KEPT) from None
-        yield Held(path, handle)
+        try:
+            held = Held(path, handle)
+        except OSError as problem:  # a disk that is full
+            raise explained(problem, path, KEPT) from None
+        yield held
     finally:
         os.close(handle)

@@ -15,8 +15,10 @@ RETRIES = 2
 # So many deaths of workers in a row, with nothing computed between them, are no accident.
 _HOPELESS = 9
 _GRACE = 10.0  # seconds
-# A chunk hangs when nothing came back for so many times the longest that one of its experiment took.
-_PATIENT, _LEAST = 30.0, 600.0  # the second in seconds: short chunks may have to compile first
+# A chunk hangs when nothing came back for so many times what the longest of its like took, and for so
+# many seconds at least (short ones may have to compile first): its like are the chunks of its point, and
+# before one of these is done those of its experiment, whose points may differ a thousandfold.
+_OF_POINT, _OF_EXPERIMENT = (30.0, 600.0), (300.0, 3600.0)
 
 Outcome = tuple[Chunk, Done | Failed]
 
@@ -33,15 +35,15 @@ def outcomes(
     A chunk that raises is tried again, ``retries`` times. When a worker dies or hangs, all chunks under
     way are lost, and nobody knows which one was to blame: they are tried again one at a time, so that
     only the guilty one is ever called failed. A chunk hangs when it is out for 30 times as long as the
-    longest of its experiment so far, and for ten minutes at least. None is given when nothing ended for
-    ``patience`` seconds, so that the caller can look after other things; it may add to ``waiting``
-    meanwhile.
+    longest of its point so far, and for ten minutes at least; as long as none of its point is done, 300
+    times the longest of its experiment and an hour. None is given when nothing ended for ``patience``
+    seconds, so that the caller can look after other things; it may add to ``waiting`` meanwhile.
     """
     suspects: deque[Chunk] = deque()
     under_way: dict[Future[Done | Raised], Chunk] = {}
     since: dict[Future[Done | Raised], float] = {}
     tries: Counter[tuple[str, int, int]] = Counter()
-    longest: dict[str, float] = {}
+    longest: dict[tuple[str, int | None], float] = {}
     deaths, alone = 0, False
     while waiting or suspects or under_way:
         broken, why = False, "the worker process died while it computed this"
@@ -79,8 +81,9 @@ def outcomes(
             deaths = 0
             found = _result(future)
             if isinstance(found, Done):
-                took = longest.get(chunk.experiment, 0.0)
-                longest[chunk.experiment] = max(took, found.seconds)
+                for like in (chunk.index, None):
+                    took = longest.get((chunk.experiment, like), 0.0)
+                    longest[chunk.experiment, like] = max(took, found.seconds)
                 yield chunk, found
                 continue
             tries[chunk.key] += 1
@@ -113,18 +116,21 @@ def outcomes(
 def _hung(
     under_way: Mapping[Future[Done | Raised], Chunk],
     since: Mapping[Future[Done | Raised], float],
-    longest: Mapping[str, float],
+    longest: Mapping[tuple[str, int | None], float],
     now: float,
 ) -> str | None:
     """In words, that a chunk is out for far longer than its like; None as long as none is."""
     for future, chunk in under_way.items():
-        if chunk.experiment in longest:
-            like = longest[chunk.experiment]
-            if now - since[future] > max(_LEAST, _PATIENT * like):
-                return (
-                    f"no answer came in {now - since[future]:.0f} s, and the longest of its like took "
-                    f"{like:.3g} s"
-                )
+        times, least = _OF_POINT
+        like = longest.get((chunk.experiment, chunk.index))
+        if like is None:
+            times, least = _OF_EXPERIMENT
+            like = longest.get((chunk.experiment, None))
+        if like is not None and now - since[future] > max(least, times * like):
+            return (
+                f"no answer came in {now - since[future]:.0f} s, and the longest of its like took "
+                f"{like:.3g} s"
+            )
     return None
 
 
