@@ -184,6 +184,15 @@ SHARDS: dict[str, Callable[[pa.Table], bytes]] = {
     "trials beyond": lambda t: _packed(_with(t, "trial", [6] * len(t), pa.int64())),
     "points beyond": lambda t: _packed(_with(t, "point", [2] * len(t), pa.int32())),
     "huge trials": lambda t: _packed(_with(t, "trial", [2**62] * len(t), pa.int64())),
+    "text that is none": lambda t: _packed(
+        t.set_column(
+            t.column_names.index("side"),
+            "side",
+            pa.Array.from_buffers(
+                pa.string(), len(t), pa.array([b"\xff\xfe"] * len(t), type=pa.binary()).buffers()
+            ),
+        )
+    ),
     "more rows than asked for": lambda t: _packed(pa.concat_tables([t] * 5)),
 }
 

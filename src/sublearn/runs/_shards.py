@@ -175,7 +175,8 @@ class Shards:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        words = [name for name, kind in self.columns.items() if coded and kind is str]
+        # All columns, whatever is asked for: a value that is missing is damage, and must not show late.
+        words = [name for name, kind in self.columns.items() if (coded or names) and kind is str]
         try:
             # Not pq.read_table, whose scanner starts threads: the files are small, and a thread that
             # is still there when the interpreter ends may abort it.
@@ -190,11 +191,10 @@ class Shards:
                 raise Unreadable("its columns are not those of the task")
             if not 0 < rows <= self.trials.sum():
                 raise Unreadable(f"it has {rows} rows, and {self.trials.sum()} were asked for")
-            if _says_missing(plain.metadata):
-                raise Unreadable("values are missing in it")
             source = pa.BufferReader(content)
             file = pq.ParquetFile(source, read_dictionary=words, pre_buffer=False)
-            table = file.read(columns=names, use_threads=False)
+            table = file.read(use_threads=False)
+            table.validate(full=True)  # texts are UTF-8, codes of words are codes
         except Unreadable:
             raise
         except Exception as problem:  # a crafted file fails in a dozen ways inside the reader
@@ -205,7 +205,7 @@ class Shards:
         known = (point >= 0) & (point < len(self.trials))
         if not known.all() or not ((trial >= 0) & (trial < self.trials[point])).all():
             raise Unreadable("it holds trials that were not asked for")
-        return table
+        return table if names is None else table.select(names)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -251,16 +251,6 @@ def _label(schema: Any) -> dict[str, Any] | None:
     if not isinstance(found, dict) or found.keys() - {"format"} != wanted.keys() - {"format"}:
         return None
     return found if all(type(found[name]) is wanted[name] for name in found) else None
-
-
-def _says_missing(metadata: Any) -> bool:
-    """Whether the file's own statistics count values that are not there, in any column."""
-    for group in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            found = metadata.row_group(group).column(place).statistics
-            if found is not None and found.null_count:
-                return True
-    return False
 
 
 def _first_line(problem: Exception) -> str:
