@@ -27,6 +27,10 @@ class Unreadable(ValueError):  # noqa: N818 - says what it is
     """Why a file cannot be used, in words that fit behind "cannot be read"."""
 
 
+class Unreachable(Unreadable):
+    """The system did not give the file: that says nothing of what is in it."""
+
+
 def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
     """The bytes of a file; no device, no pipe, no more than ``most``, and without ``links`` no link.
 
@@ -44,7 +48,7 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
             raise Unreadable("it is a link") from None
         if isinstance(problem, FileNotFoundError):
             raise
-        raise Unreadable(problem.strerror or str(problem)) from None
+        raise Unreachable(problem.strerror or str(problem)) from None
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         os.close(handle)
@@ -52,7 +56,10 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
     with open(handle, "rb") as file:
         if found.st_size > most:
             raise Unreadable(f"it has {in_units(found.st_size)}, and {in_units(most)} are allowed")
-        return file.read(found.st_size)
+        try:
+            return file.read(found.st_size)
+        except OSError as problem:
+            raise Unreachable(problem.strerror or str(problem)) from None
 
 
 def read_json(path: Path, *, most: int = MOST_JSON, links: bool = True) -> Any:

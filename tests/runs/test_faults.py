@@ -192,6 +192,28 @@ def test_a_disk_that_fails_at_any_point_names_the_file(
         shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("name", ["walks/shards/*.parquet", "manifest.json"])
+def test_a_disk_that_cannot_be_read_is_no_damage(
+    name: str, tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails now may not fail later: nothing is set aside, nothing computed again."""
+    folder = Path(shutil.copytree(plain, tmp_path / "run"))
+    (path,) = folder.glob(name)
+    real = os.open
+
+    def failing(place: Any, *rest: Any, **more: Any) -> int:
+        if Path(place) == path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(place))
+        return real(place, *rest, **more)
+
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises((BadInputError, OSError), match="Input/output error"):
+        made(folder)
+    monkeypatch.undo()
+    made(folder)
+    assert whole(folder) == whole(plain)
+
+
 def test_a_folder_that_is_removed_is_noticed_at_the_next_write(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     seen: list[Progress] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sublearn._errors import BadInputError
-from sublearn._reading import Unreadable, read_json
+from sublearn._reading import Unreachable, Unreadable, read_json
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point, is_name
 from sublearn.runs._files import write_json
 
@@ -74,6 +74,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             return _checked(content)
         if not isinstance(found, (int, str)) or isinstance(found, bool):
             raise Unreadable(f"format {found!r} is none")
+    except Unreachable as problem:
+        raise BadInputError(f"{path} cannot be read ({problem}).") from None
     except Unreadable as problem:
         raise DamagedManifest(f"{path} cannot be read ({problem}).") from None
     versions = content.get("versions")

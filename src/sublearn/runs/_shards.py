@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +14,9 @@ import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn._limits import memory_limit
-from sublearn._reading import Unreadable, parse_json, read_regular
+from sublearn._reading import Unreachable, Unreadable, parse_json, read_regular
 from sublearn.runs._chunks import Columns
-from sublearn.runs._files import make_folder, write_file
+from sublearn.runs._files import KEPT, make_folder, write_file
 
 POINT, TRIAL = "point", "trial"
 DAMAGED = ".damaged"
@@ -152,6 +153,10 @@ class Shards:
             if _digest(content) != path.name.removesuffix(ENDING):
                 raise Unreadable("its content is not what its name says")
             table = self._table(content, names, coded)
+        except (
+            Unreachable
+        ) as problem:  # a disk that fails now may not fail later: nothing is set aside
+            raise OSError(errno.EIO, f"cannot be read ({problem}); {KEPT}", str(path)) from None
         except Unreadable as problem:
             self.damage[path] = str(problem)
             if repair:
