@@ -24,7 +24,7 @@ import numpy as np
 import sublearn.runs as runs
 from sublearn.experiments.tasks import TASKS
 from sublearn.runs import Experiment, Plan, Point
-from sublearn.runs._ledger import SHARDS
+from sublearn.runs._files import SHARDS
 from sublearn.runs._manifest import asked, label, write_manifest
 from sublearn.runs._shards import Part, Shards
 
@@ -98,9 +98,9 @@ def million(rows: int) -> tuple[float, float, int]:
         folder = Path(name)
         entries = {"trivial": asked(chosen, "quick", chosen.quick)}
         write_manifest(folder, entries, {})
-        shards = Shards(
-            folder / "trivial" / SHARDS, chosen.task.columns, label("trivial", entries["trivial"])
-        )
+        mark = label("trivial", entries["trivial"])
+        trials_of = [point.trials for point in grid]
+        shards = Shards(folder / "trivial" / SHARDS, chosen.task.columns, mark, trials_of)
         words = {"kind": ["matched", "refuted"], "rung": ["search", "rank"], "grade": ["proof"]}
         for index, point in enumerate(grid):
             for trials in point.chunks:

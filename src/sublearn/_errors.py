@@ -6,9 +6,28 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral
 
+_LONGEST = 1000
+
 
 class BadInputError(ValueError):
     """A request that cannot be answered as it was put; the message says what is allowed."""
+
+    def __init__(self, message: str) -> None:
+        # A value from a file may be as long as the file.
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
+        super().__init__(message)
+
+
+def printable(text: str) -> str:
+    """The same text in one line, with what a terminal would obey written out.
+
+    >>> printable("red" + chr(27) + "[31m")
+    'red\\\\x1b[31m'
+    """
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:

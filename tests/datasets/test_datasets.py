@@ -80,8 +80,8 @@ def test_published_files_are_recognised(tmp_path: Path, monkeypatch: pytest.Monk
     [
         (b"", "is no IDX file"),
         (b"\0\0\x07\x01\0\0\0\0", "is no IDX file"),
-        (_idx_bytes(LABELS)[:-1], "announces 11 bytes, and there are 10"),
-        (_idx_bytes(LABELS) + b"\0", "announces 11 bytes, and there are 12"),
+        (_idx_bytes(LABELS)[:-1], "announces 3 bytes of numbers, and fewer follow"),
+        (_idx_bytes(LABELS) + b"\0", "announces 3 bytes of numbers, and more follow"),
         (b"\0\0\x08\x03\0\0", "is damaged"),
         (gzip.compress(_idx_bytes(LABELS), mtime=0)[:20], "damaged gzip"),
         (_idx_bytes(LABELS[:2]), "do not belong together"),

@@ -37,6 +37,8 @@ def _table(experiment: Experiment) -> Table:
             for name, kind in experiment.task.columns.items()
         }
         lines = experiment.task.summarise(point.params, columns)
+        said = set(experiment.task.results)
+        assert all(set(line) <= said for line in lines) and not said & set(point.params)
         table += [{**declared.params, **line} for line in lines]
     return table
 

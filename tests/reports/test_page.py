@@ -148,7 +148,7 @@ def test_pictures_have_words_and_commands(run: Run, parsed: Page) -> None:
     assert len(images) == 2
     assert all(len(str(image["alt"])) > 20 for image in images)
     commands = [data for tag, data in parsed.text if tag == "code"]
-    assert commands == [f"sublearn sweep {name}.toml --out run" for name in run.names]
+    assert commands == [f"sublearn sweep {name}.toml" for name in run.names]
 
 
 def test_claims_stand_beside_findings(parsed: Page) -> None:
@@ -197,7 +197,7 @@ def test_commands_of_our_experiments_can_be_typed(tmp_path: Path) -> None:
     light = Plan((Point(experiment.quick.points[0].params, trials=1),))
     made = runs.execute([replace(experiment, quick=light)], out=tmp_path / "r", seed=3)
     text = command(made, "warmup")
-    assert text == "sublearn reproduce warmup --quick --seed 3 --out r"
+    assert text == "sublearn reproduce warmup --quick --seed 3"
     result = CliRunner().invoke(app, [*shlex.split(text)[1:], "--list"])
     assert result.exit_code == 0, result.output
 

@@ -133,8 +133,14 @@ def test_the_hours_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "the same command goes on" in result.stderr, "after Ctrl-C"
 
 
-def test_failures_end_with_code_1(spec: Path, tmp_path: Path) -> None:
-    spec.write_text(SPEC.replace("[params]", '[plot]\nx = "k"\ny = "nothing"\n[params]'))
+def test_failures_end_with_code_1(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_ink(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("sublearn.plots.curve", no_ink)
+    spec.write_text(SPEC.replace("[params]", '[plot]\nx = "k"\ny = "share"\n[params]'))
     result = CliRunner().invoke(app, ["sweep", str(spec), "--out", str(tmp_path / "out")])
     assert result.exit_code == 1
     assert "1 failure, listed in" in result.stderr and "failures.json" in result.stderr
@@ -152,7 +158,7 @@ def test_refusals(
     for words, message in (
         (["reproduce", "fig2"], "experiment must be one of"),
         (["reproduce", "warmup", "--workers", "0"], "workers must be a whole number"),
-        (["reproduce", "warmup", "--dask", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
+        (["reproduce", "warmup", "--dask", "nowhere"], "dask must be the address of a scheduler"),
         (["sweep", "rows.toml"], "rows.toml: trials must be a whole number of at least 1, not 0."),
         (["sweep", "absent.toml"], "there is no file absent.toml."),
         (["runs", "absent"], "there is no folder absent."),

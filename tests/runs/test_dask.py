@@ -74,3 +74,104 @@ def test_a_cluster_that_goes_away_loses_nothing(tmp_path: Path) -> None:
     execute([walks(**GRID)], out=folder)
     execute([walks(**GRID)], out=tmp_path / "here")
     assert tables(folder) == tables(tmp_path / "here")
+
+
+ADDRESSES = [
+    "nowhere", "tcp://", "tcp://host", "tcp://host:", "tcp://host:0", "tcp://host:99999", "host:8786 x",
+    "http://host:8786", "tcp://ho st:1", "8786", "", "tcp://host:8786/../x", "\x1b[31m:1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_what_can_be_no_address_is_refused_before_anything_is_asked(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr("socket.create_connection", never)
+    with pytest.raises(BadInputError, match="dask must be the address of a scheduler"):
+        execute([walks()], out=tmp_path / "run", dask=address)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_listens_distributed_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("distributed was asked, and takes its time")
+
+    monkeypatch.setattr("distributed.Client", never)
+    with pytest.raises(BadInputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
+        execute([walks()], out=tmp_path / "run", dask="tcp://127.0.0.1:1")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8786", "tcp://127.0.0.1:8786", "tls://a.b-c:1/", "tcp://[::1]:8786"]
+)
+def test_addresses_that_can_be_ones_are_tried(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def refused(place: tuple[str, int], timeout: float) -> None:
+        asked.append(place)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("socket.create_connection", refused)
+    with pytest.raises(BadInputError, match="no Dask scheduler answers at"):
+        execute([walks()], out=tmp_path / "run", dask=address)
+    assert asked == [(asked[0][0], int(address.rstrip("/").rpartition(":")[2]))]
+    assert asked[0][0] in ("127.0.0.1", "a.b-c", "::1")
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_gives_our_sentence_alone(tmp_path: Path) -> None:
+    """Nothing of the client's own words reaches the screen."""
+    import subprocess
+    import sys
+
+    from runs.clusters import cluster
+
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import os, signal, sys\n"
+        "from runs.toys import walks\n"
+        "from sublearn.runs import execute\n"
+        "def end(now):\n"
+        "    if now.done >= 20:\n"
+        "        os.kill(int(sys.argv[3]), signal.SIGKILL)\n"
+        "try:\n"
+        "    execute([walks(points=3, trials=40, chunk=2)], out=sys.argv[1], dask=sys.argv[2],\n"
+        "            progress=end)\n"
+        "except OSError as problem:\n"
+        "    print(problem.strerror)\n"
+    )
+    with cluster(tmp_path, workers=1, naps=0.01) as (address, (scheduler, *_)):
+        import os
+
+        root = Path(__file__).resolve().parents[1]
+        path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+        words = [sys.executable, str(script), str(tmp_path / "run"), address, str(scheduler.pid)]
+        found = subprocess.run(
+            words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+        )
+    assert found.stdout.startswith("the Dask cluster is gone; what was finished is kept")
+    assert found.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_cluster_that_falls_silent_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread cannot be stopped from outside: the chunk goes to a worker that is not busy with ours."""
+    from runs.clusters import cluster
+
+    for like in ("POINT", "EXPERIMENT"):
+        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 2.0))
+    small = {"points": 2, "trials": 12, "chunk": 4}
+    with cluster(tmp_path, workers=2) as (address, _):
+        pit = tmp_path / "pit"
+        run = execute([walks(**small, pit=str(pit))], out=tmp_path / "run", dask=address)
+    assert pit.exists() and run.failures == [] and run.state("walks").finished

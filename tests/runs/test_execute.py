@@ -133,6 +133,21 @@ def test_a_worker_that_dies_once_is_forgiven(tmp_path: Path, plain: Run) -> None
 
 
 @pytest.mark.slow
+def test_a_worker_that_falls_silent_is_replaced(
+    tmp_path: Path, plain: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chunk is given to another, and it is gone itself."""
+    for like in ("POINT", "EXPERIMENT"):
+        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 1.0))
+    pit = tmp_path / "pit"
+    run = execute([walks(**GRID, pit=str(pit))], out=tmp_path / "run", workers=2)
+    assert pit.exists() and run.failures == []
+    table = run.table("walks")
+    assert [{k: v for k, v in row.items() if k != "pit"} for row in table] == plain.table("walks")
+    assert get_context("spawn").active_children() == []
+
+
+@pytest.mark.slow
 def test_a_chunk_that_keeps_killing_its_worker_fails_alone(tmp_path: Path) -> None:
     points = (
         Point({"steps": 10}, 20, 4),

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sublearn.runs._files import write_json, write_whole
+from sublearn._files import write_whole
+from sublearn.runs._files import write_json
 
 
-@pytest.mark.parametrize("durable", [True, False])
-def test_what_is_brought_to_disk_and_when(
-    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_brought_to_disk_and_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
     sync, rename = os.fsync, os.replace
 
@@ -30,10 +28,10 @@ def test_what_is_brought_to_disk_and_when(
     monkeypatch.setattr(os, "fsync", spied_sync)
     monkeypatch.setattr(os, "replace", spied_rename)
     path = tmp_path / "numbers"
-    write_whole(path, b"1234567", durable=durable)
-    assert events == ([7, "rename", "folder"] if durable else ["rename"])
+    write_whole(path, b"1234567")
+    assert events == [7, "rename", "folder"]
     assert path.read_bytes() == b"1234567" and list(tmp_path.iterdir()) == [path]
     events.clear()
-    write_json(path, [1], durable=durable)
-    assert events == ([7, "rename", "folder"] if durable else ["rename"])  # "[\n 1\n]\n"
+    write_json(path, [1])
+    assert events == [7, "rename", "folder"]  # "[\n 1\n]\n"
     assert path.read_text() == "[\n 1\n]\n"

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from runs.toys import Walk
 from sublearn.runs._chunks import Chunk, Done, Failed, Raised
 from sublearn.runs._executors import Workers
-from sublearn.runs._schedule import ATTEMPTS, outcomes
+from sublearn.runs._schedule import RETRIES, _hung, outcomes
+
+ATTEMPTS = RETRIES + 1
 
 
 def chunks(count: int) -> list[Chunk]:
@@ -173,3 +175,83 @@ def test_chunks_can_be_added_on_the_way() -> None:
         if len(seen) == 3:
             waiting.extend(extra)
     assert sorted(seen) == [0, 1, 2, 3, 4]
+
+
+class Clock:
+    """Time that passes only when the test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Done | Failed], Played]:
+    """A play in which some chunks never end; nothing else happens until the clock is set forward."""
+    clock = Clock()
+
+    class Slow(Played):
+        def end(self) -> None:
+            for future, chunk in self.open:
+                if not future.done() and chunk.index not in guilty:
+                    future.set_result(Done({}, 2.0, ""))
+
+    workers = Slow(lambda i, go: "end")
+    found: dict[int, Done | Failed] = {}
+    waiting = deque(chunks(12))
+    for outcome in outcomes(workers, waiting, patience=0.001, retries=retries, clock=clock):
+        if outcome is None:
+            workers.end()
+            clock.now += 1000.0  # less than an hour: several looks until it is too long
+            continue
+        found[outcome[0].index] = outcome[1]
+    return found, workers
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_a_chunk_that_hangs_is_given_to_another_worker_and_then_recorded(retries: int) -> None:
+    found, workers = hanging({5}, retries)
+    assert {i for i, what in found.items() if isinstance(what, Failed)} == {5}
+    failed = found[5]
+    assert isinstance(failed, Failed) and failed.attempts == retries + 1
+    assert "no answer came in 4000 s, and the longest of its like took 2 s" in failed.error
+    handed_out = [open_now for open_now in workers.company if open_now[-1] == 5]
+    assert len(handed_out) == retries + 1 == workers.renewed
+
+
+def test_of_several_that_hang_each_is_blamed_only_alone() -> None:
+    found, workers = hanging({5, 6}, retries=1)
+    assert {i for i, what in found.items() if isinstance(what, Failed)} == {5, 6}
+    for guilty in (5, 6):
+        handed_out = [open_now for open_now in workers.company if open_now[-1] == guilty]
+        assert handed_out[1:] == [[guilty]] * 2, (
+            "the first time was in company, and counts for none"
+        )
+
+
+def test_without_its_like_no_chunk_is_called_hanging() -> None:
+    clock = Clock()
+    workers = Played(lambda i, go: "end")
+    seen = []
+    for outcome in outcomes(workers, deque(chunks(1)), patience=0.001, clock=clock):
+        seen.append(outcome)
+        clock.now += 10_000.0
+        if len(seen) == 5:
+            workers.end()
+    assert seen[:5] == [None] * 5 and isinstance(seen[5][1], Done)
+
+
+def test_its_like_are_the_chunks_of_its_point_first() -> None:
+    """Ten minutes or 30 times the longest of its point; an hour or 300 times that of its experiment."""
+    under: Future[Done | Raised] = Future()
+    one, other = chunks(2)
+    like = {("toy", 0): 1.0, ("toy", None): 40.0}
+    for chunk, longest, limit in (
+        (one, like, 600.0),
+        (one, {**like, ("toy", 0): 100.0}, 3000.0),
+        (other, like, 12_000.0),
+        (other, {("toy", None): 1.0}, 3600.0),
+    ):
+        assert _hung({under: chunk}, {under: 5.0}, longest, 5.0 + limit) is None
+        assert _hung({under: chunk}, {under: 5.0}, longest, 6.0 + limit) is not None
+    assert _hung({under: other}, {under: 5.0}, {("else", None): 1.0}, 1e9) is None

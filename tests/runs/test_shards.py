@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sublearn import BadInputError
+from sublearn.runs import _shards
 from sublearn.runs._shards import DAMAGED, Part, Shards
 
 COLUMNS = {"end": float, "turns": int, "up": bool, "side": str}
@@ -19,7 +20,7 @@ LABEL = {"experiment": "toy", "declaration": "abc"}
 
 
 def shards(folder: Path) -> Shards:
-    return Shards(folder / "shards", COLUMNS, LABEL)
+    return Shards(folder / "shards", COLUMNS, LABEL, [1000] * 4)
 
 
 def part(point: int, trials: range) -> Part:
@@ -64,7 +65,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 )
 def test_any_value_survives(tmp_path_factory: pytest.TempPathFactory, values: list) -> None:
     folder = tmp_path_factory.mktemp("values")
-    store = Shards(folder, {"a": float, "b": int, "c": str}, LABEL)
+    store = Shards(folder, {"a": float, "b": int, "c": str}, LABEL, [len(values)])
     # Lone surrogates are no text that any file could hold.
     kept = [(a, b, c.encode("utf-8", "replace").decode()) for a, b, c in values]
     a, b, c = (list(column) for column in zip(*kept, strict=True))
@@ -100,7 +101,7 @@ def test_other_readers_can_open_them(tmp_path: Path) -> None:
 
 def test_columns_have_the_declared_types_whatever_the_rows_hold(tmp_path: Path) -> None:
     """A float that happens to be whole is a float in every file, so that files can be joined."""
-    store = Shards(tmp_path, {"a": float, "b": int}, LABEL)
+    store = Shards(tmp_path, {"a": float, "b": int}, LABEL, [3])
     for trial, value in enumerate((1, 0.5, 2)):
         store.append([Part(0, range(trial, trial + 1), {"a": [value], "b": [trial]})])
     for path in tmp_path.iterdir():
@@ -163,22 +164,22 @@ def test_a_reader_that_is_overtaken_looks_again(
     store = shards(tmp_path)
     for one in parts(1, 3):
         store.append([one])
-    reader, real = shards(tmp_path), Path.read_bytes
+    reader, real = shards(tmp_path), _shards.read_regular
     joins = [store.compact]
 
-    def overtaken(path: Path) -> bytes:
+    def overtaken(path: Path, most: int, *, links: bool) -> bytes:
         if joins:
             joins.pop()()
-        return real(path)
+        return real(path, most, links=links)
 
-    monkeypatch.setattr(Path, "read_bytes", overtaken)
+    monkeypatch.setattr(_shards, "read_regular", overtaken)
     assert reader.rows(repair=False)["trial"].tolist() == list(range(12))
     assert joins == [] and len(files(tmp_path)) == 1
 
 
 def test_shards_of_another_declaration_are_refused(tmp_path: Path) -> None:
     shards(tmp_path).append(parts(1, 1))
-    other = Shards(tmp_path / "shards", COLUMNS, {**LABEL, "declaration": "xyz"})
+    other = Shards(tmp_path / "shards", COLUMNS, {**LABEL, "declaration": "xyz"}, [1000] * 4)
     with pytest.raises(BadInputError, match="another declaration of toy"):
         other.load()
 

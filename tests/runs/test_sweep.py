@@ -96,7 +96,7 @@ WRONG = [
     (changed(skip=[{"n": 3}, {"n": 4}]), "skip leaves no point"),
     (changed(plot={"x": "k"}), "plot must say x and y"),
     (changed(plot={"x": "k", "y": "share", "z": "n"}), "a key of plot must be one of"),
-    (changed(name="My Sweep"), "name must be lower-case"),
+    (changed(name="My Sweep"), "name must be at most 100 lower-case"),
     (changed(title=3), "title must be text, not 3"),
 ]
 
@@ -119,8 +119,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         sweep_from_file(file, TASKS)
 
 
-def test_a_plot_of_no_column_fails_without_harm(tmp_path: Path) -> None:
-    found = sweep_from_dict({**ROWS, "plot": {"x": "k", "y": "shar"}}, TASKS)
-    run = execute([found], out=tmp_path)
-    assert len(run.table("sweep")) == 4
-    assert [f["step"] for f in run.failures] == ["draw"] and "share" in run.failures[0]["error"]
+def test_a_plot_of_no_column_is_refused_before_the_trials() -> None:
+    with pytest.raises(BadInputError, match=r"plot\.y must be one of .*Did you mean 'share'"):
+        sweep_from_dict({**ROWS, "plot": {"x": "k", "y": "shar"}}, TASKS)
+
+
+@pytest.mark.parametrize("name", ["matched", "share", "low", "trials", "verdict"])
+def test_an_axis_called_like_a_result_is_refused(name: str) -> None:
+    with pytest.raises(BadInputError, match=f"{name} is a result of task estimate"):
+        sweep_from_dict({**ROWS, "axes": {**ROWS["axes"], name: [1, 2]}}, TASKS)

@@ -21,9 +21,9 @@ class Walk(Task):
     """Random walks: enough arithmetic that a wrong seed or order shows in the last digit.
 
     Params: ``steps``; ``trap``, a file: where it is given and not there yet, the first worker to come
-    by makes it and dies; ``mine``, a trial that kills its worker every time; ``fault``, a trial that
-    raises every time; ``odd``, the same with an exception that cannot be sent. The variable WALK_NAPS
-    slows every trial down by so many seconds.
+    by makes it and dies; ``pit``, the same, but it falls silent; ``mine``, a trial that kills its worker
+    every time; ``fault``, a trial that raises every time; ``odd``, the same with an exception that cannot
+    be sent. The variable WALK_NAPS slows every trial down by so many seconds.
     """
 
     name = "walk"
@@ -61,6 +61,12 @@ def _mishaps(point: Mapping[str, Json], trial: int) -> None:
         if not path.exists():
             path.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+    if pit := point.get("pit"):
+        path = Path(str(pit))
+        if trial >= 4 and not path.exists():
+            path.touch()
+            while True:
+                signal.pause()
     if point.get("mine") == trial:
         os.kill(os.getpid(), signal.SIGKILL)
     if point.get("fault") == trial:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
+from sublearn._files import write_whole
+from sublearn._reading import Unreadable, read_json, read_npz, read_numbers
 from sublearn.allocations._allocation import Allocation
 from sublearn.networks import Network
 
 SUFFIXES = (".json", ".csv", ".npz")
+FORMAT = "sublearn allocation 1"
 
 
 def save(allocation: Allocation, path: Path) -> None:
     """Write beside and rename, so that a reader never sees half a file."""
     one_of("the file's ending", path.suffix, SUFFIXES)
     if path.suffix == ".json":
-        content = {"format": "sublearn allocation 1", "entries": dict(allocation.entries)}
+        content = {"format": FORMAT, "entries": dict(allocation.entries)}
         data = (json.dumps(content, indent=1) + "\n").encode()
     elif path.suffix == ".npz":
         buffer = io.BytesIO()
@@ -40,14 +41,7 @@ def save(allocation: Allocation, path: Path) -> None:
         data = text.getvalue().encode()
     if not path.parent.is_dir():
         raise BadInputError(f"there is no folder {path.parent} to write {path.name} in.")
-    # Named by the process, so that two of them never write the same file.
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_whole(path, data)
 
 
 def load(path: Path, network: Network, name: str | None) -> Allocation:
@@ -61,39 +55,41 @@ def load(path: Path, network: Network, name: str | None) -> Allocation:
         )
     try:
         content = _READERS[path.suffix](path)
-    except Exception as error:  # a damaged file fails in a dozen ways inside the readers
-        why = str(error).partition("\n")[0].rstrip(".")
-        raise BadInputError(f"{path} cannot be read as an allocation ({why}).") from None
+    except Unreadable as problem:
+        raise BadInputError(f"{path} cannot be read as an allocation ({problem}).") from None
     try:
         if path.suffix == ".csv":
             return Allocation.from_masks(network, {name or next(iter(network.shapes)): content})
-        if "entries" in content:
-            return Allocation.from_entries(network, content["entries"])
-        return Allocation.from_masks(network, content.get("masks", content))
+        if path.suffix == ".npz":
+            return Allocation.from_masks(network, content)
+        return _from_json(network, content)
     except BadInputError as error:
         raise BadInputError(f"{path}: {error}") from None
 
 
+def _from_json(network: Network, content: dict[str, Any]) -> Allocation:
+    """Entries, or masks by weight name, with or without the line that says the format."""
+    if content.get("format", FORMAT) != FORMAT:
+        raise BadInputError(
+            f"format {content['format']!r} is not known; this version reads {FORMAT!r}."
+        )
+    rest = {name: value for name, value in content.items() if name != "format"}
+    if "entries" in rest or "masks" in rest:
+        (kind, *others) = rest
+        if others:
+            raise BadInputError(
+                f"beside {kind} there must be nothing but the format, not {others[0]!r}."
+            )
+        make = Allocation.from_entries if kind == "entries" else Allocation.from_masks
+        return make(network, rest[kind])
+    return Allocation.from_masks(network, rest)
+
+
 def _read_json(path: Path) -> Any:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = read_json(path)
     if not isinstance(content, dict):
-        raise ValueError("it holds no JSON object")
+        raise Unreadable("it holds no JSON object")
     return content
 
 
-def _read_npz(path: Path) -> Any:
-    # From memory: of a damaged archive on disk numpy leaves the file open.
-    found = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        raise ValueError("it holds one array without a name")
-    with found:
-        return dict(found)
-
-
-def _read_csv(path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # numpy only warns of an empty file
-        return np.loadtxt(path, delimiter=",", ndmin=2)
-
-
-_READERS = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}
+_READERS = {".json": _read_json, ".npz": read_npz, ".csv": read_numbers}

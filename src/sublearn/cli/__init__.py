@@ -7,7 +7,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sublearn.cli._counts import INTERRUPTED
+from sublearn._errors import BadInputError, printable
+from sublearn._interrupts import INTERRUPTED, ending, interrupted
 from sublearn.cli._estimates import check, decide, doctor, estimate
 from sublearn.cli._learn import learn_app
 from sublearn.cli._patterns import patterns
@@ -45,28 +46,28 @@ def _root(
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"sublearn: {message}", err=True)
+    typer.echo(f"sublearn: {printable(message)}", err=True)
     raise SystemExit(2)
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one sentence and exit code 2."""
-    from sublearn._errors import BadInputError
-
-    try:
-        code = app(standalone_mode=False)
-    except typer.TyperException as problem:  # an option that is missing, unknown or unreadable
-        message = sentence(problem)
-        if not message:  # no command at all: the help has been printed
-            raise SystemExit(problem.exit_code) from None
-        _fail(message)
-    except BadInputError as problem:
-        _fail(str(problem))
-    except MemoryError:
-        _fail("this does not fit into memory: ask for fewer samples or a smaller network.")
-    except OSError as problem:
-        _fail(f"{problem.filename or 'a file'}: {problem.strerror}.")
-    if code == INTERRUPTED:
-        with suppress(BrokenPipeError):
-            typer.echo("interrupted", err=True)
-    raise SystemExit(code)
+    """Run the command line; bad input ends with one sentence and exit code 2, Ctrl-C with 130."""
+    with ending():
+        try:
+            code = app(standalone_mode=False)
+        except typer.TyperException as problem:  # an option that is missing, unknown or unreadable
+            message = sentence(problem)
+            if not message:  # no command at all: the help has been printed
+                raise SystemExit(problem.exit_code) from None
+            _fail(message)
+        except BadInputError as problem:
+            _fail(str(problem))
+        except MemoryError:
+            _fail("this does not fit into memory: ask for fewer samples or a smaller network.")
+        except OSError as problem:
+            _fail(f"{problem.filename or 'a file'}: {problem.strerror or problem}.")
+        if code == INTERRUPTED or interrupted():
+            with suppress(BrokenPipeError):
+                typer.echo("interrupted", err=True)
+            code = INTERRUPTED
+        raise SystemExit(code)

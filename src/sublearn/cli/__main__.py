@@ -1,5 +1,6 @@
 """``python -m sublearn.cli``."""
 
-from sublearn.cli import main
+from sublearn.__main__ import main
 
-main()
+if __name__ == "__main__":
+    main()

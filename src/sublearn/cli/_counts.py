@@ -7,9 +7,8 @@ from typing import Any
 
 import typer
 
+from sublearn._interrupts import INTERRUPTED
 from sublearn.cli._show import print_json
-
-INTERRUPTED = 130  # what typer makes of Ctrl-C, as shells do
 
 
 def counted(count: Callable[[], Any]) -> tuple[Any, bool]:

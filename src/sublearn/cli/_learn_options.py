@@ -141,6 +141,7 @@ def _read_data(path: str) -> dict[str, Any]:
     import numpy as np
 
     from sublearn._errors import BadInputError
+    from sublearn._reading import read_npz
 
     if not Path(path).is_file():
         named = path in ("mnist", "digits") or Path(path).is_dir()
@@ -149,10 +150,11 @@ def _read_data(path: str) -> dict[str, Any]:
             f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
         )
     try:
-        with np.load(path, allow_pickle=False) as found:
-            held = {name: np.asarray(found[name], dtype=np.float64) for name in found.files}
-    except Exception:  # a damaged file fails in a dozen ways inside the reader
-        raise BadInputError(f"--data: {path} cannot be read as a .npz file of numbers.") from None
+        held = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
+    except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
+        raise BadInputError(
+            f"--data: {path} cannot be read as a .npz file of numbers ({problem})."
+        ) from None
     if not {"inputs", "targets"} <= set(held) or held["targets"].ndim != 2:
         raise BadInputError(f"--data: {path} must hold the arrays inputs and targets (d, m).")
     return held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -197,6 +196,7 @@ def read_scores(
 ) -> dict[str, Any] | None:
     """Scores by weight name, from texts NAME:FILE."""
     from sublearn._errors import BadInputError, one_of
+    from sublearn._reading import Unreadable, read_npy, read_numbers
 
     if not texts:
         return None
@@ -209,22 +209,7 @@ def read_scores(
         if not Path(path).is_file():
             raise BadInputError(f"there is no file {path}.")
         try:
-            out[name] = _read_matrix(path)
-        except Exception as problem:  # a damaged file fails in a dozen ways inside the readers
-            why = str(problem).partition("\n")[0].rstrip(".")
-            raise BadInputError(f"{path} cannot be read as scores ({why}).") from None
+            out[name] = read_numbers(Path(path)) if path.endswith(".csv") else read_npy(Path(path))
+        except Unreadable as problem:
+            raise BadInputError(f"{path} cannot be read as scores ({problem}).") from None
     return out
-
-
-def _read_matrix(path: str) -> Any:
-    import numpy as np
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # numpy only warns of an empty file
-        if path.endswith(".csv"):
-            return np.loadtxt(path, delimiter=",", ndmin=2)
-        found = np.load(path, allow_pickle=False)
-    if not isinstance(found, np.ndarray):
-        found.close()
-        raise ValueError("it holds several arrays")
-    return found

@@ -7,13 +7,16 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sublearn._errors import BadInputError, one_of
+from sublearn._files import check_out
+
+_ROOM = 250  # bytes for the names of what is written there
 
 
 def check_folder(out: str | None, option: str = "--out") -> Path | None:
     """The folder that ``option`` names, if it is there and can be written, or can be made."""
     if out is None:
         return None
-    folder = Path(out)
+    folder = check_out(out, option, room=_ROOM)
     try:
         if folder.exists() and not folder.is_dir():
             raise BadInputError(f"{option} must name a folder, and {out} is a file.")
@@ -32,6 +35,7 @@ def check_file(
     if out is None:
         return None
     file = Path(out)
+    check_out(file.parent if file.name else out, f"{option}: the folder of the file", room=_ROOM)
     if endings:
         one_of(f"{option}: the file's ending", file.suffix, endings)
     try:

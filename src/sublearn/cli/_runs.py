@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn._errors import printable
+from sublearn._files import check_out
+from sublearn._limits import check_workers, in_units
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import check_folder
 from sublearn.cli._progress import progress_bar
@@ -33,6 +36,16 @@ SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Of the draws, instead of the declared one.")
 ]
 RedrawOption = Annotated[bool, typer.Option("--redraw", help="Draw the pictures again.")]
+RetriesOption = Annotated[
+    int,
+    typer.Option("--retries", min=0, help="How often a chunk is tried again that fails or hangs."),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Say what it would compute, and the time and disk; write nothing."
+    ),
+]
 
 
 def reproduce(
@@ -47,6 +60,8 @@ def reproduce(
     dask: DaskOption = None,
     seed: SeedOption = None,
     redraw: RedrawOption = False,
+    retries: RetriesOption = 2,
+    dry_run: DryRunOption = False,
     listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,6 +76,10 @@ def reproduce(
     if listing:
         _list(chosen, as_json)
         return
+    folder = f"runs/{budget}" if out is None else out
+    if dry_run:
+        _forecast(chosen, budget, folder, workers, seed, as_json)
+        return
     if full:
         hours = sum(e.hours for e in chosen)
         typer.echo(
@@ -68,7 +87,7 @@ def reproduce(
             f"{hours:.1f} hours on 2 cores",
             err=True,
         )
-    _execute(chosen, budget, out or f"runs/{budget}", workers, dask, seed, redraw, as_json)
+    _execute(chosen, budget, folder, workers, dask, seed, redraw, retries, as_json)
 
 
 def sweep(
@@ -78,6 +97,8 @@ def sweep(
     dask: DaskOption = None,
     seed: SeedOption = None,
     redraw: RedrawOption = False,
+    retries: RetriesOption = 2,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a sweep of your own: every combination of the axes that a TOML file lists."""
@@ -85,7 +106,11 @@ def sweep(
     from sublearn.runs import sweep_from_file
 
     asked = sweep_from_file(spec, TASKS)
-    _execute([asked], "full", out or f"runs/{asked.name}", workers, dask, seed, redraw, as_json)
+    folder = f"runs/{asked.name}" if out is None else out
+    if dry_run:
+        _forecast([asked], "full", folder, workers, seed, as_json)
+        return
+    _execute([asked], "full", folder, workers, dask, seed, redraw, retries, as_json)
 
 
 def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -106,15 +131,18 @@ def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
         typer.echo(
             f"{row['experiment']:<{wide}}  {row['budget']:<5}  "
             f"{row['points_done']:>4} of {row['points']:<4} points  "
-            f"{row['trials_done']:>8} of {row['trials']:<8} trials  {_size(row['bytes']):>9}  {state}"
+            f"{row['trials_done']:>8} of {row['trials']:<8} trials  {in_units(row['bytes']):>9}  {state}"
         )
-    typer.echo(f"{_size(found['bytes'])} on disk; computed for {_time(found['seconds'])}")
+    typer.echo(f"{in_units(found['bytes'])} on disk; computed for {_time(found['seconds'])}")
     for failure in found["failures"]:
         where = ", ".join(f"{name}={value}" for name, value in failure.get("params", {}).items())
         what = f"{failure['experiment']}, {failure['step']}" + (f", {where}" if where else "")
-        typer.echo(f"failed: {what}: {failure['error'].splitlines()[0]}")
+        error = (failure["error"].splitlines() or [""])[0]
+        typer.echo(printable(f"failed: {what}: {error}"))
+    for sentence in found["damage"]:
+        typer.echo(printable(f"{sentence.rstrip('.')}; the same command makes it anew"))
     if found["damaged"]:
-        typer.echo(f"set aside as damaged: {', '.join(found['damaged'])}")
+        typer.echo(printable(f"set aside as damaged: {', '.join(found['damaged'])}"))
 
 
 def report(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -151,6 +179,36 @@ def _list(chosen: list[Experiment], as_json: bool) -> None:
         )
 
 
+def _forecast(
+    chosen: list[Experiment], budget: str, out: str, workers: int, seed: int | None, as_json: bool
+) -> None:
+    """What --dry-run says; the folder is looked at, and nothing is written."""
+    from sublearn.runs import forecast
+
+    check_out(out, "--out")
+    check_workers(workers)
+    with progress_bar(len(chosen), "look") as advance:
+        found = forecast(
+            chosen, out=out, budget=budget, seed=seed, progress=lambda done: advance(done, "")
+        )
+    seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
+    if as_json:
+        together = {"workers": workers, "seconds": seconds / workers, "bytes": size}
+        print_json({"folder": out, "experiments": [f.to_dict() for f in found], **together})
+        return
+    wide = max(len(f.experiment) for f in found)
+    for f in found:
+        typer.echo(
+            f"{f.experiment:<{wide}}  {_several(f.points, 'point'):>12}  "
+            f"{f.trials_left:>9} of {f.trials:<9} trials to compute  "
+            f"about {_time(f.seconds):>9} of one core, at most {in_units(f.bytes):>9}"
+        )
+    typer.echo(
+        f"about {_time(seconds / workers)} on {_several(workers, 'worker')}, from a few trials of each "
+        f"experiment; at most {in_units(size)} in {out}; nothing was written"
+    )
+
+
 def _execute(
     chosen: list[Experiment],
     budget: str,
@@ -159,6 +217,7 @@ def _execute(
     dask: str | None,
     seed: int | None,
     redraw: bool,
+    retries: int,
     as_json: bool,
 ) -> None:
     from sublearn.reports import write
@@ -175,6 +234,7 @@ def _execute(
                 workers=workers,
                 dask=dask,
                 redraw=redraw,
+                retries=retries,
                 progress=show,
             )
     except KeyboardInterrupt:
@@ -199,7 +259,8 @@ def _execute(
 def _tell(found: Run, names: Iterable[str]) -> None:
     for name in names:
         if words := found.finds(name):
-            typer.echo(f"{name}: {words}\n")
+            lines = "\n".join(printable(line) for line in words.splitlines())
+            typer.echo(f"{name}: {lines}\n")
         elif found.table(name):
             typer.echo(f"{name}: {found.folder / name / 'table.csv'}")
 
@@ -232,15 +293,6 @@ def _time(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 def _several(count: int, what: str) -> str:

@@ -119,8 +119,11 @@ def read_learner(name: str, rate: float | None) -> Learner:
 
 
 def _save(found: Training, folder: Path) -> list[str]:
+    import io
+
     import numpy as np
 
+    from sublearn._files import write_whole
     from sublearn.plots import COLOURS, figure, legend, name_axes
     from sublearn.plots import save as save_picture
 
@@ -132,7 +135,7 @@ def _save(found: Training, folder: Path) -> list[str]:
             for start, value in enumerate(losses)
             if np.isfinite(value)
         ]
-    (folder / "curve.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(folder / "curve.csv", ("\n".join(lines) + "\n").encode())
     fig, ax = figure()
     for start, losses in enumerate(found.starts.curve.T):
         if start != found.best:
@@ -145,5 +148,7 @@ def _save(found: Training, folder: Path) -> list[str]:
     legend(ax)
     png, svg = save_picture(fig, folder / "curve")
     weights: dict[str, Any] = found.weights
-    np.savez(folder / "weights.npz", **weights)
+    packed = io.BytesIO()
+    np.savez(packed, **weights)
+    write_whole(folder / "weights.npz", packed.getvalue())
     return ["curve.csv", png.name, svg.name, "weights.npz"]

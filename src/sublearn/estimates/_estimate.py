@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
+from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
@@ -237,7 +238,7 @@ def estimate(
     True
     """
     whole_number("trials", trials, least=1)
-    whole_number("workers", workers, least=1)
+    check_workers(workers, started_here=executor is None)
     if precision is not None and not 0 < precision < 0.5:
         raise BadInputError(f"precision must lie strictly between 0 and 0.5, not {precision!r}.")
     if eps is not None:

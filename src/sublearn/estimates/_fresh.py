@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, whole_number
+from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw, fresh_samples
 from sublearn.estimates._chunks import run_chunks
@@ -183,7 +184,7 @@ def generalisation(
     """
     whole_number("trials", trials, least=1)
     whole_number("fresh", fresh, least=1)
-    whole_number("workers", workers, least=1)
+    check_workers(workers, started_here=executor is None)
     begun = time.perf_counter()
     training = None
     if eps is not None:

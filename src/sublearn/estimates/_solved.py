@@ -12,6 +12,7 @@ import numpy as np
 
 from sublearn._errors import whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
+from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
@@ -196,7 +197,7 @@ def estimate_solved(
     (3, 3, 'every label right')
     """
     whole_number("trials", trials, least=1)
-    whole_number("workers", workers, least=1)
+    check_workers(workers, started_here=executor is None)
     chosen = learner if isinstance(learner, Learner) else learner_named(learner)
     job = SolveJob(problem, allocation, chosen, steps, starts, seed, loss, eps, precision)
     name, goal = asked_of(problem, loss, eps)

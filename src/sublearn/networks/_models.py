@@ -10,13 +10,15 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks._activations import ACTIVATIONS
-from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes
+from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes, check_steps
 
 
 def _check_fields(network: Network, *names: str) -> None:
     # Stored as plain ints: specs, digests and files must not see numpy's.
     for name in names:
         object.__setattr__(network, name, whole_number(name, getattr(network, name), least=1))
+        if name == "T":
+            check_steps("T", getattr(network, name))
 
 
 @dataclass(frozen=True)

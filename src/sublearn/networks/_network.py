@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS, Array
 
 if TYPE_CHECKING:
@@ -257,9 +258,16 @@ class Network(ABC):
             raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {found}.")
 
 
+def check_steps(name: str, count: int) -> None:
+    """Refuse chains so long that listing their steps takes longer than anyone waits."""
+    if count > MOST_STEPS:
+        raise BadInputError(f"{name} must be at most {MOST_STEPS}, not {count}.")
+
+
 def check_sizes(sizes: Sequence[int]) -> None:
     """At least an input and an output size, each a positive whole number."""
     if not isinstance(sizes, Sequence | np.ndarray) or len(sizes) < 2:
         raise BadInputError(f"sizes must name at least an input and an output, not {sizes!r}.")
+    check_steps("the number of layers", len(sizes) - 1)
     for value in sizes:
         whole_number("sizes", value, least=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sublearn._errors import BadInputError, one_of
+from sublearn._limits import check_memory
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Network
 
@@ -24,6 +25,14 @@ def network_from_text(text: str) -> Network:
     >>> network_from_text("lrnn:n=8,b=1,d=4,T=4").spec
     'lrnn:n=8,b=1,d=4,T=4'
     """
+    network = _read(text)
+    check_memory(
+        f"network {text!r}, with {network.size} weights,", 8 * network.size, "a smaller network"
+    )
+    return network
+
+
+def _read(text: str) -> Network:
     kind, _, rest = text.partition(":")
     one_of("the kind of network (before the colon)", kind, FORMS)
     parts = [part.strip() for part in rest.split(",") if part.strip()]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sublearn._files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,9 +123,9 @@ def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:
     written = []
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
         path = stem.with_name(stem.name + suffix)
-        beside = path.with_name(f".{path.name}.part")
+        picture = io.BytesIO()
         with rc_context(_STYLE):
-            fig.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=metadata)
-        os.replace(beside, path)
+            fig.savefig(picture, format=suffix[1:], dpi=_DPI, metadata=metadata)
+        write_whole(path, picture.getvalue())
         written.append(path)
     return written[0], written[1]

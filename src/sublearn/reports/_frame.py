@@ -31,12 +31,22 @@ def summary(states: Mapping[str, State]) -> str:
         f"{asked:,} trials. "
     )
     if done < len(states):
-        words += "What is missing is marked; the command beside each picture goes on with it. "
+        words += "What is missing is marked. "
     if failed:
         words += f"{failed} failures are listed with their experiments. "
     if "quick" in budgets:
         words += "A quick budget leaves wide intervals: they are shown, not hidden."
     return tag("p", words, class_="lead")
+
+
+def damage(run: Run) -> str:
+    """What of the run's folder cannot be used, if anything; it counts as not there."""
+    found = run.damage
+    if not found:
+        return ""
+    items = "".join(tag("li", sentence) for sentence in found)
+    words = "Parts of this run are damaged and left out; the commands below make them anew"
+    return around("div", tag("h3", words) + around("ul", items), class_="warn", role="note")
 
 
 def contents(run: Run, states: Mapping[str, State]) -> str:

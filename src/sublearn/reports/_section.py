@@ -25,8 +25,9 @@ def section(run: Run, name: str, state: State) -> str:
         parts.append(_unfinished(state))
     parts.append(_claim_and_finding(run, name))
     for picture in run.pictures(name):
-        if picture.suffix == ".svg" and picture.is_file():
-            parts.append(_picture(picture, name, entry["title"], run.finds(name)))
+        drawn = run.picture(picture) if picture.suffix == ".svg" else b""
+        if drawn:
+            parts.append(_picture(picture, drawn, name, entry["title"], run.finds(name)))
     parts.append(_command(run, name))
     rows = run.table(name)
     if rows:
@@ -42,7 +43,8 @@ def _unfinished(state: State) -> str:
     left = state.trials - state.trials_done
     words = (
         f"Not finished: {state.points_done} of {state.points} points are there, {left:,} trials are "
-        "missing. What follows rests on the points that are complete."
+        "missing. What follows rests on the points that are complete. The command below goes on with it, "
+        "with --out and the name of this run's folder behind it."
     )
     return tag("p", words, class_="warn", role="note")
 
@@ -58,9 +60,10 @@ def _claim_and_finding(run: Run, name: str) -> str:
     return around("div", cards, class_="cards") if cards else ""
 
 
-def _picture(path: Path, name: str, title: str, finds: str) -> str:
-    # As an image of its own: the names inside one drawing do not meet those of another.
-    data = b64encode(path.read_bytes()).decode()
+def _picture(path: Path, drawn: bytes, name: str, title: str, finds: str) -> str:
+    # As an image of its own: the names inside one drawing do not meet those of another, and no script
+    # that somebody put into it is run.
+    data = b64encode(drawn).decode()
     # For who does not see it: the first thing that it shows. The rest stands in text and table.
     first = finds.splitlines()[0] if finds else "The numbers stand in the table below."
     alt = escape(f"{title}. {first}")
@@ -70,15 +73,14 @@ def _picture(path: Path, name: str, title: str, finds: str) -> str:
 
 
 def command(run: Run, name: str) -> str:
-    """What to type to make this part of the page again."""
+    """What to type to make this part of the page again; where the run's folder lies does not matter."""
     entry = run.asked(name)
-    # A path of one machine does not belong on a page that travels.
-    folder = shlex.quote(run.folder.name if run.folder.is_absolute() else str(run.folder))
-    if name not in ALL:
-        return f"sublearn sweep {name}.toml --out {folder}"
-    declared = ALL[name].plan(entry["budget"]).seed
-    seed = "" if entry["seed"] == declared else f" --seed {entry['seed']}"
-    return f"sublearn reproduce {name} --{entry['budget']}{seed} --out {folder}"
+    words = ["sublearn", "sweep", f"{name}.toml"]
+    if name in ALL:
+        words = ["sublearn", "reproduce", name, f"--{entry['budget']}"]
+        if entry["seed"] != ALL[name].plan(entry["budget"]).seed:
+            words += ["--seed", str(entry["seed"])]
+    return shlex.join(words)
 
 
 def _command(run: Run, name: str) -> str:

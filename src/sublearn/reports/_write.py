@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from sublearn.reports._frame import contents, foot, guide, summary
+from sublearn.reports._frame import contents, damage, foot, guide, summary
 from sublearn.reports._html import tag
 from sublearn.reports._section import section
 from sublearn.runs import Run
 from sublearn.runs import open as open_run
-from sublearn.runs._files import write_whole
+from sublearn.runs._files import write_file
 
 NAME = "report.html"
 
@@ -23,7 +23,8 @@ def write(folder: str | Path) -> Path:
     """
     run = open_run(folder)
     path = run.folder / NAME
-    write_whole(path, page(run).encode())
+    # Words that a file cannot hold stand there written out.
+    write_file(path, page(run).encode(errors="backslashreplace"))
     return path
 
 
@@ -45,7 +46,7 @@ def page(run: Run) -> str:
         f"<header>{tag('h1', title)}"
         '<button type="button" id="theme" aria-label="Switch between light and dark">'
         "light / dark</button></header>\n"
-        f"{summary(states)}{contents(run, states)}{guide()}"
+        f"{summary(states)}{damage(run)}{contents(run, states)}{guide()}"
         f'<main id="first">\n{sections}</main>\n{foot(run)}'
         f"<script>\n{_asset('script.js')}</script>\n"
     )

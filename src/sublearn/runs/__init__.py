@@ -2,6 +2,7 @@
 
 from sublearn.runs._execute import Progress, execute
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point
+from sublearn.runs._forecast import Forecast, forecast
 from sublearn.runs._run import Run, State, summary
 from sublearn.runs._run import open_run as open
 from sublearn.runs._sweep import sweep_from_dict, sweep_from_file
@@ -10,6 +11,7 @@ from sublearn.runs._task import Json, Row, Table, Task
 __all__ = [
     "BUDGETS",
     "Experiment",
+    "Forecast",
     "Json",
     "Plan",
     "Point",
@@ -20,6 +22,7 @@ __all__ = [
     "Table",
     "Task",
     "execute",
+    "forecast",
     "open",
     "summary",
     "sweep_from_dict",

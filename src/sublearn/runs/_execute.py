@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,24 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._files import check_out
+from sublearn._interrupts import deferred, safe_point
+from sublearn._limits import check_workers
 from sublearn.runs._chunks import Chunk, Done, Failed
 from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
-from sublearn.runs._experiment import BUDGETS, Experiment
+from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
 from sublearn.runs._files import make_folder, remove_leftovers
 from sublearn.runs._finish import complete_trials, finish
 from sublearn.runs._ledger import Ledger
-from sublearn.runs._lock import only_run
-from sublearn.runs._manifest import (
-    MANIFEST,
-    DamagedManifest,
-    asked,
-    check_same,
-    label,
-    read_manifest,
-    write_manifest,
-)
+from sublearn.runs._lock import Held, only_run
+from sublearn.runs._manifest import MANIFEST, asked, check_same, label, write_manifest
+from sublearn.runs._place import earlier_manifest
 from sublearn.runs._run import Run, add_timings, read_failures, write_failures
-from sublearn.runs._schedule import outcomes
+from sublearn.runs._schedule import RETRIES, outcomes
 from sublearn.runs._shards import DAMAGED, POINT, TRIAL
 
 # Writing may take one part in so many of the time: dear chunks are kept one by one, cheap ones together.
@@ -57,6 +53,7 @@ def execute(
     dask: str | None = None,
     executor: Executor | None = None,
     redraw: bool = False,
+    retries: int = RETRIES,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Run experiments into a folder, or go on with them there.
@@ -64,8 +61,10 @@ def execute(
     Rows depend on the declaration and the seed alone, and tables are made from them in a fixed order:
     the result is the same, byte for byte, in this process, in ``workers`` processes, on a Dask cluster
     (the address of its scheduler) or on any ``executor`` with so many ``workers``; interrupted or not.
-    A chunk that keeps failing is recorded in failures.json, its point is left out of the table, and the
-    rest goes on; running again tries it again.
+    A chunk that fails or hangs is tried again, ``retries`` times; then it is recorded in failures.json,
+    its point is left out of the table, and the rest goes on; running again tries it again. The folder
+    must be a run's, empty, or not there yet. Ctrl-C is heeded when the chunk in hand is done, the second
+    one at once.
 
     >>> import tempfile, sublearn as sl
     >>> from sublearn.experiments.tasks import TASKS
@@ -76,43 +75,47 @@ def execute(
     >>> run.table("whole")[0]["matched"], run.state("whole").finished
     (3, True)
     """
-    chosen = list(experiments)
-    folder = Path(out)
+    with deferred():
+        chosen = list(experiments)
+        plans = check_asked(chosen, budget, seed)
+        folder = check_out(out, room=ROOM)
+        whole_number("retries", retries, least=0)
+        if dask is not None and executor is not None:
+            raise BadInputError("give dask or executor, not both.")
+        entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
+        earlier = earlier_manifest(folder, entries)
+        check_same(folder, earlier, entries)
+        crew = _crew(workers, dask, executor)
+        try:
+            make_folder(folder, parents=True)
+            with only_run(folder) as held:
+                earlier = earlier_manifest(folder, entries)  # now nobody else can write it
+                check_same(folder, earlier, entries)
+                remove_leftovers(folder, entries)
+                # First the shards, which may belong to another declaration, then the manifest.
+                ledgers = {}
+                for e in chosen:
+                    mark = label(e.name, entries[e.name])
+                    ledgers[e.name] = Ledger(folder / e.name, e, plans[e.name], mark)
+                    safe_point()
+                if not earlier and (folder / MANIFEST).exists():
+                    (folder / MANIFEST).replace(folder / f"{MANIFEST}{DAMAGED}")
+                write_manifest(folder, entries, earlier)
+                _Session(folder, ledgers, crew, redraw, retries, held, progress).run()
+        finally:
+            crew.close()
+        safe_point()
+        return Run(folder)
+
+
+ROOM = 250  # bytes: the longest path below a run's folder, with the name of an experiment
+
+
+def check_asked(chosen: list[Experiment], budget: str, seed: int | None) -> dict[str, Plan]:
+    """The plans, by experiment; what cannot be run is said here, before anything is written."""
     one_of("budget", budget, BUDGETS)
-    whole_number("workers", workers, least=1)
     if seed is not None:
         whole_number("seed", seed, least=0)
-    if dask is not None and executor is not None:
-        raise BadInputError("give dask or executor, not both.")
-    _check(chosen, budget)
-    plans = {e.name: e.plan(budget) for e in chosen}
-    if seed is not None:
-        plans = {name: replace(plan, seed=seed) for name, plan in plans.items()}
-    entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
-    earlier = _earlier(folder)
-    check_same(folder, earlier, entries)
-    crew = _crew(workers, dask, executor)
-    try:
-        make_folder(folder)
-        with only_run(folder):
-            earlier = _earlier(folder)  # once more: now nobody else can write it
-            check_same(folder, earlier, entries)
-            remove_leftovers(folder)
-            # First the shards, which may belong to another declaration, then the manifest.
-            ledgers = {
-                e.name: Ledger(folder / e.name, e, plans[e.name], label(e.name, entries[e.name]))
-                for e in chosen
-            }
-            if not earlier and (folder / MANIFEST).exists():
-                (folder / MANIFEST).replace(folder / f"{MANIFEST}{DAMAGED}")
-            write_manifest(folder, entries, earlier)
-            _Session(folder, ledgers, crew, redraw, progress).run()
-    finally:
-        crew.close()
-    return Run(folder)
-
-
-def _check(chosen: list[Experiment], budget: str) -> None:
     if not chosen:
         raise BadInputError("experiments must hold at least one experiment.")
     names = [e.name for e in chosen]
@@ -125,25 +128,21 @@ def _check(chosen: list[Experiment], budget: str) -> None:
                     f"column {name} of task {e.task.name} must hold int, float, bool or str, and "
                     f"must not be called {POINT} or {TRIAL}."
                 )
-        # Here, where the caller sees them, and before anything is written.
-        for point in e.plan(budget).points:
+        plan = e.plan(budget)
+        chunks = sum(-(-point.trials // point.chunk) for point in plan.points)
+        check_size(e.name, e.task, plan.trials, chunks)
+        for point in plan.points:
+            check_names(e.task, point.params)
             e.task.check(point.params)
-
-
-def _earlier(folder: Path) -> Mapping[str, Any]:
-    """The manifest that is there; nothing if there is none or it is damaged."""
-    if folder.exists() and not folder.is_dir():
-        raise BadInputError(f"{folder} must be a folder, or not be there yet; it is a file.")
-    if not (folder / MANIFEST).exists():
-        return {}
-    try:
-        return read_manifest(folder)
-    except DamagedManifest:
-        # Nothing is lost: every shard says itself what it belongs to.
-        return {}
+            safe_point()
+    plans = {e.name: e.plan(budget) for e in chosen}
+    if seed is not None:
+        plans = {name: replace(plan, seed=seed) for name, plan in plans.items()}
+    return plans
 
 
 def _crew(workers: int, dask: str | None, executor: Executor | None) -> Workers:
+    check_workers(workers, started_here=dask is None and executor is None)
     if dask is not None:
         return Cluster(dask)
     if executor is not None:
@@ -160,12 +159,16 @@ class _Session:
         ledgers: dict[str, Ledger],
         crew: Workers,
         redraw: bool,
+        retries: int,
+        held: Held,
         progress: Callable[[Progress], None] | None,
     ):
         self.folder = folder
         self.ledgers = ledgers
         self.crew = crew
         self.redraw = redraw
+        self.retries = retries
+        self.held = held
         self.progress = progress
         self.trials = sum(ledger.plan.trials for ledger in ledgers.values())
         self.timings: list[tuple[Chunk, Done]] = []
@@ -183,16 +186,18 @@ class _Session:
             if ledger.settled:
                 waiting.extend(self.finish(ledger))
         try:
-            for outcome in outcomes(self.crew, waiting):
+            for outcome in outcomes(self.crew, waiting, retries=self.retries):
                 if outcome is not None:
                     waiting.extend(self.take(*outcome))
                 if time.perf_counter() - self.flushed >= _SHARE * self.price:
                     self.flush()
+                safe_point()
         except BaseException:
             with suppress(OSError):  # the first trouble is the one to tell of
                 self.flush()
             raise
         self.flush()
+        self.held.check()
         write_failures(self.folder, self.failures)
 
     def take(self, chunk: Chunk, outcome: Done | Failed) -> list[Chunk]:
@@ -202,6 +207,7 @@ class _Session:
         news = ""
         if isinstance(outcome, Failed):
             self.failures.append(_entry(chunk, outcome))
+            self.held.check()
             write_failures(self.folder, self.failures)
             news = f"{ledger.words(chunk.index)}: failed: {outcome.error.splitlines()[0]}"
         else:
@@ -214,6 +220,8 @@ class _Session:
 
     def finish(self, ledger: Ledger) -> list[Chunk]:
         """Make table and pictures of an experiment; give what turned out to be damaged meanwhile."""
+        safe_point()
+        self.held.check()
         ledger.flush()
         ledger.shards.compact()
         rows = ledger.shards.rows()
@@ -230,6 +238,7 @@ class _Session:
     def flush(self) -> None:
         begun = time.perf_counter()
         if self.timings:
+            self.held.check()
             for ledger in self.ledgers.values():
                 ledger.flush()
             add_timings(self.folder, self.timings)

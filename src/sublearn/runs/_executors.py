@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
+import threading
 from abc import ABC, abstractmethod
-from concurrent.futures import Executor, Future
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -46,7 +50,8 @@ class Workers(ABC):
 
     @abstractmethod
     def renew(self) -> None:
-        """Start again after a worker died and took the executor with it."""
+        """Start again after a worker died and took the executor with it, or hangs; nothing under way
+        is waited for."""
 
     @abstractmethod
     def close(self) -> None:
@@ -103,7 +108,9 @@ class Processes(Workers):
         self._leash = leash
 
     def submit(self, chunk: Chunk) -> Future[Done | Raised]:
-        return self._pool.submit(compute_alone, chunk)
+        # A process that starts now must not hear Ctrl-C before it has said what it does with it.
+        with _blocked():
+            return self._pool.submit(compute_alone, chunk)
 
     def renew(self) -> None:
         self.close()
@@ -111,29 +118,60 @@ class Processes(Workers):
 
     def close(self) -> None:
         self._hand.close()
+        # One that hangs in compiled code does not see the pipe close.
+        for process in list((self._pool._processes or {}).values()):
+            process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._leash.close()
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Ctrl-C waits outside; processes that start inside inherit that."""
+    import signal
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Cluster(Workers):
     """A Dask cluster, by the address of its scheduler. Its workers need this package too."""
 
     def __init__(self, address: str):
+        check_address(address)
         try:
             from distributed import Client
         except ImportError:
             raise BadInputError(
                 "a Dask cluster needs the package distributed: pip install 'sublearn[dask]'."
             ) from None
+        # What goes wrong is said once, by us.
+        self._quiet = [logging.getLogger(name) for name in _TALKATIVE]
+        self._levels = [logger.level for logger in self._quiet]
+        for logger in self._quiet:
+            logger.setLevel(logging.CRITICAL + 1)
         try:
             connect: Any = Client
             self._client = connect(address, timeout="10s", set_as_default=False)
-        except (OSError, ValueError, TypeError) as problem:
-            raise BadInputError(f"no Dask scheduler answers at {address!r} ({problem}).") from None
+            self._count = self._cores()
+        except Exception as problem:  # whatever speaks there, it is no scheduler
+            self._speak_again()
+            why = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+            raise BadInputError(f"no Dask scheduler answers at {address!r} ({why}).") from None
         self._address = address
         self._pool: Executor = self._client.get_executor(pure=False)
+        self._busy: set[str] = set()
         self._handed_out = 0
-        self._count = self._cores()
+
+    def _speak_again(self) -> None:
+        for logger, level in zip(self._quiet, self._levels, strict=True):
+            logger.setLevel(level)
 
     @property
     def count(self) -> int:
@@ -160,15 +198,56 @@ class Cluster(Workers):
         return self._pool.submit(compute_alone, chunk)
 
     def renew(self) -> None:
-        raise ConnectionError(
-            errno.ECONNRESET,
-            "the Dask cluster is gone; what was finished is kept, and the same command goes on",
-            self._address,
-        )
+        if not self.alive or self._client.status != "running":
+            raise _gone(self._address)
+        # A chunk hangs, and a thread cannot be stopped: the workers that are busy with ours are left alone.
+        try:
+            self._busy |= {worker for worker, keys in self._client.processing().items() if keys}
+            rest = [worker for worker in self._client.nthreads() if worker not in self._busy]
+        except Exception:
+            raise _gone(self._address) from None
+        self._pool.shutdown(wait=False)  # gives our chunks up
+        only = {"workers": rest} if rest else {}
+        self._pool = self._client.get_executor(pure=False, **only)
 
     def close(self) -> None:
         # The futures are ours: closing the client makes the cluster forget them.
-        self._client.close()
+        with suppress(Exception):  # a scheduler that is gone cannot be told
+            self._client.close(timeout=5)
+        self._speak_again()
+
+
+_TALKATIVE = ("distributed", "distributed.client", "distributed.core", "distributed.comm",
+              "distributed.scheduler", "tornado.application", "asyncio")  # fmt: skip
+_ADDRESS = re.compile(
+    r"(?:(?:tcp|tls|ws|wss|ucx|ucxx)://)?(?:\[[0-9a-fA-F:.%]+\]|[\w.-]+):(\d{1,5})/?",
+    flags=re.ASCII,
+)
+
+
+def check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler, or where nothing listens, at once."""
+    import socket
+
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found[1]) < 2**16:
+        raise BadInputError(
+            f"dask must be the address of a scheduler, such as tcp://host:8786, not {address!r}."
+        )
+    host, _, port = address.rstrip("/").rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+    except (OSError, UnicodeError) as problem:
+        why = getattr(problem, "strerror", None) or str(problem)
+        raise BadInputError(f"no Dask scheduler answers at {address!r} ({why}).") from None
+
+
+def _gone(address: str) -> ConnectionError:
+    return ConnectionError(
+        errno.ECONNRESET,
+        "the Dask cluster is gone; what was finished is kept, and the same command goes on",
+        address,
+    )
 
 
 class Given(Workers):
@@ -194,11 +273,15 @@ class Given(Workers):
         return future
 
     def renew(self) -> None:
-        raise ChildProcessError(
-            errno.ECHILD,
-            "the executor broke; what was finished is kept, and the same call goes on",
-            type(self._pool).__name__,
-        )
+        # It is the caller's: one that broke cannot be mended here; one that hangs may have other workers.
+        try:
+            self._pool.submit(int).cancel()
+        except (BrokenExecutor, RuntimeError):
+            raise ChildProcessError(
+                errno.ECHILD,
+                "the executor broke; what was finished is kept, and the same call goes on",
+                type(self._pool).__name__,
+            ) from None
 
     def close(self) -> None:
         for future in list(self._futures):
@@ -229,9 +312,9 @@ def _pin_threads() -> None:
 def _begin(leash: Any) -> None:
     """Start of a worker process: it ends when the process that started it closes its end or dies."""
     import signal
-    import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for name in _THREADS:
         os.environ[name] = "1"
 

@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._limits import check_memory
 from sublearn.runs._task import Json, Table, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BUDGETS = ("quick", "full")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # it becomes the name of a folder
+
+
+def is_name(text: str) -> bool:
+    """Whether an experiment may be called so: no name leads out of a folder or needs quotes."""
+    return _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
@@ -104,11 +110,32 @@ class Experiment:
     find: Callable[[Table], str] = field(default=lambda table: "")
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):  # it becomes the name of a folder
+        if not is_name(self.name):
             raise BadInputError(
-                f"name must be lower-case letters, digits and hyphens, not {self.name!r}."
+                f"name must be at most 100 lower-case letters, digits and hyphens, not {self.name!r}."
             )
 
     def plan(self, budget: str) -> Plan:
         """The plan of one budget, ``quick`` or ``full``."""
         return self.quick if one_of("budget", budget, BUDGETS) == "quick" else self.full
+
+
+def check_names(task: Task, params: Mapping[str, Json]) -> None:
+    """Refuse a param that is called like a result: in the table one would cover the other."""
+    both = [name for name in params if name in task.results]
+    if both:
+        raise BadInputError(
+            f"{both[0]} is a result of task {task.name}, so no axis and no param can be called so; "
+            f"its results are {', '.join(task.results)}."
+        )
+
+
+def check_size(name: str, task: Task, trials: int, chunks: int) -> None:
+    """Refuse an experiment whose rows, or whose list of chunks, would not fit into memory."""
+    # A chunk takes a place in a set, a range and an object; rows are read, joined and sorted at the end.
+    row = 3 * (12 + 8 * len(task.columns))
+    check_memory(
+        f"{name} with {trials} trials in {chunks} chunks",
+        300 * chunks + row * trials,
+        "fewer trials, or split it into several runs",
+    )

@@ -1,79 +1,61 @@
-"""Files that are whole or not there: written beside, brought to disk, renamed."""
+"""The files of a run: what is written, what was left behind, what they take."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_BESIDE = ".tmp"
-_KEPT = "what was finished before is kept, and the same command goes on from there"
-_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from sublearn._files import PART, explained, write_whole
+
+KEPT = "what was finished before is kept, and the same command goes on from there"
+SHARDS = "shards"
 
 
-def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file so that, whatever happens, it is there in full or as it was before.
-
-    Not ``durable``: after a power cut it may be torn, which is for files that are made anew from others.
-    """
-    beside = path.with_name(f".{path.name}{_BESIDE}")
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        os.replace(beside, path)
-        if durable:
-            sync_folder(path.parent)
-    except OSError as problem:
-        with suppress(OSError):
-            beside.unlink()
-        raise explained(problem, path) from None
+def write_file(path: Path, content: bytes) -> None:
+    """A file of a run: whole or as it was before."""
+    write_whole(path, content, kept=KEPT)
 
 
-def explained(problem: OSError, path: Path) -> OSError:
-    """The same error, which says what it means for the run."""
-    if problem.errno in _SPACE:
-        why = f"{os.strerror(problem.errno or errno.ENOSPC)}; make room: {_KEPT}"
-    elif problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        why = f"cannot be written ({os.strerror(problem.errno)}); {_KEPT}"
-    else:
-        why = f"{problem.strerror or problem}; {_KEPT}"
-    return OSError(problem.errno or errno.EIO, why, str(path))
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to disk, so that a rename outlives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_json(path: Path, content: Any, *, durable: bool = True) -> None:
+def write_json(path: Path, content: Any) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(path, f"{text}\n".encode(), durable=durable)
+    # A lone surrogate is no text that a file could hold; what a task raises may be anything.
+    write_file(path, f"{text}\n".encode(errors="backslashreplace"))
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, parents: bool = False) -> None:
+    """Make a folder; that of the run itself is never made again once it was there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=parents, exist_ok=True)
     except OSError as problem:
-        raise explained(problem, folder) from None
+        raise explained(problem, folder, KEPT) from None
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was still writing; nothing of it was ever in use."""
-    for ending in (_BESIDE, ".part"):  # ours, and that of pictures
-        for path in folder.rglob(f".*{ending}"):
-            path.unlink(missing_ok=True)
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a killed run was still writing: files with our ending, where only a run writes."""
+    below = [place for name in names for place in (folder / name, folder / name / SHARDS)]
+    for place in (folder, *below):
+        if place.is_symlink() or not place.is_dir():
+            continue
+        for path in place.glob(f".*{PART}"):
+            if path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file of a folder, without following links, in a fixed order."""
+    for place, below, names in os.walk(folder):
+        below.sort()
+        yield from (Path(place) / name for name in sorted(names))
 
 
 def disk_bytes(folder: Path) -> int:
     """What a folder holds, in bytes."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    total = 0
+    for path in files_below(folder):
+        with suppress(OSError):  # a run that is under way takes files away
+            total += path.lstat().st_size
+    return total

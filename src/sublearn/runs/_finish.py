@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sublearn._files import explained
+from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import raised
 from sublearn.runs._experiment import Experiment, Plan
-from sublearn.runs._files import make_folder, write_json, write_whole
+from sublearn.runs._files import KEPT, make_folder, write_file, write_json
 from sublearn.runs._shards import POINT, TRIAL
-from sublearn.runs._tables import plain, read_table, table_text
+from sublearn.runs._tables import parse_table, plain, table_bytes
 from sublearn.runs._task import Row, Table, Task
 
 TABLE = "table.csv"
@@ -43,6 +46,11 @@ def summarise(
             problems.append(trouble("summarise", problem, point=index, params=entry["params"]))
             continue
         table += [_line(entry["params"], line) for line in lines]
+        if lines and (both := sorted(entry["params"].keys() & lines[0].keys())):
+            # A task that does not say its results beforehand: nothing is overwritten in silence.
+            same = ValueError(f"{both[0]} is a param of the point and a result of the task")
+            problems.append(trouble("summarise", same, point=index, params=entry["params"]))
+            del table[-len(lines) :]
     return table, problems
 
 
@@ -61,33 +69,61 @@ def finish(
         {"params": p.params, "trials": p.trials} for p in plan.points
     ]
     table, problems = summarise(experiment.task, points, rows)
-    content = table_text(table).encode()
+    content = table_bytes(table)
     path = folder / TABLE
-    same = path.is_file() and path.read_bytes() == content
-    if same and not redraw and _complete(folder):
+    digest = hashlib.sha256(content).hexdigest()
+    if not redraw and _same(path, content) and _complete(folder, digest):
         return problems
     make_folder(folder)
     (folder / ABOUT).unlink(missing_ok=True)
-    write_whole(path, content, durable=False)
+    write_file(path, content)
     # Drawn from what was written: what a reader of the file sees is what the picture shows.
-    about = {"finds": "", "pictures": []}
+    about = {"finds": "", "pictures": [], "table": digest}
     if table:
-        back = read_table(path)
+        back = parse_table(content)
         about["pictures"] = _draw(folder, experiment, back, problems)
         try:
             about["finds"] = experiment.find(back)
         except Exception as problem:
             problems.append(trouble("find", problem))
-    write_json(folder / ABOUT, about, durable=False)
+    write_json(folder / ABOUT, about)
     return problems
 
 
-def _complete(folder: Path) -> bool:
+def _same(path: Path, content: bytes) -> bool:
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        return all((folder / name).stat().st_size > 0 for name in about["pictures"])
-    except (OSError, ValueError, KeyError):
+        return read_regular(path, len(content), links=False) == content
+    except (FileNotFoundError, Unreadable):
         return False
+
+
+def _complete(folder: Path, digest: str) -> bool:
+    """Whether words and pictures of this very table are there."""
+    try:
+        about = read_about(folder / ABOUT)
+        paths = [folder / name for name in about["pictures"]]
+        there = all(not path.is_symlink() and path.stat().st_size > 0 for path in paths)
+        return there and about.get("table", digest) == digest
+    except (OSError, Unreadable):
+        return False
+
+
+_PICTURE = re.compile(r"[\w-][\w.-]{0,200}\.(png|svg)", flags=re.ASCII)
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What about.json says: words, the names of pictures in the same folder, the table's SHA-256."""
+    about = read_json(path, links=False)
+    if not isinstance(about, dict) or not isinstance(about.get("finds"), str):
+        raise Unreadable("it does not say what is found")
+    pictures = about.get("pictures")
+    if not isinstance(pictures, list) or not all(
+        isinstance(name, str) and _PICTURE.fullmatch(name) for name in pictures
+    ):
+        raise Unreadable("its pictures are not names of pictures beside it")
+    if not isinstance(about.get("table", ""), str):
+        raise Unreadable("the digest of its table is no text")
+    return about
 
 
 def _draw(folder: Path, experiment: Experiment, table: Table, problems: list[Problem]) -> list[str]:
@@ -98,11 +134,13 @@ def _draw(folder: Path, experiment: Experiment, table: Table, problems: list[Pro
             from sublearn.plots import save
 
             for name, figure in figures.items():
+                if not _PICTURE.fullmatch(f"{name}.png"):
+                    raise ValueError(f"a picture cannot be called {name!r}")
                 save(figure, folder / name)
                 names += [f"{name}.png", f"{name}.svg"]
+    except OSError as problem:  # of the disk: said with its file
+        raise explained(problem, Path(problem.filename or folder), KEPT) from None
     except Exception as problem:
-        if isinstance(problem, OSError):
-            raise
         problems.append(trouble("draw", problem))
     return names
 

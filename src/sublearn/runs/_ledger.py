@@ -10,36 +10,49 @@ import numpy as np
 
 from sublearn.runs._chunks import Chunk, Done, Failed
 from sublearn.runs._experiment import Experiment, Plan
+from sublearn.runs._files import SHARDS
 from sublearn.runs._shards import Part, Shards
 
-SHARDS = "shards"
 _SHOWN = 3  # params of a point that a line of news names
 
 
 class Ledger:
     """One experiment under way: chunks left, rows not yet on disk, failures, seconds."""
 
-    def __init__(self, folder: Path, experiment: Experiment, plan: Plan, label: Mapping[str, Any]):
+    def __init__(
+        self,
+        folder: Path,
+        experiment: Experiment,
+        plan: Plan,
+        label: Mapping[str, Any],
+        repair: bool = True,
+    ):
         self.folder = folder
         self.experiment = experiment
         self.plan = plan
-        self.shards = Shards(folder / SHARDS, experiment.task.columns, label)
+        trials = [point.trials for point in plan.points]
+        self.shards = Shards(folder / SHARDS, experiment.task.columns, label, trials)
         self.failed: dict[tuple[int, int], Failed] = {}
         self.seconds = 0.0
         self.computed = 0
         self.trials_left = 0
         self._buffer: list[Part] = []
         self._left: list[set[int]] = []
-        self.look()
+        first = plan.points[0].params
+        self._varied = {
+            name for p in plan.points for name in first.keys() | p.params.keys()
+            if name not in first or name not in p.params or p.params[name] != first[name]
+        }  # fmt: skip
+        self.look(repair)
 
-    def look(self) -> None:
-        """Read from disk what is there."""
-        there = self.shards.load()
+    def look(self, repair: bool = True) -> None:
+        """Read from disk what is there; what is damaged is set aside, unless only looked at."""
+        there = self.shards.load(repair=repair)
         self._left = []
         for index, point in enumerate(self.plan.points):
             present = np.zeros(point.trials, dtype=bool)
             if index in there:
-                present[there[index][there[index] < point.trials]] = True
+                present[there[index]] = True
             self._left.append(
                 {c.start for c in point.chunks if not present[c.start : c.stop].all()}
             )
@@ -73,11 +86,8 @@ class Ledger:
 
     def words(self, index: int) -> str:
         """What sets a point apart from the others, in a few words."""
-        points = self.plan.points
-        params = points[index].params
-        varied = [
-            name for name in params if any(p.params.get(name) != params[name] for p in points)
-        ]
+        params = self.plan.points[index].params
+        varied = [name for name in params if name in self._varied]
         shown = ", ".join(f"{name} = {params[name]}" for name in varied[:_SHOWN])
         return f"{self.experiment.name}: {shown or 'the only point'}"
 

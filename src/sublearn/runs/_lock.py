@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sublearn._errors import BadInputError
-from sublearn.runs._files import explained
+from sublearn._errors import BadInputError, printable
+from sublearn._files import explained
+from sublearn.runs._files import KEPT
 
 LOCK = ".lock"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
+
+
+class Held:
+    """A folder that this process holds."""
+
+    def __init__(self, path: Path, handle: int):
+        self._path = path
+        self._handle = handle
+        # Drawn anew each time, so that two machines never write the same.
+        words = f"process {os.getpid()} on {socket.gethostname()}\n{secrets.token_hex(8)}\n"
+        self._words = words.encode()
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, self._words, 0)
+
+    def check(self) -> None:
+        """Raise OSError if the folder was taken away, or by another run where locks do not hold.
+
+        Asked before every write: what is written into a folder that is gone would be lost.
+        """
+        try:
+            there, ours = os.stat(self._path, follow_symlinks=False), os.fstat(self._handle)
+            same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        except OSError:
+            same = False
+        if not same:
+            raise OSError(
+                errno.ENOENT,
+                "the folder was removed or replaced while the run was under way; nothing more is "
+                "written, and the same command starts anew",
+                str(self._path.parent),
+            )
+        if os.pread(self._handle, len(self._words) + 1, 0) != self._words:
+            raise OSError(
+                errno.EBUSY,
+                "another run has taken this folder, on a disk whose locks do not hold; this one stops, "
+                f"and {KEPT}",
+                str(self._path.parent),
+            )
 
 
 @contextmanager
-def only_run(folder: Path) -> Iterator[None]:
+def only_run(folder: Path) -> Iterator[Held]:
     """Hold the folder, or say which process does.
 
     The lock belongs to the open file and not to its content (flock), so it falls with the process,
@@ -25,21 +68,35 @@ def only_run(folder: Path) -> Iterator[None]:
 
     path = folder / LOCK
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as problem:
-        raise explained(problem, path) from None
+        if problem.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise BadInputError(f"{path} must be a file of a run, and it is none.") from None
+        raise explained(problem, path, KEPT) from None
     try:
+        found = os.fstat(handle)
+        # Written to: it must be nobody else's file under this name.
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise BadInputError(f"{path} must be a file of a run, and it is a link or a device.")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
+            words = os.pread(handle, 200, 0).decode(errors="replace").partition("\n")[0]
             raise BadInputError(
-                f"{folder} is in use by {holder}; wait for it to end, or give another folder."
+                f"{folder} is in use by {printable(words) or 'another process'}; wait for it to end, "
+                "or give another folder."
             ) from None
-        except OSError as problem:  # a file system that knows no locks
-            raise explained(problem, path) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        yield
+        except OSError as problem:
+            if problem.errno in _NO_LOCKS:
+                raise BadInputError(
+                    f"{folder} is on a disk that knows no locks ({problem.strerror}), so that a second "
+                    "run in it could not be refused; give a folder on another disk."
+                ) from None
+            raise explained(problem, path, KEPT) from None
+        try:
+            held = Held(path, handle)
+        except OSError as problem:  # a disk that is full
+            raise explained(problem, path, KEPT) from None
+        yield held
     finally:
         os.close(handle)

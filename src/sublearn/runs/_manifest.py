@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sublearn._errors import BadInputError
-from sublearn.runs._experiment import Experiment, Plan
+from sublearn._reading import Unreachable, Unreadable, read_json
+from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point, is_name
 from sublearn.runs._files import write_json
 
 FORMAT = 1
@@ -33,8 +34,11 @@ def declaration(experiment: Experiment, plan: Plan) -> dict[str, Any]:
             for point in plan.points
         ],
     }
-    text = json.dumps(content, sort_keys=True)
-    return {"digest": hashlib.sha256(text.encode()).hexdigest(), **content}
+    return {"digest": _digest(content), **content}
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def asked(experiment: Experiment, budget: str, plan: Plan) -> dict[str, Any]:
@@ -62,18 +66,87 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BadInputError(f"{folder} is not the folder of a run: it has no {MANIFEST}.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, links=False)
+        if not isinstance(content, dict) or "format" not in content:
+            raise Unreadable("it says no format")
         found = content["format"]
-    except (ValueError, KeyError, TypeError) as problem:
+        if type(found) is int and found == FORMAT:
+            return _checked(content)
+        if not isinstance(found, (int, str)) or isinstance(found, bool):
+            raise Unreadable(f"format {found!r} is none")
+    except Unreachable as problem:
+        raise BadInputError(f"{path} cannot be read ({problem}).") from None
+    except Unreadable as problem:
         raise DamagedManifest(f"{path} cannot be read ({problem}).") from None
-    if found != FORMAT:
-        who = f"sublearn {content.get('versions', {}).get('sublearn', 'of unknown version')}"
-        age = "an older" if isinstance(found, int) and found < FORMAT else "another"
-        raise BadInputError(
-            f"{path} has {age} format ({found!r}, written by {who}); this version reads format "
-            f"{FORMAT}. Give another folder, or use the version that wrote it."
-        )
-    return dict(content)
+    versions = content.get("versions")
+    writer = versions.get("sublearn") if isinstance(versions, dict) else None
+    who = f"sublearn {writer if isinstance(writer, str) else 'of unknown version'}"
+    age = "an older" if isinstance(found, int) and found < FORMAT else "another"
+    raise BadInputError(
+        f"{path} has {age} format ({found!r}, written by {who}); this version reads format "
+        f"{FORMAT}. Give another folder, or use the version that wrote it."
+    )
+
+
+_TEXTS = ("title", "source", "claim", "task")
+KINDS: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def _checked(content: dict[str, Any]) -> dict[str, Any]:
+    """A manifest whose every part has the form that is written here; a stranger may have made it."""
+    _is(content, "experiments", dict)
+    _is(content, "history", list)
+    _is(content, "versions", dict)
+    if not content["experiments"]:
+        raise Unreadable("it names no experiment")
+    for where in (content, *content["history"]):
+        versions = where.get("versions") if isinstance(where, dict) else None
+        if not isinstance(versions, dict) or not all(
+            version is None or isinstance(version, str) for version in versions.values()
+        ):
+            raise Unreadable("its versions are no texts by name")
+        for name in ("commit", "machine"):
+            if not isinstance(where.get(name), (str, type(None))):
+                raise Unreadable(f"its {name} is no text")
+    for name, entry in content["experiments"].items():
+        if not is_name(name):
+            raise Unreadable(f"{name[:80]!r} is no name of an experiment")
+        if not isinstance(entry, dict):
+            raise Unreadable(f"{name} is no table")
+        try:
+            _check_entry(entry)
+        except (Unreadable, BadInputError) as problem:
+            raise Unreadable(f"{name}: {problem}") from None
+    return content
+
+
+def _check_entry(entry: dict[str, Any]) -> None:
+    for key in _TEXTS:
+        _is(entry, key, str)
+    for key, kind in (("headings", dict), ("columns", dict), ("points", list)):
+        _is(entry, key, kind)
+    for key in ("version", "seed"):
+        _is(entry, key, int)
+    if entry.get("budget") not in BUDGETS:
+        raise Unreadable(f"budget {entry.get('budget')!r} is none")
+    if not all(isinstance(heading, str) for heading in entry["headings"].values()):
+        raise Unreadable("a heading is no text")
+    if not all(isinstance(kind, str) and kind in KINDS for kind in entry["columns"].values()):
+        raise Unreadable("a column holds none of the types of a task")
+    points = []
+    for point in entry["points"]:
+        if not isinstance(point, dict) or not isinstance(point.get("params"), dict):
+            raise Unreadable("a point has no params")
+        points.append(Point(point["params"], point.get("trials", 0), point.get("chunk", 0)))
+    Plan(tuple(points), entry["seed"])
+    declared = ("task", "version", "columns", "seed", "points")
+    if entry.get("digest") != _digest({key: entry[key] for key in declared}):
+        raise Unreadable("its digest is not that of what it declares")
+
+
+def _is(content: Mapping[str, Any], key: str, kind: type) -> None:
+    if type(content.get(key)) is not kind:
+        raise Unreadable(f"{key} is missing or of another kind")
 
 
 class DamagedManifest(BadInputError):  # noqa: N818 - says what it is

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
-import json
+import os
+import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,20 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._errors import one_of
+from sublearn._errors import BadInputError, one_of
+from sublearn._files import explained
+from sublearn._limits import memory_limit
+from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import Chunk, Done
-from sublearn.runs._files import disk_bytes, explained, write_json
-from sublearn.runs._finish import ABOUT, TABLE, summarise
-from sublearn.runs._ledger import SHARDS
-from sublearn.runs._manifest import label, read_manifest
+from sublearn.runs._files import KEPT, SHARDS, disk_bytes, files_below, write_json
+from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
+from sublearn.runs._manifest import KINDS, label, read_manifest
 from sublearn.runs._shards import DAMAGED, Shards
-from sublearn.runs._tables import read_table
+from sublearn.runs._tables import parse_table
 from sublearn.runs._task import Table, Task
 
 FAILURES = "failures.json"
 TIMINGS = "timings.csv"
 _TIMING = ("experiment", "point", "first", "trials", "seconds", "worker")
-_KINDS = {"int": int, "float": float, "bool": bool, "str": str}
+_MOST_PICTURE = 64 * 1024**2  # bytes
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,23 @@ class State:
 
 
 class Run:
-    """The folder of a run. Looking at it changes nothing, even while it is under way."""
+    """The folder of a run. Looking at it changes nothing, even while it is under way.
+
+    It may come from a stranger: nothing in it is executed, no path leads out of it, no link is followed.
+    What is damaged counts as not there, and ``damage`` says what that is.
+    """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.manifest = read_manifest(self.folder)
+        self._damage: dict[str, str] = {}
+        self._looked: set[str] = set()
+        for name in self.names:
+            for place in (self.folder / name, self.folder / name / SHARDS):
+                if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
+                    raise BadInputError(
+                        f"{place} must be a folder of the run, and it is a link or a file."
+                    )
 
     @property
     def names(self) -> list[str]:
@@ -74,13 +91,25 @@ class Run:
 
     def rows(self, name: str) -> dict[str, np.ndarray]:
         """All trials that are on disk: the columns point and trial, then the task's."""
-        return self._shards(name).rows(repair=False)
+        shards = self._shards(name)
+        rows = shards.rows(repair=False)
+        self._note(name, shards)
+        return rows
 
     def table(self, name: str) -> Table:
-        """The final table; empty if it has not been made yet."""
+        """The final table; empty if it has not been made yet, or is damaged."""
         self.asked(name)
         path = self.folder / name / TABLE
-        return read_table(path) if path.is_file() else []
+        try:
+            content = read_regular(path, memory_limit(), links=False)
+            if self._about(name).get("table") not in (None, hashlib.sha256(content).hexdigest()):
+                raise Unreadable("it is not the one that was written")
+            return parse_table(content)
+        except FileNotFoundError:
+            return []
+        except Unreadable as problem:
+            self._damaged(path, problem)
+            return []
 
     def summarise(self, name: str, task: Task) -> Table:
         """The table of the points that are finished, made anew from their trials."""
@@ -91,26 +120,66 @@ class Run:
         return str(self._about(name).get("finds", ""))
 
     def pictures(self, name: str) -> list[Path]:
-        """The pictures, PNG and SVG, in the order in which they were drawn."""
-        return [self.folder / name / picture for picture in self._about(name).get("pictures", ())]
+        """The pictures that are there, PNG and SVG, in the order in which they were drawn."""
+        paths = [self.folder / name / picture for picture in self._about(name).get("pictures", ())]
+        return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+    def picture(self, path: Path) -> bytes:
+        """The bytes of one of the pictures; empty if it cannot be had."""
+        try:
+            return read_regular(path, _MOST_PICTURE, links=False)
+        except FileNotFoundError:
+            return b""
+        except Unreadable as problem:
+            self._damaged(path, problem)
+            return b""
 
     @property
     def failures(self) -> list[dict[str, Any]]:
         """Chunks that kept failing, and tables or pictures that could not be made."""
-        return read_failures(self.folder)
+        try:
+            return _failures(self.folder)
+        except Unreadable as problem:
+            self._damaged(self.folder / FAILURES, problem)
+            return []
+
+    @property
+    def damage(self) -> list[str]:
+        """What is damaged, in one sentence each; the same command makes it anew."""
+        for name in self.names:
+            self.table(name)
+            if name not in self._looked:
+                self._trials(name)
+        self.failures  # noqa: B018 - looked at for what it finds
+        return [f"{path} is damaged: {why}." for path, why in sorted(self._damage.items())]
+
+    def _trials(self, name: str) -> dict[int, np.ndarray]:
+        """The trials that are on disk, by point."""
+        shards = self._shards(name)
+        there = shards.load(repair=False)
+        self._note(name, shards)
+        return there
+
+    def _note(self, name: str, shards: Shards) -> None:
+        self._looked.add(name)
+        for path, why in shards.damage.items():
+            self._damaged(path, why)
+
+    def _damaged(self, path: Path, why: object) -> None:
+        self._damage[path.relative_to(self.folder).as_posix()] = str(why)
 
     def seconds(self) -> dict[str, float]:
         """What each experiment took so far, summed over its workers."""
         out = dict.fromkeys(self.names, 0.0)
-        for line in _timing_lines(self.folder):
-            if line["experiment"] in out:
-                out[line["experiment"]] += float(line["seconds"])
+        for experiment, seconds in _timings(self.folder):
+            if experiment in out:
+                out[experiment] += seconds
         return out
 
     def state(self, name: str) -> State:
         """How far one experiment is."""
         entry = self.asked(name)
-        there = self._shards(name).load(repair=False)
+        there = self._trials(name)
         points = entry["points"]
         done = [min(len(there.get(i, ())), p["trials"]) for i, p in enumerate(points)]
         folder = self.folder / name
@@ -134,25 +203,33 @@ class Run:
 
     def _shards(self, name: str) -> Shards:
         entry = self.asked(name)
-        columns = {column: _KINDS[kind] for column, kind in entry["columns"].items()}
-        return Shards(self.folder / name / SHARDS, columns, label(name, entry))
+        columns = {column: KINDS[kind] for column, kind in entry["columns"].items()}
+        trials = [point["trials"] for point in entry["points"]]
+        return Shards(self.folder / name / SHARDS, columns, label(name, entry), trials)
 
     def _about(self, name: str) -> dict[str, Any]:
         self.asked(name)
         path = self.folder / name / ABOUT
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+        try:
+            return read_about(path)
+        except FileNotFoundError:
+            return {}
+        except Unreadable as problem:
+            self._damaged(path, problem)
+            return {}
 
 
 def summary(run: Run) -> dict[str, Any]:
     """Plain values of how a run stands, for JSON: states, failures, damaged files, bytes, seconds."""
     states = run.states()
-    damaged = sorted(run.folder.rglob(f"*{DAMAGED}"))
+    damaged = [path for path in files_below(run.folder) if path.name.endswith(DAMAGED)]
     return {
         "folder": str(run.folder),
         "experiments": [state.to_dict() for state in states],
         "finished": all(state.finished for state in states),
         "failures": run.failures,
         "damaged": [path.relative_to(run.folder).as_posix() for path in damaged],
+        "damage": run.damage,
         "bytes": disk_bytes(run.folder),
         "seconds": sum(run.seconds().values()),
     }
@@ -166,13 +243,31 @@ def open_run(folder: str | Path) -> Run:
 def read_failures(folder: Path) -> list[dict[str, Any]]:
     """What failures.json holds; it says nothing of rows, so a damaged one counts as empty."""
     try:
-        return list(json.loads((folder / FAILURES).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        return _failures(folder)
+    except Unreadable:
         return []
 
 
+def _failures(folder: Path) -> list[dict[str, Any]]:
+    try:
+        found = read_json(folder / FAILURES, links=False)
+    except FileNotFoundError:
+        return []
+    if not isinstance(found, list) or not all(_is_failure(entry) for entry in found):
+        raise Unreadable("it is no list of failures")
+    return found
+
+
+def _is_failure(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and all(isinstance(entry.get(name), str) for name in ("experiment", "step", "error"))
+        and isinstance(entry.get("params", {}), dict)
+    )
+
+
 def write_failures(folder: Path, failures: list[dict[str, Any]]) -> None:
-    write_json(folder / FAILURES, failures, durable=False)
+    write_json(folder / FAILURES, failures)
 
 
 def add_timings(folder: Path, done: Iterable[tuple[Chunk, Done]]) -> None:
@@ -184,9 +279,16 @@ def add_timings(folder: Path, done: Iterable[tuple[Chunk, Done]]) -> None:
         first, count = chunk.trials.start, len(chunk.trials)
         seconds = f"{result.seconds:.6f}"
         writer.writerow([chunk.experiment, chunk.index, first, count, seconds, result.worker])
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with open(path, "ab+") as file:
-            if not file.tell():
+        with open(os.open(path, flags, 0o666), "ab+") as file:
+            status = os.fstat(file.fileno())
+            # Added to in place: it must be nobody else's file under this name.
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise BadInputError(
+                    f"{path} must be a file of the run, and it is a link or a device."
+                )
+            if not file.seek(0, 2):
                 file.write((",".join(_TIMING) + "\n").encode())
             else:
                 file.seek(-1, 2)
@@ -194,13 +296,21 @@ def add_timings(folder: Path, done: Iterable[tuple[Chunk, Done]]) -> None:
                     file.write(b"\n")
             file.write(out.getvalue().encode())
     except OSError as problem:
-        raise explained(problem, path) from None
+        raise explained(problem, path, KEPT) from None
 
 
-def _timing_lines(folder: Path) -> list[dict[str, str]]:
-    path = folder / TIMINGS
-    if not path.is_file():
+_SECONDS = re.compile(r"\d{1,9}\.\d{1,9}")
+
+
+def _timings(folder: Path) -> list[tuple[str, float]]:
+    """Experiment and seconds of every whole line; a torn line lacks its end."""
+    try:
+        content = read_regular(folder / TIMINGS, memory_limit(), links=False)
+    except (FileNotFoundError, Unreadable):
         return []
-    with open(path, encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    return [line for line in lines if line["worker"]]  # a torn line lacks its end
+    found = []
+    for line in content.decode(errors="replace").split("\n"):
+        cells = line.split(",")
+        if len(cells) == len(_TIMING) and cells[-1] and _SECONDS.fullmatch(cells[-2]):
+            found.append((cells[0], float(cells[-2])))
+    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._limits import memory_limit
+from sublearn._reading import Unreachable, Unreadable, parse_json, read_regular
 from sublearn.runs._chunks import Columns
-from sublearn.runs._files import make_folder, write_whole
+from sublearn.runs._files import KEPT, make_folder, write_file
 
 POINT, TRIAL = "point", "trial"
 DAMAGED = ".damaged"
-_ENDING = ".parquet"
+ENDING = ".parquet"
 _LABEL = b"sublearn"
 _DIGITS = 32
 # When there are more files than MANY, the FEW smallest become one: their number stays bounded, and a
@@ -42,13 +45,24 @@ class Shards:
     by these two. Its name is the SHA-256 of its bytes, cut to 32 digits, so a file that is damaged or
     was never finished does not bear its own name and is set aside as ``*.damaged``. The same rows may
     stand in two shards (when a run was killed while it joined them); they count once.
+
+    ``trials`` says how many trials each point has. A file with rows that no run could have written
+    (other columns, a missing value, a trial that was not asked for) is damaged too, whatever its name.
     """
 
-    def __init__(self, folder: Path, columns: Mapping[str, type], label: Mapping[str, Any]):
+    def __init__(
+        self,
+        folder: Path,
+        columns: Mapping[str, type],
+        label: Mapping[str, Any],
+        trials: Sequence[int],
+    ):
         self.folder = folder
         self.columns = dict(columns)
         self.label = dict(label)
+        self.trials = np.array(trials, dtype=np.int64)
         self.set_aside: list[Path] = []
+        self.damage: dict[Path, str] = {}
         self._rows: dict[Path, int] = {}
 
     def load(self, *, repair: bool = True) -> dict[int, np.ndarray]:
@@ -99,7 +113,7 @@ class Shards:
         self, names: list[str] | None, repair: bool, coded: bool = False, patience: int = _PATIENCE
     ) -> dict[Path, Any]:
         """Every shard that is whole."""
-        paths = sorted(self.folder.glob(f"*{_ENDING}"))
+        paths = sorted(self.folder.glob(f"*{ENDING}"))
         try:
             found = {path: self._read(path, names, repair, coded) for path in paths}
         except FileNotFoundError:
@@ -125,37 +139,78 @@ class Shards:
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(self._metadata()), sink, compression="zstd")
         content = sink.getvalue().to_pybytes()
-        path = self.folder / f"{_digest(content)}{_ENDING}"
-        make_folder(self.folder)
-        write_whole(path, content)
+        path = self.folder / f"{_digest(content)}{ENDING}"
+        for folder in (self.folder.parent, self.folder):
+            make_folder(folder)
+        write_file(path, content)
         self._rows[path] = table.num_rows
         return path
 
     def _read(self, path: Path, names: list[str] | None, repair: bool, coded: bool = False) -> Any:
         """One shard as a table, or None when it is damaged."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        content = path.read_bytes()
-        if _digest(content) != path.name.removesuffix(_ENDING):
+        try:
+            content = read_regular(path, memory_limit(), links=False)
+            if _digest(content) != path.name.removesuffix(ENDING):
+                raise Unreadable("its content is not what its name says")
+            table = self._table(content, names, coded)
+        except (
+            Unreachable
+        ) as problem:  # a disk that fails now may not fail later: nothing is set aside
+            raise OSError(errno.EIO, f"cannot be read ({problem}); {KEPT}", str(path)) from None
+        except Unreadable as problem:
+            self.damage[path] = str(problem)
             if repair:
                 aside = path.with_name(path.name + DAMAGED)
                 path.replace(aside)
                 self.set_aside.append(aside)
             return None
-        # Not pq.read_table, whose scanner starts threads: the files are small, and a thread that is
-        # still there when the interpreter ends may abort it.
-        words = [name for name, kind in self.columns.items() if coded and kind is str]
-        source = pa.BufferReader(content)
-        file = pq.ParquetFile(source, read_dictionary=words, pre_buffer=False)
-        table = file.read(columns=names, use_threads=False)
-        found = json.loads(table.schema.metadata.get(_LABEL, b"{}"))
-        if found != self.label:
+        if table is None:
             raise BadInputError(
                 f"{path} belongs to another declaration of {self.label.get('experiment')}; "
                 "give another folder."
             )
         return table
+
+    def _table(self, content: bytes, names: list[str] | None, coded: bool) -> Any:
+        """The table in a file's content; None if it belongs to another declaration.
+
+        Head, names and types are looked at first, then what is read: nobody but us wrote the file, or
+        somebody took pains to make it look so.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        # All columns, whatever is asked for: a value that is missing is damage, and must not show late.
+        words = [name for name, kind in self.columns.items() if (coded or names) and kind is str]
+        try:
+            # Not pq.read_table, whose scanner starts threads: the files are small, and a thread that
+            # is still there when the interpreter ends may abort it.
+            plain = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+            schema, rows = plain.schema_arrow, plain.metadata.num_rows
+            label = _label(schema)
+            if label is None:
+                raise Unreadable("it does not say what it belongs to")
+            if label != self.label:
+                return None
+            if not schema.remove_metadata().equals(self._schema()):
+                raise Unreadable("its columns are not those of the task")
+            if not 0 < rows <= self.trials.sum():
+                raise Unreadable(f"it has {rows} rows, and {self.trials.sum()} were asked for")
+            source = pa.BufferReader(content)
+            file = pq.ParquetFile(source, read_dictionary=words, pre_buffer=False)
+            table = file.read(use_threads=False)
+            table.validate(full=True)  # texts are UTF-8, codes of words are codes
+        except Unreadable:
+            raise
+        except Exception as problem:  # a crafted file fails in a dozen ways inside the reader
+            raise Unreadable(f"it is no Parquet file ({_first_line(problem)})") from None
+        if table.num_rows != rows or any(column.null_count for column in table.columns):
+            raise Unreadable("values are missing in it")
+        point, trial = (table.column(name).to_numpy() for name in (POINT, TRIAL))
+        known = (point >= 0) & (point < len(self.trials))
+        if not known.all() or not ((trial >= 0) & (trial < self.trials[point])).all():
+            raise Unreadable("it holds trials that were not asked for")
+        return table if names is None else table.select(names)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -179,6 +234,32 @@ def _joined(tables: list[Any]) -> Any:
     order = _order(joined.column(POINT).to_numpy(), joined.column(TRIAL).to_numpy())
     in_order = len(order) == joined.num_rows and bool((order[1:] > order[:-1]).all())
     return joined if in_order else joined.take(order)
+
+
+def label_in(path: Path) -> dict[str, Any] | None:
+    """What a whole shard says that it belongs to; None if it is none of ours."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        content = read_regular(path, memory_limit(), links=False)
+        if _digest(content) != path.name.partition(".")[0]:
+            return None
+        return _label(pq.read_schema(pa.BufferReader(content)))
+    except Exception:  # whatever it is, it is no shard of ours
+        return None
+
+
+def _label(schema: Any) -> dict[str, Any] | None:
+    found = parse_json((schema.metadata or {}).get(_LABEL, b"null"))
+    wanted = {"format": int, "experiment": str, "declaration": str}
+    if not isinstance(found, dict) or found.keys() - {"format"} != wanted.keys() - {"format"}:
+        return None
+    return found if all(type(found[name]) is wanted[name] for name in found) else None
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")[:200]
 
 
 def _digest(content: bytes) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.runs._experiment import Experiment, Plan, Point
+from sublearn._interrupts import safe_point
+from sublearn._reading import MOST_DIGITS, Unreadable, depth, read_regular
+from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._task import Json, Row, Table, Task
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 _KEYS = ("name", "title", "task", "trials", "chunk", "seed", "axes", "params", "skip", "plot")
 _PLOT = ("x", "y", "low", "high", "lines")
 _MOST = 100_000
+_MOST_BYTES = 16 * 1024**2
+_DEEPEST = 4  # axes, the list of one, a table in it, its value
 
 
 def sweep_from_file(path: str | Path, tasks: Mapping[str, Task]) -> Experiment:
@@ -30,13 +35,31 @@ def sweep_from_file(path: str | Path, tasks: Mapping[str, Task]) -> Experiment:
     if not file.is_file():
         raise BadInputError(f"there is no file {file}.")
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        content = _parsed(read_regular(file, _MOST_BYTES))
+    except (Unreadable, FileNotFoundError) as problem:
         raise BadInputError(f"{file} cannot be read as TOML ({problem}).") from None
     try:
         return sweep_from_dict(content, tasks, name=file.stem)
     except BadInputError as problem:
         raise BadInputError(f"{file}: {problem}") from None
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
+    except UnicodeDecodeError as problem:
+        raise Unreadable(f"it is not text in UTF-8: byte {problem.start}") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise Unreadable(str(problem)) from None
+    except RecursionError:
+        raise Unreadable(f"it is nested deeper than {_DEEPEST} levels") from None
+    except ValueError:  # of all the others only numbers and dates are left
+        raise Unreadable(
+            f"a date in it is none, or a number has more than {MOST_DIGITS} digits"
+        ) from None
+    if not depth(found, _DEEPEST):
+        raise Unreadable(f"it is nested deeper than {_DEEPEST} levels")
+    return found
 
 
 def sweep_from_dict(
@@ -59,17 +82,28 @@ def sweep_from_dict(
     task = tasks[one_of("task", content["task"], tasks)]
     trials = whole_number("trials", content["trials"], least=1)
     chunk = whole_number("chunk", content.get("chunk", 8), least=1)
+    name = _text(content, "name", name)
+    if not is_name(name):
+        raise BadInputError(
+            f"name must be at most 100 lower-case letters, digits and hyphens, not {name!r}: give the "
+            "sweep another with the key name."
+        )
+    grid = _grid(_table(content, "axes"), content.get("skip", []))
+    check_size(name, task, trials * len(grid), -(-trials // chunk) * len(grid))
+    used = _used(content)
     points = []
-    for values in _grid(_table(content, "axes"), content.get("skip", [])):
+    for values in grid:
+        safe_point()
         params = _fill(_table(content, "params"), values)
         point = Point(params, trials, chunk)
+        check_names(task, params)
         read = _Watched(point.params)
         try:
             task.check(read)
         except BadInputError as problem:
             raise BadInputError(f"at {_words(values)}: {problem}") from None
         # A name that nobody reads is a slip of the pen; a task that checks nothing shows nothing.
-        unread = [name for name in params if name not in read.seen | _used(content)]
+        unread = [name for name in params if name not in read.seen | used]
         if read.seen and unread:
             raise BadInputError(
                 f"{unread[0]} is not read by task {task.name}, which reads "
@@ -79,10 +113,12 @@ def sweep_from_dict(
     if not points:
         raise BadInputError("skip leaves no point.")
     plan = Plan(tuple(points), whole_number("seed", content.get("seed", 0), least=0))
-    name = _text(content, "name", name)
     plot = _table(content, "plot")
-    for key in plot:
+    columns = (*dict.fromkeys(name for point in points for name in point.params), *task.results)
+    for key, column in plot.items():
         one_of("a key of plot", key, _PLOT)
+        if task.results:
+            one_of(f"plot.{key}", column, columns)
     if plot and not {"x", "y"} <= plot.keys():
         raise BadInputError("plot must say x and y, the columns to draw.")
     return Experiment(
@@ -119,7 +155,11 @@ class _Watched(Mapping[str, Json]):
 def _used(content: Mapping[str, Any]) -> set[str]:
     """The axes that stand in braces somewhere."""
     texts = [text for text in _table(content, "params").values() if isinstance(text, str)]
-    return {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+    found: set[str] = set()
+    for text in texts:
+        with suppress(ValueError):  # said when it is filled
+            found |= {name for _, name, _, _ in Formatter().parse(text) if name}
+    return found
 
 
 def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from sublearn.runs._files import write_whole
+from sublearn._reading import Unreadable
+from sublearn.runs._files import write_file
 from sublearn.runs._task import Json, Row, Table
 
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -22,7 +23,12 @@ def write_table(path: Path, table: Iterable[Row]) -> None:
     Columns stand in the order in which they first occur; numbers as Python prints them, so that they
     read back as the same numbers; truth as true and false; None as nothing.
     """
-    write_whole(path, table_text(table).encode())
+    write_file(path, table_bytes(table))
+
+
+def table_bytes(table: Iterable[Row]) -> bytes:
+    """The table as a file holds it; what is no text in UTF-8 is written out."""
+    return table_text(table).encode(errors="backslashreplace")
 
 
 def table_text(table: Iterable[Row]) -> str:
@@ -37,8 +43,22 @@ def table_text(table: Iterable[Row]) -> str:
 
 def read_table(path: Path) -> Table:
     """Read a table back; a column whose cells are all whole numbers, numbers or truth values is one."""
-    with open(path, encoding="utf-8", newline="") as file:
-        names, *lines = csv.reader(file)
+    return parse_table(path.read_bytes())
+
+
+def parse_table(content: bytes) -> Table:
+    """The same from the content of the file."""
+    try:
+        text = io.StringIO(content.decode("utf-8"), newline="")
+        names, *lines = csv.reader(text, strict=True)
+    except UnicodeDecodeError as problem:
+        raise Unreadable(f"it is not text in UTF-8: byte {problem.start}") from None
+    except (ValueError, csv.Error) as problem:  # no line at all, or one that csv cannot read
+        raise Unreadable(f"it is no table ({problem})") from None
+    if len(set(names)) < len(names) or any(len(line) != len(names) for line in lines if names):
+        raise Unreadable("its lines are not as long as its head, or a name stands there twice")
+    if not content.endswith(b"\n"):
+        raise Unreadable("its last line has no end")
     columns = [_column([line[i] for line in lines]) for i in range(len(names))]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -73,4 +93,4 @@ def _column(cells: list[str]) -> list[Json]:
 def _whole(cell: str) -> int:
     if not _WHOLE.fullmatch(cell):
         raise ValueError(cell)
-    return int(cell)
+    return int(cell)  # a ValueError too where it has thousands of digits

@@ -33,6 +33,14 @@ class Task(ABC):
         """Names and types (int, float, bool or str) of what is kept of one trial."""
 
     @property
+    def results(self) -> tuple[str, ...]:
+        """Names of the columns that ``summarise`` may give; none if the task does not say.
+
+        No param may be called so, and a sweep can then draw them, both of which is checked beforehand.
+        """
+        return ()
+
+    @property
     def version(self) -> int:
         """Raised when the same point gives other rows than before; older shards are then refused."""
         return 1

@@ -37,6 +37,10 @@ class Decisions(Task):
         return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return ("verdict", "verdict_grade", *COUNTED)
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {
             "kind": str,
@@ -70,6 +74,10 @@ class Saturation(Decisions):
     @property
     def name(self) -> str:
         return "saturation"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return ("after", "trials", "matched", "share", "low", "high")
 
     def summarise(
         self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
@@ -126,6 +134,12 @@ def _decide(instance: Instance, point: Mapping[str, Json], seed: int, trial: int
             return Reference(budget.starts).attempt(instance, budget, rng)
     rungs = [Search()] if method == "search" else None
     return decide(instance, budget=budget, seed=seed, ladder=rungs)
+
+
+COUNTED = (
+    "trials", "matched", "refuted", "undecided", "proved", "numerical", "error",
+    "share", "possible", "low", "high",
+)  # fmt: skip
 
 
 def counted(rows: Mapping[str, np.ndarray[Any, Any]]) -> Row:

@@ -37,6 +37,13 @@ class DeepSizes(Task):
         return "deep-sizes"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "width", "size", "repeats", "value", "error", "best", "more", "more_error", "less",
+            "less_error", "change", "change_error",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"repeat": int, "width": int, "size": int, "value": float, "change": float}
 

@@ -28,6 +28,12 @@ class Deficiency(Task):
         return "census"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "looked_at", "deficient", "share", "low", "high", "error",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"feasible": int, "deficient": int, "error": float}
 

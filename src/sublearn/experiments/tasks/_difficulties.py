@@ -36,6 +36,14 @@ class Difficulties(Task):
         return "difficulty"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "width", "size", "students", "difficulty", "difficulty_low", "difficulty_high",
+            "ratio", "ratio_low", "ratio_high", "rate", "rate_low", "rate_high", "critical",
+            "learn", "best",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         names = ("difficulty", "critical", "ratio", "rate")
         return {"repeat": int, "width": int, "size": int, **dict.fromkeys(names, float)}

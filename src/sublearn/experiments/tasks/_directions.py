@@ -32,6 +32,13 @@ class Directions(Task):
         return "directions"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "bends", "angle", "students", "slope", "curvature", "curvature_low",
+            "curvature_high", "fall", "fall_low", "fall_high", "learn",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"bends": str, "angle": float, "slope": float, "curvature": float, "fall": float}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.experiments.tasks._decisions import Decisions, counted, record
+from sublearn.experiments.tasks._decisions import COUNTED, Decisions, counted, record
 from sublearn.runs import Json, Row
 from sublearn.verdicts._equations import equation_counts
 
@@ -22,6 +22,10 @@ class ByEquations(Decisions):
     @property
     def name(self) -> str:
         return "estimate-by-equations"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return ("left", *COUNTED)
 
     @property
     def columns(self) -> Mapping[str, type]:

@@ -36,6 +36,13 @@ class FreshErrors(Task):
         return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "question", "trials", "solved", "quarter", "median", "three_quarters", "below_one",
+            "below_low", "below_high",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"solved": bool, "own_error": float, "relative": float}
 

@@ -43,6 +43,13 @@ class Labelled(Task):
         return "labelled"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "trials", "solved", "share", "low", "high", "median_steps", "median_right",
+            "median_loss",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {"solved": bool, "loss": float, "right": int, "steps": int}
 

@@ -64,6 +64,14 @@ class LinearSizes(Task):
         return 2  # predictions with the correction for few modes
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "size", "repeats", "value", "error", "predicted", "ratio", "change",
+            "change_error", "level", "best", "best_low", "best_high", "inside",
+            "best_of_curve", "best_predicted", "best_slides",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         numbers = ("value", "change", "predicted", "best_predicted")
         return {"repeat": int, "size": int, **dict.fromkeys(numbers, float)}

@@ -52,6 +52,14 @@ class Placements(Task):
         return 2  # predictions with the correction for few modes
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "placement", "verdict", "verdict_grade", "rank", "needed", "repeats", "value",
+            "error", "more", "more_error", "change", "change_error", "level", "minimum",
+            "predicted", "rate", "modes",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         numbers = ("value", "change", "minimum", "predicted", "rate")
         return {"repeat": int, "placement": str, "modes": int, **dict.fromkeys(numbers, float)}

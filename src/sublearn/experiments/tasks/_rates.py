@@ -47,6 +47,10 @@ class Rates(Task):
         return "rates"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (*self.columns, "off", "slides_off")
+
+    @property
     def columns(self) -> Mapping[str, type]:
         numbers = ("measured", "error", "predicted", "slides")
         return {"cell": str, "size": int, **dict.fromkeys(numbers, float)}

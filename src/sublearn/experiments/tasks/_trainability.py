@@ -10,7 +10,12 @@ import numpy as np
 from sublearn._errors import BadInputError, one_of
 from sublearn.ensembles import draw
 from sublearn.experiments.tasks._repeats import turns
-from sublearn.experiments.tasks._within import eps_of, within_counted, within_job
+from sublearn.experiments.tasks._within import (
+    WITHIN_COUNTED,
+    eps_of,
+    within_counted,
+    within_job,
+)
 from sublearn.learners import LEARNERS, Learner, LevenbergMarquardt, learner_named
 from sublearn.runs import Json, Row, Task
 
@@ -34,6 +39,10 @@ class Trainability(Task):
     @property
     def version(self) -> int:
         return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return ("learner", *WITHIN_COUNTED, "only", "missed", "median_steps")
 
     @property
     def columns(self) -> Mapping[str, type]:

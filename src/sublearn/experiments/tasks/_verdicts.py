@@ -30,6 +30,12 @@ class Verdicts(Task):
         return "certify"
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "rows", "cols", "verdict", "paper", "wrong", "allocations", "proved",
+        )  # fmt: skip
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {
             "verdict": str,

@@ -40,6 +40,16 @@ class ExactOrWithin(Decisions):
         return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
 
     @property
+    def results(self) -> tuple[str, ...]:
+        return (
+            "question",
+            *super().results,
+            "matched_within",
+            "refuted_within",
+            *WITHIN_COUNTED[1:],
+        )
+
+    @property
     def columns(self) -> Mapping[str, type]:
         return {**super().columns, "mse": float, "square": float}
 
@@ -131,6 +141,12 @@ def within_job(point: Mapping[str, Json], seed: int, learner: Learner | None = N
     return settled(
         problem, asked(learn_of(point, problem), problem), seed, eps_of(point), learner, *counts
     )
+
+
+WITHIN_COUNTED = (
+    "trials", "within", "within_first", "not_reached", "within_share", "within_low",
+    "within_high", "median_mse", "relative_eps",
+)  # fmt: skip
 
 
 def within_counted(

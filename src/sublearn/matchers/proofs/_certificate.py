@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError
+from sublearn._files import write_whole
+from sublearn._reading import Unreadable, read_json
 from sublearn.matchers.proofs._dyadic import Dyadic, to_float
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ Kind = Literal["krawczyk", "construction", "affine", "copy", "intertwined"]
 KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine", "copy", "intertwined")
 LONGEST_FRACTION = 10_000
 LARGEST_EXPONENT = 10**6  # far beyond any precision; a damaged file must not fill the memory
+MOST_BITS = 2**16  # 16 times what proofs are given
 FORMAT = "sublearn certificate 2"
 ROUNDED = "sublearn certificate 1"  # knew a teacher's targets only as float64 numbers
 Array = NDArray[np.float64]
@@ -95,15 +96,7 @@ class Certificate:
         # A file is renamed into its place: a device or a pipe there would be gone.
         if target.exists() and not target.is_file():
             raise BadInputError(f"a certificate must be saved as a file, and {target} is none.")
-        data = (json.dumps(to_dict(self), indent=1) + "\n").encode()
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(target, (json.dumps(to_dict(self), indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
@@ -112,16 +105,24 @@ class Certificate:
         if not source.is_file():
             raise BadInputError(f"there is no file {source}.")
         try:
-            content = json.loads(source.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            content = read_json(source)
+        except Unreadable as error:
             raise BadInputError(f"{source} is not a whole JSON file ({error}).") from None
         try:
+            check_limits(content)
             return from_dict(content)
         except BadInputError as error:
             raise BadInputError(f"{source}: {error}") from None
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             words = f"no entry {error}" if isinstance(error, KeyError) else str(error)
             raise BadInputError(f"{source} is a damaged certificate ({words}).") from None
+
+
+def check_limits(content: object) -> None:
+    """Refuse numbers in a file with which checking it would not end, or not fit into memory."""
+    bits = content.get("bits", 0) if isinstance(content, Mapping) else 0
+    if type(bits) is int and not 0 <= bits <= MOST_BITS:
+        raise BadInputError(f"bits must be at most {MOST_BITS} and not negative, not {bits}.")
 
 
 def to_dict(certificate: Certificate) -> dict[str, Any]:

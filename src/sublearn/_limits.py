@@ -1,0 +1,71 @@
+"""Limits: what is asked for is weighed before it is allocated."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from sublearn._errors import BadInputError, whole_number
+
+MOST_STEPS = 2000
+"""Steps of a chain: layers, or time steps of a recurrent network."""
+
+
+def check_memory(what: str, size: int, instead: str) -> None:
+    """Refuse what needs more bytes than there are; ``instead`` says what to ask for.
+
+    >>> check_memory("a mask of W", 9, "a smaller network")
+    >>> check_memory("a mask of W", 10**18, "a smaller network")
+    Traceback (most recent call last):
+    ...
+    sublearn._errors.BadInputError: a mask of W needs about 1 EB of memory, ...
+    """
+    limit = memory_limit()
+    if size > limit:
+        raise BadInputError(
+            f"{what} needs about {in_units(size)} of memory, and at most {in_units(limit)} can be "
+            f"had here: ask for {instead}."
+        )
+
+
+def memory_limit() -> int:
+    """The bytes that this process may have: the machine's, or less where a limit is set."""
+    found = [2**63]
+    with suppress(AttributeError, ValueError, OSError):  # not every system tells
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(ImportError):
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if soft != resource.RLIM_INFINITY:
+            found.append(soft)
+    with suppress(OSError, ValueError):  # the limit of a container
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(found)
+
+
+def most_workers() -> int:
+    """How many processes may be asked for: enough for every machine, and no slip of the pen."""
+    return max(64, 4 * (os.cpu_count() or 1))
+
+
+def check_workers(workers: int, *, started_here: bool = True) -> int:
+    """``workers`` as a number of processes, which has a limit where they are started here."""
+    whole_number("workers", workers, least=1)
+    if started_here and workers > most_workers():
+        raise BadInputError(f"workers must be at most {most_workers()}, not {workers}.")
+    return workers
+
+
+def in_units(size: float) -> str:
+    """A number of bytes as people read it.
+
+    >>> in_units(1), in_units(2_500), in_units(6.1e9)
+    ('1 B', '2.5 kB', '6.1 GB')
+    """
+    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+    place = 0
+    while size >= 1000 and place < len(units) - 1:
+        size, place = size / 1000, place + 1
+    return f"{size:.3g} {units[place]}" if size < 1000 else f"{size:.0e} {units[place]}"

@@ -1,0 +1,110 @@
+"""What a run will take: points, trials, time and disk, told without writing anything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sublearn._files import check_out
+from sublearn._interrupts import deferred, safe_point
+from sublearn._threads import single_thread
+from sublearn.runs._chunks import by_column
+from sublearn.runs._execute import ROOM, check_asked
+from sublearn.runs._experiment import Experiment, Plan, Point
+from sublearn.runs._ledger import Ledger
+from sublearn.runs._manifest import asked, check_same, label
+from sublearn.runs._place import earlier_manifest
+
+_POINTS, _TRIALS = 3, 4  # that are computed to see how long they take
+_LINE, _WORDS = (
+    60,
+    300_000,
+)  # bytes: a line of timings.csv; table, pictures and page of an experiment
+_SIZES = {int: 8, float: 8, bool: 1}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is left of one experiment, and what that takes.
+
+    ``seconds`` are those of one core, from a few trials of the first, the middle and the last point;
+    ``bytes`` are an upper bound: files are packed.
+    """
+
+    experiment: str
+    points: int
+    trials: int
+    trials_left: int
+    seconds: float
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def forecast(
+    experiments: Iterable[Experiment],
+    *,
+    out: str | Path,
+    budget: str = "quick",
+    seed: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Forecast]:
+    """What :func:`execute` would compute into this folder, and what it would take; nothing is written.
+
+    >>> import tempfile, sublearn as sl
+    >>> from sublearn.experiments.tasks import TASKS
+    >>> point = sl.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=300)
+    >>> plan = sl.Plan((point,))
+    >>> whole = sl.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
+    >>> (found,) = forecast([whole], out=tempfile.mkdtemp())
+    >>> found.points, found.trials_left, found.seconds > 0
+    (1, 300, True)
+    """
+    with deferred():
+        chosen = list(experiments)
+        plans = check_asked(chosen, budget, seed)
+        folder = check_out(out, room=ROOM)
+        entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
+        earlier = earlier_manifest(folder, entries)
+        check_same(folder, earlier, entries)
+        found = []
+        for e in chosen:
+            mark = label(e.name, entries[e.name])
+            ledger = Ledger(folder / e.name, e, plans[e.name], mark, repair=False)
+            found.append(_of_one(e, plans[e.name], ledger.trials_left))
+            progress(len(found))
+            safe_point()
+        return found
+
+
+def _of_one(experiment: Experiment, plan: Plan, left: int) -> Forecast:
+    seconds, size = 0.0, 0.0
+    if left:
+        points = plan.points
+        places = sorted({round(i * (len(points) - 1) / (_POINTS - 1)) for i in range(_POINTS)})
+        _computed(experiment, points[places[0]], plan.seed)  # the first time it is compiled
+        looks = [_computed(experiment, points[place], plan.seed) for place in places]
+        seconds = sum(look[0] for look in looks) / len(looks) * left
+        size = sum(look[1] for look in looks) / len(looks) * left
+        size += _LINE * left / max(1, min(point.chunk for point in points)) + _WORDS
+    return Forecast(experiment.name, len(plan.points), plan.trials, left, seconds, round(size))
+
+
+def _computed(experiment: Experiment, point: Point, seed: int) -> tuple[float, float]:
+    """Seconds and bytes of a trial, over a few of them."""
+    task, trials = experiment.task, range(min(_TRIALS, point.chunk, point.trials))
+    safe_point()
+    begun = time.perf_counter()
+    with single_thread():
+        rows = task.run(point.params, seed, trials)
+    seconds = time.perf_counter() - begun
+    columns: Mapping[str, list[Any]] = by_column(task, rows, len(trials))
+    size = 12.0 * len(trials)
+    for name, kind in task.columns.items():
+        size += sum(_SIZES.get(kind) or 4 + len(str(value)) for value in columns[name])
+    return seconds / len(trials), size / len(trials)

@@ -1,0 +1,85 @@
+"""Whose folder it is: a run writes only where it can prove that the place is its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sublearn._errors import BadInputError
+from sublearn._files import PART
+from sublearn.runs._files import SHARDS
+from sublearn.runs._lock import LOCK
+from sublearn.runs._manifest import MANIFEST, DamagedManifest, read_manifest
+from sublearn.runs._shards import DAMAGED, ENDING, label_in
+
+
+def earlier_manifest(folder: Path, names: Iterable[str]) -> Mapping[str, Any]:
+    """The manifest that is there; nothing if there is none yet, or if it is damaged.
+
+    A folder is a run's if its manifest says so, or, where that is damaged or lost, if a shard does:
+    nothing is lost then, since every shard says what it belongs to. An empty folder may become one.
+    Anything else is somebody's, and is refused before a byte is written.
+    """
+    if not os.path.lexists(folder):
+        return {}
+    if not folder.is_dir():
+        raise BadInputError(f"{folder} must be a folder, or not be there yet; it is a file.")
+    earlier: Mapping[str, Any] = {}
+    if os.path.lexists(folder / MANIFEST):
+        try:
+            earlier = read_manifest(folder)
+        except DamagedManifest as problem:
+            if not _shown_by_shards(folder):
+                raise BadInputError(
+                    f"{str(problem).rstrip('.')}, and no shard beside it shows that this is the "
+                    "folder of a run; give another folder."
+                ) from None
+    else:
+        others = sorted(name for name in os.listdir(folder) if not _is_trace(name))
+        if others and not _shown_by_shards(folder):
+            raise BadInputError(
+                f"{folder} holds {others[0]!r} and is not the folder of a run: it has no {MANIFEST}; "
+                "give an empty folder, or one that is not there yet."
+            )
+    for name in names:
+        _check_own(folder / name, name in earlier.get("experiments", {}))
+    return earlier
+
+
+def _is_trace(name: str) -> bool:
+    """What a run leaves that was killed before it had a manifest."""
+    return name == LOCK or (name.startswith(".") and name.endswith(PART))
+
+
+def _check_own(folder: Path, declared: bool) -> None:
+    """Refuse the folder of an experiment that leads elsewhere, or that nothing shows to be one."""
+    for place in (folder, folder / SHARDS):
+        if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
+            raise BadInputError(f"{place} must be a folder of the run, and it is a link or a file.")
+    if declared or not folder.is_dir():
+        return
+    others = [name for name in sorted(os.listdir(folder)) if not _is_trace(name)]
+    if others == [SHARDS] and not os.listdir(folder / SHARDS):
+        return
+    if others and not _shown_by_shards(folder.parent, folder.name):
+        raise BadInputError(
+            f"{folder} holds {others[0]!r}, and nothing shows that it belongs to this run; give "
+            "another folder."
+        )
+
+
+def _shown_by_shards(folder: Path, name: str | None = None) -> bool:
+    """Whether a shard, whole, and under the name that its content has, says that it belongs here."""
+    places = [folder / name] if name else sorted(p for p in folder.iterdir() if p.is_dir())
+    for place in places:
+        shards = place / SHARDS
+        if place.is_symlink() or shards.is_symlink() or not shards.is_dir():
+            continue
+        for path in sorted(shards.iterdir()):
+            if path.name.endswith((ENDING, ENDING + DAMAGED)):
+                label = label_in(path)
+                if label is not None and label.get("experiment") == place.name:
+                    return True
+    return False

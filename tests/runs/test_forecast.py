@@ -1,0 +1,81 @@
+"""--dry-run: what is left, how long it takes, how much disk; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from runs.toys import walks
+from sublearn import BadInputError
+from sublearn.cli import app
+from sublearn.runs import Progress, execute, forecast
+
+SPEC = """
+task = "estimate"
+trials = 600
+axes.k = [1, 2]
+[params]
+network = "lrnn:n=2,b=1,d=1,T=2"
+samples = 2
+learn = "W:first-rows={k}"
+"""
+
+
+def test_what_is_left_is_what_a_run_would_compute(tmp_path: Path) -> None:
+    grid = {"points": 3, "trials": 20, "chunk": 4}
+    (found,) = forecast([walks(**grid)], out=tmp_path / "run")
+    assert (found.points, found.trials, found.trials_left) == (3, 60, 60)
+    assert found.seconds > 0 and not (tmp_path / "run").exists()
+
+    def stop(now: Progress) -> None:
+        if now.done >= 24:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute([walks(**grid)], out=tmp_path / "run", progress=stop)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    (found,) = forecast([walks(**grid)], out=tmp_path / "run")
+    assert found.trials_left == 36
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    execute([walks(**grid)], out=tmp_path / "run")
+    (found,) = forecast([walks(**grid)], out=tmp_path / "run")
+    assert (found.trials_left, found.seconds, found.bytes) == (0, 0.0, 0)
+
+
+def test_the_disk_is_a_bound(tmp_path: Path) -> None:
+    many = walks(points=2, trials=3000, chunk=100)
+    (found,) = forecast([many], out=tmp_path / "run")
+    execute([many], out=tmp_path / "run")
+    taken = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert taken / 10 < found.bytes and taken < found.bytes
+
+
+def test_a_damaged_shard_is_only_looked_at(tmp_path: Path) -> None:
+    execute([walks()], out=tmp_path)
+    (path,) = (tmp_path / "walks" / "shards").iterdir()
+    path.write_bytes(b"")
+    (found,) = forecast([walks()], out=tmp_path)
+    assert found.trials_left == found.trials and path.exists()
+
+
+def test_what_a_run_refuses_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(BadInputError, match="holds 'mine'"):
+        forecast([walks()], out=tmp_path)
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.toml").write_text(SPEC)
+    words = ["sweep", "rows.toml", "--dry-run", "--workers", "2"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "1200 of 1200" in result.stdout and "nothing was written" in result.stdout
+    found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert found["experiments"][0]["trials_left"] == 1200 and found["seconds"] > 0
+    result = CliRunner().invoke(app, ["reproduce", "warmup", "--dry-run"])
+    assert result.exit_code == 0 and result.stdout.startswith("warmup"), result.output
+    assert list(tmp_path.iterdir()) == [tmp_path / "rows.toml"]
