@@ -1,0 +1,43 @@
+"""Your own model, in PyTorch or JAX: which weights to tune, are they enough, do the others stay still."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Files are imported when a name of theirs is first used: torch and jax are extras.
+_FILES = {
+    "_attach": ("Attached", "attach", "load_delta"),
+    "_audit": ("Audit", "LayerRow", "audit"),
+    "_choice": ("Choice", "load"),
+    "_choose": ("choose",),
+    "_contest": ("Comparison", "compare"),
+    "_derivatives": ("Derivatives",),
+    "_guard": ("Guard", "assert_frozen", "guard"),
+    "_masks": ("as_masks",),
+}
+_HOMES = {name: file for file, names in _FILES.items() for name in names}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from sublearn._errors import BadInputError
+
+        raise BadInputError(
+            f"sublearn.models.{name} needs PyTorch, which is not installed: "
+            "pip install 'sublearn[torch]'."
+        ) from None
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
