@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,8 @@ from sublearn.models._contest import TorchContest, choice_passes
 from sublearn.models._limits import Limits, Where
 from sublearn.models._pursuit import ROUNDS
 from sublearn.models._race import LEAST, RATES, SHARE, SPLITS, Record, Watch, race, stages
-from sublearn.models._rules import RULES, Chosen, Rule, read_rules
-from sublearn.models._trainer import BATCH, STEPS, Loop, Loss, Metric, Step, Trainer
+from sublearn.models._rules import RULES, Rule, read_rules
+from sublearn.models._trainer import BATCH, OWN, STEPS, Loop, Loss, Metric, Step, Trainer
 
 RACE = "race"
 FALLBACK = "last"  # of the fixed rules the one with the smallest regret where samples are few
@@ -114,6 +116,10 @@ def choose(
         name = standings[0].rule
     chosen = contest.choose(name, None)
     rate = standings[0].rate if standings else None
+    error = None
+    if trainer.kind != OWN and (standings or name == "pursuit"):
+        middle = rates[len(rates) // 2]
+        error = contest.view().linearisation_error(chosen.masks, middle if rate is None else rate)
     if chosen.count < budget:
         notes.append(
             f"{chosen.count} of the {budget} that the budget allows: "
@@ -127,7 +133,7 @@ def choose(
         standings=tuple(standings),
         metric=trainer.metric,
         gap=chosen.gap,
-        linearisation_error=_linearisation(contest, chosen, rate),
+        linearisation_error=error,
         passes=passes,
         seed=seed,
         notes=tuple(notes),
@@ -161,17 +167,32 @@ def _run_race(
         f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.steps} steps, "
         f"about {passes} passes over {len(contest.splits[0][0])} samples"
     )
-    if say is not None:
-        say(cost)
-    with _bar(cost, watch) as advance:
+    (say or say_in_terminal)(cost)
+    with nullcontext(watch) if watch is not None else progress_line() as advance:
         standings = race(contest, list(runners), rates, splits, record=record, watch=advance)
     return standings, passes
 
 
-def _bar(cost: str, watch: Watch | None) -> Any:
-    from contextlib import nullcontext
+def say_in_terminal(words: str) -> None:
+    """What is about to be done, on standard error, where somebody is looking."""
+    if sys.stderr.isatty():
+        print(words, file=sys.stderr)
 
-    return nullcontext(watch)
+
+@contextmanager
+def progress_line() -> Iterator[Watch]:
+    """One line on standard error that says how far it is, where somebody is looking."""
+    shown = sys.stderr.isatty()
+
+    def advance(done: int, total: int, words: str) -> None:
+        if shown:
+            print(f"\r\x1b[K{done} of {total} {words}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield advance
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def question_digest(contest: TorchContest, rates: Sequence[float]) -> str:
@@ -201,8 +222,3 @@ def _tensors(values: Any) -> list[Any]:
     if isinstance(values, (tuple, list)):
         return [part for value in values for part in _tensors(value)]
     return [values]
-
-
-def _linearisation(contest: TorchContest, chosen: Chosen, rate: float | None) -> float | None:
-    """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, after tuning on all samples."""
-    return None

@@ -86,16 +86,16 @@ class TorchContest:
     def _choose(self, rule: str, split: int) -> Chosen:
         if rule == ALL:
             return Chosen({name: mask.copy() for name, mask in self.limits.allowed.items()})
+        rng = np.random.default_rng([self.seed, split + 1, crc32(rule.encode())])
+        setting = Setting(self.view(split), self.budget, self.limits, rng)
+        return apply_rule(rule, self.rules[rule], setting)
+
+    def view(self, split: int = -1) -> TorchView:
+        """What rules look at: the tuning part of a split, or all samples where it is negative."""
         if split not in self._views:
             ids = self.samples if split < 0 else self.splits[split][0]
             self._views[split] = TorchView(self.trainer, _ids(ids), self.seed)
-        rng = np.random.default_rng([self.seed, split + 1, crc32(rule.encode())])
-        setting = Setting(self._views[split], self.budget, self.limits, rng)
-        return apply_rule(rule, self.rules[rule], setting)
-
-    def forget(self, split: int) -> None:
-        """Let go of what a split's view holds; its choices stay."""
-        self._views.pop(split, None)
+        return self._views[split]
 
 
 def choice_passes(rules: Sequence[str], outputs: int, rounds: int) -> int:

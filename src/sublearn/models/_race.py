@@ -68,7 +68,7 @@ def race(
     running = entrants
     for split, size in enumerate(sizes):
         if split:
-            ranked = order_of(_standing(entrant, outcomes[entrant]) for entrant in running)
+            ranked = order_of(standing(entrant, outcomes[entrant]) for entrant in running)
             running = [(row.rule, row.rate) for row in ranked[:size]]
         for rule, rate in running:
             if watch is not None:
@@ -82,10 +82,11 @@ def race(
             done += 1
     if watch is not None:
         watch(done, done, "")
-    return order_of(_standing(entrant, found) for entrant, found in outcomes.items())
+    return order_of(standing(entrant, found) for entrant, found in outcomes.items())
 
 
-def _standing(entrant: Entrant, outcomes: Sequence[Outcome]) -> Standing:
+def standing(entrant: Entrant, outcomes: Sequence[Outcome]) -> Standing:
+    """The outcomes of one rule at one rate, as a line of the standings."""
     scores, losses = zip(*outcomes, strict=True)
     return Standing(entrant[0], entrant[1], tuple(scores), tuple(losses))
 

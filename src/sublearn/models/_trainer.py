@@ -109,7 +109,7 @@ class Trainer:
                     f"{len(self.labels) if self.labels.ndim else 'a single number'}."
                 )
         with self.evaluating(), torch.no_grad():
-            outputs = self._outputs(slice(0, min(self.samples, BATCH)))
+            outputs = self.outputs(slice(0, min(self.samples, BATCH)))
         self.output_shape = tuple(outputs.shape[1:])
         self.kind = self._kind(outputs)
         self.own_loss = loss
@@ -169,7 +169,8 @@ class Trainer:
             for module, mode in modes.items():
                 module.training = mode
 
-    def _outputs(self, ids: Any) -> torch.Tensor:
+    def outputs(self, ids: Any) -> torch.Tensor:
+        """Of some samples, with the weights as they are now."""
         from sublearn.models._derivatives import as_outputs, call_model
 
         part = take(self.inputs, ids)
@@ -183,7 +184,7 @@ class Trainer:
                 self.model, take(self.inputs, ids), take(self.labels, ids)
             )
             return value
-        return self.loss_of(self._outputs(ids), take(self.labels, ids))
+        return self.loss_of(self.outputs(ids), take(self.labels, ids))
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
@@ -302,7 +303,7 @@ class Trainer:
                 loss = float(self.loss(ids))
                 if self.kind == OWN and self.metric_of is None:
                     return -loss, loss
-            outputs = torch.cat([self._outputs(part) for part in ids.split(4 * BATCH)])
+            outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
             labels = take(self.labels, ids)
             if self.step is None:
                 loss = float(self.loss_of(outputs, labels))
@@ -323,22 +324,14 @@ class Trainer:
         )
         return 1.0 - float(error) / self._variance
 
-    def changed_outputs(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> dict[str, Any]:
-        """Outputs before and after tuning, and by how much each chosen entry moved."""
+    def entries(self, masks: Mapping[str, Mask]) -> NDArray[np.float64]:
+        """The chosen entries as they are now, name by name in the order of the weights."""
         import torch
 
-        with self.evaluating(), torch.no_grad():
-            first = self._outputs(ids).double()
-        before = {
-            name: self.free[name].detach()[torch.from_numpy(mask)].double()
-            for name, mask in masks.items()
-            if mask.any()
-        }
-        with self.tuned(masks, ids, rate), torch.no_grad():
-            last = self._outputs(ids).double()
-            moved = [
-                self.free[name].detach()[torch.from_numpy(masks[name])].double() - old
-                for name, old in before.items()
-            ]
-        delta: NDArray[np.float64] = torch.cat(moved).numpy()
-        return {"before": first.numpy(), "after": last.numpy(), "delta": delta}
+        held = [
+            parameter.detach()[torch.from_numpy(masks[name])].double().cpu()
+            for name, parameter in self.free.items()
+            if name in masks
+        ]
+        found: NDArray[np.float64] = torch.cat(held).numpy()
+        return found

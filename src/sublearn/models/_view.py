@@ -75,6 +75,21 @@ class TorchView:
     def target(self) -> Array:
         return self._readout.target(self.derivatives.outputs)
 
+    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
+        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
+
+        None where tuning moves no output.
+        """
+        before = self._trainer.entries(masks)
+        with self._trainer.tuned(masks, self._ids, rate):
+            change = self._readout.outputs() - self.derivatives.outputs
+            delta = self._trainer.entries(masks) - before
+        moved = float(np.linalg.norm(change))
+        if not 0 < moved < np.inf:
+            return None
+        linear = (self.derivatives.gather(masks) @ delta).reshape(change.shape)
+        return float(np.linalg.norm(change - linear)) / moved
+
     @cached_property
     def layers(self) -> list[list[str]]:
         return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
@@ -128,6 +143,17 @@ class _Readout:
     def derivatives(self) -> Derivatives:
         return _Streamed(self._trainer, take(self._trainer.inputs, self._ids), self._places)
 
+    def outputs(self) -> Array:
+        """What is looked at, with the weights as they are now."""
+        import torch
+
+        with torch.no_grad():
+            flat = self._trainer.outputs(self._ids).flatten(1)
+        found: Array = (
+            (flat if self._places is None else flat.gather(1, self._places)).double().cpu().numpy()
+        )
+        return found
+
     def target(self, outputs: Array) -> Array:
         samples = len(outputs)
         if self._trainer.kind != CLASSES:
@@ -142,7 +168,7 @@ class _Readout:
 
 
 class _Streamed:
-    """The torch layer's three sums, as arrays in the order of ``shapes``."""
+    """The torch layer's three sums, with the model in evaluation mode whenever they are asked for."""
 
     def __init__(self, trainer: Trainer, inputs: Any, places: Any) -> None:
         from sublearn.models._derivatives import Derivatives as Torch
@@ -151,20 +177,20 @@ class _Streamed:
             self._found = Torch(trainer.model, inputs, names=list(trainer.free), outputs=places)
         self._trainer = trainer
         self.shapes = {name: tuple(p.shape) for name, p in trainer.free.items()}
-        self.outputs: Array = self._found.outputs.double().cpu().numpy()
+        self.outputs: Array = self._found.outputs
 
     def scores(self, cotangents: Array) -> dict[str, NDArray[Any]]:
         with self._trainer.evaluating():
-            return {name: _array(value) for name, value in self._found.scores(cotangents)}
+            return self._found.scores(cotangents)
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         with self._trainer.evaluating():
-            return {name: _array(value) for name, value in self._found.squared_norms().items()}
+            return self._found.squared_norms()
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         ordered = {name: masks[name] for name in self.shapes if name in masks}
         with self._trainer.evaluating():
-            return _array(self._found.gather(ordered))
+            return self._found.gather(ordered)
 
 
 def _array(tensor: Any) -> NDArray[Any]:
