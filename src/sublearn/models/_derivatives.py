@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.autograd.graph import get_gradient_edge
+from torch.overrides import TorchFunctionMode
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._uses import Direct, Layout, Matrix, Recorder, Rows, Tensor, Use, View
@@ -227,23 +228,30 @@ class Derivatives:
         return found
 
     def _measure(self) -> tuple[Tensor, int]:
-        """The outputs of the first sample, and the bytes of what its operations return."""
-        from torch.overrides import TorchFunctionMode
+        """The outputs of the first sample, and the bytes of what its operations return.
 
+        Notes the coarsest floating-point type on the way: some models compute parts in float32
+        whatever their own type is.
+        """
         kept = 0
+        coarsest = self.dtype
 
         class Count(TorchFunctionMode):
             def __torch_function__(
                 self, func: Any, _: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
-                nonlocal kept
+                nonlocal kept, coarsest
                 result = func(*args, **(kwargs or {}))
                 if isinstance(result, torch.Tensor) and not result._is_view():
                     kept += result.numel() * result.element_size()
+                    given = [a.dtype for a in args if isinstance(a, torch.Tensor)]
+                    if result.is_floating_point() and coarsest in given:
+                        coarsest = max(coarsest, result.dtype, key=lambda d: torch.finfo(d).eps)
                 return result
 
         with Count():
             found = self._outputs(0, 1)
+        self.coarsest = coarsest
         return found, kept
 
     def _outputs(self, low: int, high: int) -> Tensor:
