@@ -9,12 +9,13 @@ from typing import Any
 _FILES = {
     "_attach": ("Attached", "attach", "load_delta"),
     "_audit": ("Audit", "LayerRow", "audit"),
-    "_choice": ("Choice", "load"),
+    "_choice": ("Choice", "Standing", "load"),
     "_choose": ("choose",),
-    "_contest": ("Comparison", "compare"),
+    "_compare": ("Comparison", "Difference", "Result", "compare"),
     "_derivatives": ("Derivatives",),
     "_guard": ("Guard", "assert_frozen", "guard"),
     "_masks": ("as_masks",),
+    "_rules": ("RULES", "Setting"),
 }
 _HOMES = {name: file for file, names in _FILES.items() for name in names}
 

@@ -1,0 +1,132 @@
+"""The race on learners whose scores are known, and its record on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sublearn import BadInputError
+from sublearn.models._compare import Remembered
+from sublearn.models._race import Record, race, split_samples, stages
+
+RULES = ["a", "b", "c", "d"]
+RATES = [0.01, 0.1, 1.0]
+
+
+class Toy:
+    """Scores that depend on (rule, rate, split) alone: a quality, and noise of the split."""
+
+    def __init__(self, noise: float = 0.0) -> None:
+        self.noise = noise
+        self.ran: list[tuple[str, float, int]] = []
+
+    def quality(self, rule: str, rate: float) -> float:
+        return {"a": 0.45, "b": 0.8, "c": 0.6, "d": 0.1}[rule] - 0.1 * abs(np.log10(rate) + 1)
+
+    def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
+        self.ran.append((rule, rate, split))
+        rng = np.random.default_rng([ord(rule), int(rate * 100), split])
+        return self.quality(rule, rate) + self.noise * rng.standard_normal(), 1.0
+
+
+def test_the_best_wins_and_half_goes_on() -> None:
+    toy = Toy()
+    standings = race(toy, RULES, RATES, 3)
+    assert (standings[0].rule, standings[0].rate) == ("b", 0.1)
+    assert stages(12, 3) == [12, 6, 3]
+    assert [sum(split == s for _, _, split in toy.ran) for s in range(3)] == [12, 6, 3]
+    assert len(toy.ran) == len(set(toy.ran)) == 21
+    assert len(standings) == 12
+    # By hand, the six best of the first split.
+    second = {entrant[:2] for entrant in toy.ran if entrant[2] == 1}
+    assert second == {(rule, rate) for rule in "bc" for rate in RATES}
+    # Those that ran more splits stand before those that ran fewer, whatever they scored.
+    assert [len(row.scores) for row in standings] == [3] * 3 + [2] * 3 + [1] * 6
+
+
+def test_equal_scores_are_told_apart_by_the_loss() -> None:
+    class Losses(Toy):
+        def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
+            return 0.5, {"a": 3.0, "b": 2.0, "c": 1.0, "d": 4.0}[rule] + rate
+
+    assert race(Losses(), RULES, RATES, 2)[0].rule == "c"
+
+
+def test_a_race_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    whole = race(Toy(0.2), RULES, RATES, 3)
+
+    class Stops(Toy):
+        def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
+            if len(self.ran) == 15:
+                raise KeyboardInterrupt
+            return super().run(rule, rate, split)
+
+    file = tmp_path / "race.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        race(Stops(0.2), RULES, RATES, 3, record=Record(file, "question"))
+    rest = Toy(0.2)
+    assert race(rest, RULES, RATES, 3, record=Record(file, "question")) == whole
+    assert len(rest.ran) == 21 - 15
+    # A line that was cut off in writing is run again, and what follows it is still read.
+    text = file.read_text()
+    file.write_text(text[:-10])
+    for expected in (1, 0):
+        rest = Toy(0.2)
+        assert race(rest, RULES, RATES, 3, record=Record(file, "question")) == whole
+        assert len(rest.ran) == expected
+
+
+def test_infinite_losses_survive_the_record(tmp_path: Path) -> None:
+    record = Record(tmp_path / "race.jsonl", "q")
+    record.put("a", 0.1, 0, (float("-inf"), float("inf")))
+    again = Record(tmp_path / "race.jsonl", "q")
+    assert again.get("a", 0.1, 0) == (float("-inf"), float("inf"))
+
+
+def test_records_of_other_races_are_refused(tmp_path: Path) -> None:
+    Record(tmp_path / "race.jsonl", "one")
+    with pytest.raises(BadInputError, match="belongs to another race"):
+        Record(tmp_path / "race.jsonl", "two")
+    (tmp_path / "text").write_text("hello\n")
+    with pytest.raises(BadInputError, match="is not the record of a race"):
+        Record(tmp_path / "text", "one")
+    with pytest.raises(BadInputError, match="there is no folder"):
+        Record(tmp_path / "nowhere" / "race.jsonl", "one")
+
+
+def test_progress_counts_every_run() -> None:
+    told: list[tuple[int, int]] = []
+    race(Toy(), RULES, RATES, 3, watch=lambda done, total, words: told.append((done, total)))
+    assert told == [(done, 21) for done in range(21)] + [(21, 21)]
+
+
+def test_shared_runs_are_run_once() -> None:
+    toy = Toy()
+    shared = Remembered(toy)
+    for rule in RULES:
+        for rate in RATES:
+            for split in range(3):
+                shared.run(rule, rate, split)
+    assert race(shared, RULES, RATES, 3) == race(Toy(), RULES, RATES, 3)
+    assert len(toy.ran) == 36
+
+
+@pytest.mark.parametrize("classes", [None, np.repeat(np.arange(5), 8)])
+def test_splits(classes: np.ndarray | None) -> None:
+    found = split_samples(40, 4, 7, classes)
+    again = split_samples(40, 4, 7, classes)
+    for (tune, score), (same, _) in zip(found, again, strict=True):
+        assert len(tune) == 28 and len(score) == 12
+        assert sorted([*tune, *score]) == list(range(40))
+        assert (tune == same).all()
+        if classes is not None:
+            assert {int((classes[tune] == c).sum()) for c in range(5)} <= {5, 6}
+    assert len({tuple(tune) for tune, _ in found}) == 4
+
+
+def test_the_smallest_splits_hold_something_on_both_sides() -> None:
+    for count in (2, 3, 5):
+        for tune, score in split_samples(count, 2, 0):
+            assert len(tune) and len(score)
