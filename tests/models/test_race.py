@@ -9,14 +9,14 @@ import pytest
 
 from sublearn import BadInputError
 from sublearn.models._compare import Remembered
-from sublearn.models._race import Record, race, split_samples, stages
+from sublearn.models._race import Record, race, split_once, split_samples, stages
 
 RULES = ["a", "b", "c", "d"]
 RATES = [0.01, 0.1, 1.0]
 
 
 class Toy:
-    """Scores that depend on (rule, rate, split) alone: a quality, and noise of the split."""
+    """Scores that depend on (rule, rate, fold) alone: a quality, and noise of the fold."""
 
     def __init__(self, noise: float = 0.0) -> None:
         self.noise = noise
@@ -25,9 +25,9 @@ class Toy:
     def quality(self, rule: str, rate: float) -> float:
         return {"a": 0.45, "b": 0.8, "c": 0.6, "d": 0.1}[rule] - 0.1 * abs(np.log10(rate) + 1)
 
-    def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
-        self.ran.append((rule, rate, split))
-        rng = np.random.default_rng([ord(rule), int(rate * 100), split])
+    def run(self, rule: str, rate: float, fold: int) -> tuple[float, float]:
+        self.ran.append((rule, rate, fold))
+        rng = np.random.default_rng([ord(rule), int(rate * 100), fold])
         return self.quality(rule, rate) + self.noise * rng.standard_normal(), 1.0
 
 
@@ -36,19 +36,19 @@ def test_the_best_wins_and_half_goes_on() -> None:
     standings = race(toy, RULES, RATES, 3)
     assert (standings[0].rule, standings[0].rate) == ("b", 0.1)
     assert stages(12, 3) == [12, 6, 3]
-    assert [sum(split == s for _, _, split in toy.ran) for s in range(3)] == [12, 6, 3]
+    assert [sum(fold == s for _, _, fold in toy.ran) for s in range(3)] == [12, 6, 3]
     assert len(toy.ran) == len(set(toy.ran)) == 21
     assert len(standings) == 12
-    # By hand, the six best of the first split.
+    # By hand, the six best of the first fold.
     second = {entrant[:2] for entrant in toy.ran if entrant[2] == 1}
     assert second == {(rule, rate) for rule in "bc" for rate in RATES}
-    # Those that ran more splits stand before those that ran fewer, whatever they scored.
+    # Those that ran more folds stand before those that ran fewer, whatever they scored.
     assert [len(row.scores) for row in standings] == [3] * 3 + [2] * 3 + [1] * 6
 
 
 def test_equal_scores_are_told_apart_by_the_loss() -> None:
     class Losses(Toy):
-        def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
+        def run(self, rule: str, rate: float, fold: int) -> tuple[float, float]:
             return 0.5, {"a": 3.0, "b": 2.0, "c": 1.0, "d": 4.0}[rule] + rate
 
     assert race(Losses(), RULES, RATES, 2)[0].rule == "c"
@@ -58,10 +58,10 @@ def test_a_race_that_was_stopped_goes_on(tmp_path: Path) -> None:
     whole = race(Toy(0.2), RULES, RATES, 3)
 
     class Stops(Toy):
-        def run(self, rule: str, rate: float, split: int) -> tuple[float, float]:
+        def run(self, rule: str, rate: float, fold: int) -> tuple[float, float]:
             if len(self.ran) == 15:
                 raise KeyboardInterrupt
-            return super().run(rule, rate, split)
+            return super().run(rule, rate, fold)
 
     file = tmp_path / "race.jsonl"
     with pytest.raises(KeyboardInterrupt):
@@ -107,26 +107,28 @@ def test_shared_runs_are_run_once() -> None:
     shared = Remembered(toy)
     for rule in RULES:
         for rate in RATES:
-            for split in range(3):
-                shared.run(rule, rate, split)
+            for fold in range(3):
+                shared.run(rule, rate, fold)
     assert race(shared, RULES, RATES, 3) == race(Toy(), RULES, RATES, 3)
     assert len(toy.ran) == 36
 
 
-@pytest.mark.parametrize("classes", [None, np.repeat(np.arange(5), 8)])
-def test_splits(classes: np.ndarray | None) -> None:
-    found = split_samples(40, 4, 7, classes)
-    again = split_samples(40, 4, 7, classes)
-    for (tune, score), (same, _) in zip(found, again, strict=True):
-        assert len(tune) == 28 and len(score) == 12
-        assert sorted([*tune, *score]) == list(range(40))
+@pytest.mark.parametrize("classes", [None, np.repeat(np.arange(5), 9)])
+def test_every_sample_scores_once(classes: np.ndarray | None) -> None:
+    found = split_samples(45, 4, 7, classes)
+    assert sorted(i for _, score in found for i in score) == list(range(45))
+    for (tune, score), (same, _) in zip(found, split_samples(45, 4, 7, classes), strict=True):
+        assert sorted([*tune, *score]) == list(range(45))
+        assert len(score) in (11, 12)
         assert (tune == same).all()
         if classes is not None:
-            assert {int((classes[tune] == c).sum()) for c in range(5)} <= {5, 6}
-    assert len({tuple(tune) for tune, _ in found}) == 4
+            assert {int((classes[score] == c).sum()) for c in range(5)} <= {2, 3}
 
 
-def test_the_smallest_splits_hold_something_on_both_sides() -> None:
-    for count in (2, 3, 5):
-        for tune, score in split_samples(count, 2, 0):
-            assert len(tune) and len(score)
+@pytest.mark.parametrize("classes", [None, np.repeat(np.arange(5), 10)])
+def test_a_test_part_takes_its_share_of_every_class(classes: np.ndarray | None) -> None:
+    tune, held = split_once(50, 15, 3, classes)
+    assert len(held) == 15 and sorted([*tune, *held]) == list(range(50))
+    if classes is not None:
+        assert [int((classes[held] == c).sum()) for c in range(5)] == [3] * 5
+    assert not np.array_equal(held, split_once(50, 15, 4, classes)[1])

@@ -22,7 +22,7 @@ FORMAT = "sublearn choice 1"
 
 @dataclass(frozen=True)
 class Standing:
-    """How one rule at one rate did in the race: its scores on the splits that it ran."""
+    """How one rule at one rate did in the race: its scores on the folds that it ran."""
 
     rule: str
     rate: float
@@ -36,7 +36,7 @@ class Standing:
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation of the scores over the splits; None where there was only one."""
+        """Standard deviation of the scores over the folds; None where there was only one."""
         return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else None
 
     @property
@@ -137,7 +137,7 @@ class Choice:
         if self.standings:
             lines += ["", f"the race ({self.metric} on samples held out; {self.passes} passes)"]
             best = best_per_rule(self.standings)
-            lines.append(f"  {'rule':<24} {'rate':>6}  {'mean':>7}  {'spread':>7}  splits")
+            lines.append(f"  {'rule':<24} {'rate':>6}  {'mean':>7}  {'spread':>7}  folds")
             for row in best:
                 spread = "" if row.spread is None else f"{row.spread:.3f}"
                 lines.append(

@@ -16,7 +16,7 @@ from sublearn.models._choice import Choice, Standing
 from sublearn.models._contest import TorchContest, choice_passes
 from sublearn.models._limits import Limits, Where
 from sublearn.models._pursuit import ROUNDS
-from sublearn.models._race import LEAST, RATES, SHARE, SPLITS, Record, Watch, race, stages
+from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
 from sublearn.models._rules import RULES, Rule, read_rules
 from sublearn.models._trainer import BATCH, OWN, STEPS, Loop, Loss, Metric, Step, Trainer
 
@@ -33,7 +33,7 @@ def choose(
     method: str | Rule = RACE,
     rules: Iterable[str | Rule] | None = None,
     rates: Sequence[float] = RATES,
-    splits: int = SPLITS,
+    folds: int = FOLDS,
     steps: int = STEPS,
     batch: int = BATCH,
     loss: Loss | None = None,
@@ -52,8 +52,8 @@ def choose(
 ) -> Choice:
     """Choose ``budget`` entries of a torch model's weights to tune on these samples.
 
-    By default the race: in each of ``splits`` random splits of the samples every rule chooses by 70%
-    of them, is tuned on these at each rate, and is scored on the other 30%; after each split the
+    By default the race: the samples are cut into ``folds``; each in turn is held out to score by,
+    while every rule chooses by the others and is tuned on them at each rate; after each fold the
     better half goes on. The winner chooses again by all samples. ``method`` names one rule instead
     (see ``RULES``), or is a rule of one's own, a function of a setting; ``rules`` says who runs in the
     race. ``loss(outputs, labels)``, ``step(model, inputs, labels)`` or ``loop(model, masks, inputs,
@@ -88,7 +88,7 @@ def choose(
         unit=unit,
     )
     budget = limits.check_budget(budget)
-    splits = whole_number("splits", splits, least=1)
+    folds = whole_number("folds", folds, least=2)
     rates = read_rates(rates)
     notes: list[str] = []
     if method != RACE:
@@ -100,19 +100,18 @@ def choose(
         if trainer.labels is None and rules is None:
             runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
             notes.append("without labels pursuit and pivoted QR did not run")
-        held = trainer.samples - round(SHARE * trainer.samples)
-        if held < LEAST:
+        if trainer.samples < LEAST * folds:
             notes.append(
-                f"{trainer.samples} samples are too few to race ({held} would be held out, and "
-                f"{LEAST} are needed): chosen by '{FALLBACK}' instead"
+                f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
+                f"needed): chosen by '{FALLBACK}' instead"
             )
             runners = {FALLBACK: RULES[FALLBACK]}
-    contest = TorchContest(trainer, limits, runners, budget, splits, seed)
+    contest = TorchContest(trainer, limits, runners, budget, folds, seed)
     standings: list[Standing] = []
     passes = 0
     name = next(iter(runners))
     if method == RACE and len(notes) == (trainer.labels is None and rules is None):
-        standings, passes = _run_race(contest, runners, rates, splits, resume, watch, say)
+        standings, passes = _run_race(contest, runners, rates, folds, resume, watch, say)
         name = standings[0].rule
     chosen = contest.choose(name, None)
     rate = standings[0].rate if standings else None
@@ -152,24 +151,24 @@ def _run_race(
     contest: TorchContest,
     runners: Mapping[str, Rule],
     rates: Sequence[float],
-    splits: int,
+    folds: int,
     resume: str | Path | None,
     watch: Watch | None,
     say: Callable[[str], None] | None,
 ) -> tuple[list[Standing], int]:
     trainer = contest.trainer
-    runs = sum(stages(len(runners) * len(rates), splits))
+    runs = sum(stages(len(runners) * len(rates), folds))
     outputs = int(np.prod(trainer.output_shape[-1:] or (1,)))
     passes = runs * trainer.steps
-    passes += (splits + 1) * choice_passes(list(runners), min(outputs, 32), ROUNDS)
+    passes += (folds + 1) * choice_passes(list(runners), min(outputs, 32), ROUNDS)
     record = Record(resume, question_digest(contest, rates)) if resume is not None else None
     cost = (
         f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.steps} steps, "
-        f"about {passes} passes over {len(contest.splits[0][0])} samples"
+        f"about {passes} passes over {len(contest.folds[0][0])} samples"
     )
     (say or say_in_terminal)(cost)
     with nullcontext(watch) if watch is not None else progress_line() as advance:
-        standings = race(contest, list(runners), rates, splits, record=record, watch=advance)
+        standings = race(contest, list(runners), rates, folds, record=record, watch=advance)
     return standings, passes
 
 
@@ -199,7 +198,7 @@ def question_digest(contest: TorchContest, rates: Sequence[float]) -> str:
     """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
     trainer, limits = contest.trainer, contest.limits
     content = sha256()
-    settings = [contest.budget, contest.seed, len(contest.splits), trainer.steps, trainer.batch]
+    settings = [contest.budget, contest.seed, len(contest.folds), trainer.steps, trainer.batch]
     content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
     for function in (trainer.loop, trainer.step, trainer.metric_of, trainer.own_loss):
         content.update(repr(getattr(function, "__qualname__", None)).encode())

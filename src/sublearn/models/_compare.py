@@ -18,16 +18,15 @@ from sublearn.models._choose import RACE, progress_line, read_rates, say_in_term
 from sublearn.models._contest import ALL, TorchContest
 from sublearn.models._limits import Limits, Where
 from sublearn.models._race import (
+    FOLDS,
     LEAST,
     RATES,
-    SPLITS,
     Entrant,
     Outcome,
     Watch,
-    order_of,
     race,
-    split_samples,
-    standing,
+    split_once,
+    stages,
 )
 from sublearn.models._rules import RULES, Rule, read_rules
 from sublearn.models._trainer import BATCH, CLASSES, STEPS, Loop, Loss, Metric, Step, Trainer
@@ -35,6 +34,7 @@ from sublearn.models._trainer import BATCH, CLASSES, STEPS, Loop, Loss, Metric, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TESTED = 0.3  # of the samples, kept for the test of a comparison
 COLUMNS = ("method", "budget", "seed", "score", "rule", "rate", "held_out", "chosen", "metric")
 
 
@@ -42,7 +42,7 @@ COLUMNS = ("method", "budget", "seed", "score", "rule", "rate", "held_out", "cho
 class Result:
     """One method at one budget and seed: its score on the test samples, and how it came about.
 
-    ``rule`` is what the race picked, or the method itself; ``held_out`` the mean score on the splits
+    ``rule`` is what the race picked, or the method itself; ``held_out`` the mean score on the folds
     by which ``rate`` was picked.
     """
 
@@ -226,7 +226,7 @@ def compare(
     seeds: int | Sequence[int] = 5,
     test: tuple[Any, Any] | None = None,
     rates: Sequence[float] = RATES,
-    splits: int = SPLITS,
+    folds: int = FOLDS,
     steps: int = STEPS,
     batch: int = BATCH,
     loss: Loss | None = None,
@@ -241,13 +241,13 @@ def compare(
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """A fair comparison: every method's rate is tuned by the same splits, and tested once.
+    """A fair comparison: every method's rate is tuned by the same folds, and tested once.
 
     For each seed 30% of the samples are kept for the test (or ``test`` holds inputs and labels of its
-    own, and the seed only changes the splits). Within the others every rule runs at every rate on
-    every split, choosing anew each time; at its best rate it chooses by all of them, is tuned, and is
-    tested. ``methods`` are rules, ``"race"`` and, for reference, ``"all"`` weights, which runs at a
-    tenth of the rates.
+    own, and the seed only changes the folds). Within the others every rule has a race of its own among
+    the rates, over the same folds; at its best rate it chooses by all of them, is tuned, and is tested.
+    ``methods`` are rules, ``"race"`` and, for reference, ``"all"`` weights, which runs at a tenth of
+    the rates.
     """
     rules, asked = _read_methods(methods)
     numbers = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
@@ -278,10 +278,12 @@ def compare(
         unit=unit,
     )
     sizes = [limits.check_budget(budget) for budget in sizes]
-    per_cell = len(rules) * (len(rates) * splits + 1)
+    per_cell = len(rules) * (sum(stages(len(rates), folds)) + 1)
+    if RACE in asked:
+        per_cell += sum(stages(len([rule for rule in rules if rule != ALL]) * len(rates), folds))
     total = per_cell * len(sizes) * len(numbers)
     (say or say_in_terminal)(
-        f"comparison: {total} runs of {steps} steps, about {total * steps} passes"
+        f"comparison: at most {total} runs of {steps} steps, {total * steps} passes"
     )
     results: list[Result] = []
     with nullcontext(watch) if watch is not None else progress_line() as show:
@@ -290,13 +292,12 @@ def compare(
             views: dict[int, Any] = {}
             for place, budget in enumerate(sizes):
                 contest = TorchContest(
-                    trainer, limits, rules, budget, splits, seed, samples=tune, views=views
+                    trainer, limits, rules, budget, folds, seed, samples=tune, views=views
                 )
-                if len(contest.splits[0][1]) < LEAST:
+                if len(tune) < LEAST * folds:
                     raise BadInputError(
-                        f"a comparison needs more samples: {len(tune)} to tune by leave "
-                        f"{len(contest.splits[0][1])} in each split to score by, and {LEAST} are "
-                        "needed."
+                        f"a comparison in {folds} folds needs at least {LEAST * folds} samples to tune "
+                        f"by, not {len(tune)}."
                     )
                 start = per_cell * (number * len(sizes) + place)
 
@@ -315,10 +316,10 @@ class Remembered:
         self._contest = contest
         self.outcomes: dict[tuple[str, float, int], Outcome] = {}
 
-    def run(self, rule: str, rate: float, split: int) -> Outcome:
-        key = (rule, rate, split)
+    def run(self, rule: str, rate: float, fold: int) -> Outcome:
+        key = (rule, rate, fold)
         if key not in self.outcomes:
-            self.outcomes[key] = self._contest.run(rule, rate, split)
+            self.outcomes[key] = self._contest.run(rule, rate, fold)
         return self.outcomes[key]
 
 
@@ -335,31 +336,31 @@ def compare_cell(
     held = Remembered(contest)
     best: dict[str, Entrant] = {}
     means: dict[str, float] = {}
-    done = 0
+    folds = len(contest.folds)
+    runs = 0
+
+    def follow(done: int, total: int, words: str) -> None:
+        advance(runs + done, f"r = {contest.budget}: {words}")
+
     for rule in contest.rules:
-        rows = []
-        for rate in rates_of(rule, rates):
-            outcomes: list[Outcome] = []
-            for split in range(len(contest.splits)):
-                advance(done, f"r = {contest.budget}: {rule}, rate {rate:g}")
-                outcomes.append(held.run(rule, rate, split))
-                done += 1
-            rows.append(standing((rule, rate), outcomes))
-        first = order_of(rows)[0]
+        # A race of its own among its rates: what the race has, with one rule.
+        first = race(held, [rule], rates_of(rule, rates), folds, watch=follow)[0]
         best[rule], means[rule] = (rule, first.rate), first.mean
+        runs += sum(stages(len(rates), folds))
     if RACE in methods:
         runners = [rule for rule in contest.rules if rule != ALL]
-        winner = race(held, runners, rates, len(contest.splits))[0]
+        winner = race(held, runners, rates, folds, watch=follow)[0]
         best[RACE], means[RACE] = (winner.rule, winner.rate), winner.mean
+        runs += sum(stages(len(runners) * len(rates), folds))
     scores: dict[Entrant, tuple[float, int]] = {}
     for rule, rate in best.values():
         if (rule, rate) not in scores:
-            advance(done, f"r = {contest.budget}: test of {rule}")
+            advance(runs, f"r = {contest.budget}: test of {rule}")
             chosen = contest.choose(rule, None)
             with contest.trainer.tuned(chosen.masks, torch.from_numpy(contest.samples), rate):
                 score, _ = contest.trainer.evaluate(torch.from_numpy(exam))
             scores[rule, rate] = (score, chosen.count)
-            done += 1
+            runs += 1
     return [
         Result(
             method=method,
@@ -422,8 +423,9 @@ def _exam(
     classes = None
     if trainer.kind == CLASSES and trainer.labels is not None and trainer.labels.ndim == 1:
         classes = trainer.labels.cpu().numpy()
-    # Seeded apart from the splits within, which start from the same seed.
-    return split_samples(trainer.samples, 1, seed + (1 << 32), classes)[0]
+    # Seeded apart from the folds within, which start from the same seed.
+    held = round(TESTED * trainer.samples)
+    return split_once(trainer.samples, held, seed + (1 << 32), classes)
 
 
 def save_comparison(found: Comparison, folder: Path) -> list[str]:

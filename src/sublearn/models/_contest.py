@@ -1,4 +1,4 @@
-"""Rules at rates on splits of a torch model's samples: what the race and the comparison run."""
+"""Rules at rates on folds of a torch model's samples: what the race and the comparison run."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class _Kept:
 
 
 class TorchContest:
-    """Chooses anew in every split, tunes on one part and scores on the other.
+    """Chooses anew in every fold, tunes on one part and scores on the other.
 
-    ``samples`` are the ones to race within; everything depends on (seed, rule, split) alone, so that
+    ``samples`` are the ones to race within; everything depends on (seed, rule, fold) alone, so that
     budgets, restarts and the order of the runs do not matter.
     """
 
@@ -41,7 +41,7 @@ class TorchContest:
         limits: Limits,
         rules: Mapping[str, Rule],
         budget: int,
-        splits: int,
+        folds: int,
         seed: int,
         samples: NDArray[np.int64] | None = None,
         views: dict[int, TorchView] | None = None,
@@ -52,24 +52,24 @@ class TorchContest:
         classes = None
         if trainer.kind == CLASSES and trainer.labels is not None and trainer.labels.ndim == 1:
             classes = trainer.labels.cpu().numpy()[self.samples]
-        self.splits = [
+        self.folds = [
             (self.samples[tune], self.samples[score])
-            for tune, score in split_samples(len(self.samples), splits, seed, classes)
+            for tune, score in split_samples(len(self.samples), folds, seed, classes)
         ]
         self._chosen: dict[tuple[str, int], _Kept] = {}
         # Shared between budgets by who compares them: what rules look at does not depend on those.
         self._views = {} if views is None else views
 
-    def run(self, rule: str, rate: float, split: int) -> Outcome:
-        """Score and loss on what the split holds out."""
-        tune, score = self.splits[split]
-        chosen = self.choose(rule, split)
+    def run(self, rule: str, rate: float, fold: int) -> Outcome:
+        """Score and loss on what the fold holds out."""
+        tune, score = self.folds[fold]
+        chosen = self.choose(rule, fold)
         with self.trainer.tuned(chosen.masks, _ids(tune), rate):
             return self.trainer.evaluate(_ids(score))
 
-    def choose(self, rule: str, split: int | None) -> Chosen:
-        """What the rule chooses by the tuning part of a split; by all samples where it is None."""
-        key = (rule, -1 if split is None else split)
+    def choose(self, rule: str, fold: int | None) -> Chosen:
+        """What the rule chooses by the tuning part of a fold; by all samples where it is None."""
+        key = (rule, -1 if fold is None else fold)
         kept = self._chosen.get(key)
         if kept is None:
             found = self._choose(rule, key[1])
@@ -83,19 +83,19 @@ class TorchContest:
             masks[name].reshape(-1)[ids] = True
         return Chosen(masks, kept.gap)
 
-    def _choose(self, rule: str, split: int) -> Chosen:
+    def _choose(self, rule: str, fold: int) -> Chosen:
         if rule == ALL:
             return Chosen({name: mask.copy() for name, mask in self.limits.allowed.items()})
-        rng = np.random.default_rng([self.seed, split + 1, crc32(rule.encode())])
-        setting = Setting(self.view(split), self.budget, self.limits, rng)
+        rng = np.random.default_rng([self.seed, fold + 1, crc32(rule.encode())])
+        setting = Setting(self.view(fold), self.budget, self.limits, rng)
         return apply_rule(rule, self.rules[rule], setting)
 
-    def view(self, split: int = -1) -> TorchView:
-        """What rules look at: the tuning part of a split, or all samples where it is negative."""
-        if split not in self._views:
-            ids = self.samples if split < 0 else self.splits[split][0]
-            self._views[split] = TorchView(self.trainer, _ids(ids), self.seed)
-        return self._views[split]
+    def view(self, fold: int = -1) -> TorchView:
+        """What rules look at: the tuning part of a fold, or all samples where it is negative."""
+        if fold not in self._views:
+            ids = self.samples if fold < 0 else self.folds[fold][0]
+            self._views[fold] = TorchView(self.trainer, _ids(ids), self.seed)
+        return self._views[fold]
 
 
 def choice_passes(rules: Sequence[str], outputs: int, rounds: int) -> int:

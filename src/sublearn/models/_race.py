@@ -1,7 +1,7 @@
 """The race: rules and rates tried on held-out parts of the samples, the better half kept each time.
 
-Nothing here knows torch: a contest says how a rule at a rate does on a split, and the race says which
-to try. Every split after the first is run by the better half of those before it, by their mean score
+Nothing here knows torch: a contest says how a rule at a rate does on a fold, and the race says which
+to try. Every fold after the first is run by the better half of those before it, by their mean score
 so far; the winner is the best of those that ran all of them.
 """
 
@@ -10,44 +10,44 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError
 from sublearn.models._choice import Standing
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
-SPLITS = 3
-SHARE = 0.7  # of the samples, to choose and tune by; the others score
-LEAST = 4  # held-out samples below which no race is run
-KEPT = 0.5  # of the entrants, from split to split
+FOLDS = 5
+LEAST = 4  # samples that score in a fold, below which no race is run
+KEPT = 0.5  # of the entrants, from fold to fold
 Entrant = tuple[str, float]
 Outcome = tuple[float, float]  # score, loss
 Watch = Callable[[int, int, str], None]  # done, of, words
 
 
 class Contest(Protocol):
-    """How a rule at a rate does: chosen and tuned on one part of a split, scored on the other."""
+    """How a rule at a rate does: chosen and tuned on one part of a fold, scored on the other."""
 
-    def run(self, rule: str, rate: float, split: int) -> Outcome:
+    def run(self, rule: str, rate: float, fold: int) -> Outcome:
         """Score (higher is better) and loss; depends on its arguments alone."""
 
 
-def stages(entrants: int, splits: int) -> list[int]:
-    """How many entrants run each split.
+def stages(entrants: int, folds: int) -> list[int]:
+    """How many entrants run each fold.
 
     >>> stages(60, 3)
     [60, 30, 15]
     """
     found = [entrants]
-    while len(found) < splits:
+    while len(found) < folds:
         found.append(max(1, int(np.ceil(found[-1] * KEPT))))
     return found
 
 
 def order_of(entrants: Iterable[Standing]) -> list[Standing]:
-    """Best first: those that ran more splits, then by mean score, then by loss, then as they came."""
+    """Best first: those that ran more folds, then by mean score, then by loss, then as they came."""
     return sorted(entrants, key=lambda row: (-len(row.scores), -row.mean, row.loss))
 
 
@@ -55,29 +55,29 @@ def race(
     contest: Contest,
     rules: Sequence[str],
     rates: Sequence[float],
-    splits: int,
+    folds: int,
     *,
     record: Record | None = None,
     watch: Watch | None = None,
 ) -> list[Standing]:
     """Run the race; the standings of everyone who ran, the winner first."""
     entrants: list[Entrant] = [(rule, rate) for rule in rules for rate in rates]
-    sizes = stages(len(entrants), splits)
+    sizes = stages(len(entrants), folds)
     outcomes: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
     done = 0
     running = entrants
-    for split, size in enumerate(sizes):
-        if split:
+    for fold, size in enumerate(sizes):
+        if fold:
             ranked = order_of(standing(entrant, outcomes[entrant]) for entrant in running)
             running = [(row.rule, row.rate) for row in ranked[:size]]
         for rule, rate in running:
             if watch is not None:
-                watch(done, sum(sizes), f"split {split + 1} of {splits}: {rule}, rate {rate:g}")
-            known = record.get(rule, rate, split) if record is not None else None
+                watch(done, sum(sizes), f"fold {fold + 1} of {folds}: {rule}, rate {rate:g}")
+            known = record.get(rule, rate, fold) if record is not None else None
             if known is None:
-                known = contest.run(rule, rate, split)
+                known = contest.run(rule, rate, fold)
                 if record is not None:
-                    record.put(rule, rate, split, known)
+                    record.put(rule, rate, fold, known)
             outcomes[rule, rate].append(known)
             done += 1
     if watch is not None:
@@ -118,10 +118,10 @@ class Record:
             )
         for line in lines[1:-1]:  # what follows the last line break was cut off in writing
             try:
-                rule, rate, split, score, loss = json.loads(line)
+                rule, rate, fold, score, loss = json.loads(line)
             except ValueError:
                 continue  # a line cut off in writing, gone on after
-            self._known[rule, rate, split] = (
+            self._known[rule, rate, fold] = (
                 float("-inf") if score is None else score,
                 float("inf") if loss is None else loss,
             )
@@ -129,39 +129,44 @@ class Record:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write("\n")
 
-    def get(self, rule: str, rate: float, split: int) -> Outcome | None:
-        return self._known.get((rule, rate, split))
+    def get(self, rule: str, rate: float, fold: int) -> Outcome | None:
+        return self._known.get((rule, rate, fold))
 
-    def put(self, rule: str, rate: float, split: int, outcome: Outcome) -> None:
-        self._known[rule, rate, split] = outcome
+    def put(self, rule: str, rate: float, fold: int, outcome: Outcome) -> None:
+        self._known[rule, rate, fold] = outcome
         plain = [value if np.isfinite(value) else None for value in outcome]
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([rule, rate, split, *plain]) + "\n")
+            file.write(json.dumps([rule, rate, fold, *plain]) + "\n")
 
 
 def split_samples(
-    count: int, splits: int, seed: int, classes: np.ndarray | None = None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Random halves of the samples, SHARE to tune by and the rest to score by, with sorted indices.
+    count: int, folds: int, seed: int, classes: NDArray[Any] | None = None
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Samples to tune by and to score by, for each fold: every sample is scored in one fold.
 
-    With ``classes`` every class is cut in the same share, so that no split lacks one that has two.
+    With ``classes`` every class is spread evenly over the folds.
     """
-    found = []
-    for split in range(splits):
-        rng = np.random.default_rng([seed, split])
-        if classes is None:
-            order = rng.permutation(count)
-            cut = min(count - 1, max(1, round(SHARE * count)))
-            first, rest = order[:cut], order[cut:]
-        else:
-            # Spread each class evenly along the line, then cut the line once.
-            place = np.empty(count)
-            for value in np.unique(classes):
-                members = rng.permutation(np.flatnonzero(classes == value))
-                offset = rng.random()
-                place[members] = (np.arange(len(members)) + offset) / len(members)
-            order = np.argsort(place, kind="stable")
-            cut = min(count - 1, max(1, round(SHARE * count)))
-            first, rest = order[:cut], order[cut:]
-        found.append((np.sort(first), np.sort(rest)))
+    order = _spread(count, np.random.default_rng(seed), classes)
+    parts = [np.sort(order[fold::folds]) for fold in range(folds)]
+    return [(np.setdiff1d(order, part), part) for part in parts]
+
+
+def split_once(
+    count: int, held: int, seed: int, classes: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All but ``held`` random samples, and these; with ``classes`` about evenly from each."""
+    order = _spread(count, np.random.default_rng(seed), classes)
+    # Every so many along the line, so that each class gives its share.
+    picks = order[np.floor((np.arange(held) + 0.5) * count / held).astype(np.int64)]
+    return np.setdiff1d(order, picks), np.sort(picks)
+
+
+def _spread(
+    count: int, rng: np.random.Generator, classes: NDArray[Any] | None
+) -> NDArray[np.int64]:
+    """The samples in random order; with classes, one class after the other."""
+    order = rng.permutation(count)
+    if classes is None:
+        return order
+    found: NDArray[np.int64] = order[np.argsort(classes[order], kind="stable")]
     return found
