@@ -13,13 +13,14 @@ _FILES = {
     "_choose": ("choose",),
     "_compare": ("Comparison", "Difference", "Result", "compare"),
     "_derivatives": ("Derivatives",),
-    "_guard": ("Guard", "assert_frozen", "guard"),
+    "_guard": ("FrozenWeightsMovedError", "Guard", "assert_frozen", "guard"),
+    "_jax": ("JaxDerivatives", "JaxModel", "masked"),
     "_masks": ("as_masks",),
     "_rules": ("RULES", "Setting"),
 }
 _HOMES = {name: file for file, names in _FILES.items() for name in names}
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

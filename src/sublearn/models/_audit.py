@@ -220,6 +220,7 @@ def audit(
     masks = as_masks(model, what)
     from sublearn.models._jax import JaxModel
 
+    derivatives: Derivatives
     if isinstance(model, JaxModel):
         derivatives, structure, seen = model.prepared(
             inputs, masks, outputs=outputs, perturb=perturb, precision=precision, seed=seed

@@ -249,8 +249,17 @@ class Derivatives:
                         coarsest = max(coarsest, result.dtype, key=lambda d: torch.finfo(d).eps)
                 return result
 
-        with Count():
-            found = self._outputs(0, 1)
+        try:
+            with Count():
+                found = self._outputs(0, 1)
+        except BadInputError:
+            raise
+        except Exception as problem:
+            shapes = [tuple(t.shape) for t in _leaves(self.inputs) if isinstance(t, torch.Tensor)]
+            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+            raise BadInputError(
+                f"the model could not be run on inputs of shape {', '.join(map(str, shapes))}: {first}"
+            ) from problem
         self.coarsest = coarsest
         return found, kept
 
@@ -299,41 +308,50 @@ class Derivatives:
         others must vanish, which tells how the samples lie; an operation that was missed shows as a
         difference, and its parameter is then differentiated without the uses.
         """
-        low, high = self._passes()[0]
-        run = self._run(low, high)
-        half = torch.zeros(high - low, dtype=torch.bool)
-        half[torch.randperm(high - low, generator=self._generator)[: (high - low + 1) // 2]] = True
-        R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
-        R = (R * half.unsqueeze(1)).to(device=self.device, dtype=self.dtype)
-        cotangents, gradients = run.cotangents(R, list(self.parameters))
-        unknown, single = set(run.unknown), set()
-        for i, use in enumerate(run.uses):
-            if high - low == 1:
-                self._layouts[i] = None
-                continue
-            self._layouts[i] = None
-            for layout in use.candidates(high - low):
-                if cotangents[i] is None:
-                    self._layouts[i] = layout
-                    break
-                found = use.by_sample(cotangents[i], layout, high - low)
-                if not bool(found[~half].any()):
-                    self._layouts[i] = layout
-                    break
-            else:
-                single.add(use.name)
-        unknown |= run.unexplained(cotangents, gradients, skip=unknown | single)
+        order: list[str] | None = None
+        unknown: set[str] = set()
+        single: set[str] = set()
+        for low, high in self._passes():
+            run = self._run(low, high)
+            samples = high - low
+            half = torch.zeros(samples, dtype=torch.bool)
+            half[torch.randperm(samples, generator=self._generator)[: (samples + 1) // 2]] = True
+            R = self._random(run) * half.unsqueeze(1).to(self._values)
+            cotangents, gradients = run.cotangents(R, list(self.parameters))
+            names = [use.name for use in run.uses]
+            if order is not None and names != order:
+                # Another path through the model: places in the list mean nothing then.
+                single |= set(self.parameters)
+                break
+            unknown |= run.unknown
+            for i, use in enumerate(run.uses):
+                allowed = use.candidates(samples) if self._at_once > 1 else [None]
+                if order is not None:
+                    allowed = [layout for layout in allowed if layout == self._layouts[i]]
+                for layout in allowed:
+                    G = cotangents[i]
+                    if G is None or not bool(use.by_sample(G, layout, samples)[~half].any()):
+                        self._layouts[i] = layout
+                        break
+                else:
+                    self._layouts[i] = None
+                    single.add(use.name)
+            unknown |= run.unexplained(cotangents, gradients, skip=unknown | single)
+            order = names
         self._unknown = [n for n in self.parameters if n in unknown]
         self._single = [n for n in self.parameters if n in single - unknown]
         self._check_single()
+
+    def _random(self, run: _Pass) -> Tensor:
+        R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
+        return R.to(self._values)
 
     def _check_single(self) -> None:
         """The same comparison for what is differentiated one sample at a time."""
         if not self._single:
             return
         run = self._run(0, 1)
-        R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
-        cotangents, gradients = run.cotangents(R.to(self._values), self._single)
+        cotangents, gradients = run.cotangents(self._random(run), self._single)
         others = set(self.parameters) - set(self._single)
         wrong = run.unknown | run.unexplained(cotangents, gradients, skip=others)
         moved = [name for name in self._single if name in wrong]

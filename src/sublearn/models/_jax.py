@@ -50,12 +50,9 @@ class JaxModel:
                     f"{np.asarray(leaf).dtype}: keep other arrays out of params."
                 )
         self.shapes = {name: tuple(np.shape(leaf)) for name, leaf in self._leaves.items()}
-        self.masks = (
-            {name: np.ones(shape, dtype=bool) for name, shape in self.shapes.items()}
-            if trainable is None
-            else self.named_masks(trainable)
+        self.masks = resolve_masks(
+            list(self.shapes) if trainable is None else self._by_name(trainable), self.shapes
         )
-        self.trainable = {name: bool(mask.all()) for name, mask in self.masks.items()}
 
     @classmethod
     def from_equinox(cls, module: Any, spec: Any = None, call: Any = None) -> JaxModel:
@@ -86,11 +83,11 @@ class JaxModel:
             raise BadInputError("the filter spec leaves no parameter that may change.")
         return cls(apply, params, {name: name in kept for name in made.shapes})
 
-    def named_masks(self, given: Any) -> dict[str, Mask]:
-        """Masks by name from names or from a tree like that of the parameters; all names present."""
-        masks = {name: np.zeros(shape, dtype=bool) for name, shape in self.shapes.items()}
-        masks.update(resolve_masks(self._by_name(given), self.shapes))
-        return masks
+    def named(self, what: Any = None) -> dict[str, Mask]:
+        """Masks by name, from names or from a tree like that of the parameters; only those with some."""
+        if what is None:
+            return {name: mask for name, mask in self.masks.items() if mask.any()}
+        return resolve_masks(self._by_name(what), self.shapes)
 
     def _by_name(self, given: Any) -> Any:
         """A tree of masks as a mapping from names; anything else as it is."""
@@ -108,7 +105,7 @@ class JaxModel:
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
-        found = as_named(self, what)
+        found = self.named(what)
         full = {n: found.get(n, np.zeros(s, dtype=bool)) for n, s in self.shapes.items()}
         return self.tree(full)
 
@@ -292,16 +289,6 @@ class JaxDerivatives:
         return found.reshape(self.samples * size, -1)
 
 
-def as_named(model: JaxModel, what: Any) -> dict[str, Mask]:
-    """Masks by name, from what a JAX user has."""
-    if what is None:
-        found = {name: mask for name, mask in model.masks.items() if mask.any()}
-        if not found:
-            raise BadInputError("all parameters of the model are frozen.")
-        return found
-    return resolve_masks(model._by_name(what), model.shapes)
-
-
 def masked(optimizer: Any, masks: Any) -> Any:
     """An optax optimizer that leaves frozen entries alone, entry by entry, to the last bit.
 
@@ -389,3 +376,8 @@ def _jax() -> Any:
             "JAX models need JAX, which is not installed: pip install 'sublearn[jax]'."
         ) from None
     return jax
+
+
+def tree_names(tree: Any) -> dict[str, Any]:
+    """The leaves of a tree by name, as :class:`JaxModel` names them."""
+    return {_name(path): leaf for path, leaf in _jax().tree_util.tree_flatten_with_path(tree)[0]}

@@ -28,6 +28,10 @@ def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
     >>> as_masks(torch.nn.Linear(2, 1), {"weight": [[True, False]]})
     {'weight': array([[ True, False]])}
     """
+    from sublearn.models._jax import JaxModel
+
+    if isinstance(model, JaxModel):
+        return model.named(what)
     return resolve_masks(what, *_description(model))
 
 
@@ -35,10 +39,6 @@ def _description(
     model: Any,
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, str], dict[str, bool]]:
     """Shapes by name, other names of tied weights, and which are marked as trainable."""
-    from sublearn.models._jax import JaxModel
-
-    if isinstance(model, JaxModel):
-        return model.shapes, {}, dict(model.trainable)
     modules = getattr(model, "named_parameters", None)
     if modules is None:
         raise BadInputError(

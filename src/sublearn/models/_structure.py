@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ class Structure:
         kinds = ("LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d")
         return [
             name
-            for name, after in zip(names, names[1:], strict=False)
+            for name, after in pairwise(names)
             if name.endswith("bias")
             and self.kinds[after] in kinds
             and self.kinds[name] not in kinds

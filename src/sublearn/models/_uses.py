@@ -95,7 +95,7 @@ class Use:
         return [
             Layout(dim, outer)
             for dim, size in dims
-            if size % samples == 0
+            if size and size % samples == 0
             for outer in ((True, False) if samples < size else (True,))
         ]
 
