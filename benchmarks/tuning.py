@@ -25,18 +25,19 @@ What is declared here, and fixed before the first run:
 from __future__ import annotations
 
 import csv
+import math
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 BUDGETS = (100, 300, 1000)
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
-ALL_RATES = (0.0003, 0.001, 0.003, 0.01, 0.03)
+RATES = (0.01, 0.03, 0.1, 0.3)  # a tenth of these where all weights move
 STEPS = 60
 DEVELOPMENT_SEEDS = (0, 1, 2)
 CONFIRMATION_SEEDS = (101, 102, 103, 104, 105)
@@ -61,7 +62,7 @@ def mlp(*sizes: int) -> Any:
     from torch import nn
 
     layers: list[Any] = []
-    for wide, narrow in zip(sizes, sizes[1:], strict=False):
+    for wide, narrow in pairwise(sizes):
         layers += [nn.Linear(wide, narrow), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -369,9 +370,12 @@ def text_task(windows: int, length: int) -> Callable[[int], Given]:
 
         prose = codes("".join(topics.topics[name] for name in sorted(topics.topics)))
         folder = Path(os.__file__).parent
-        files = ["argparse.py", "ast.py", "calendar.py", "csv.py", "datetime.py", "difflib.py",
-                 "fractions.py", "heapq.py", "shutil.py", "statistics.py", "textwrap.py", "uuid.py"]  # fmt: skip
-        code = codes("".join((folder / name).read_text(encoding="utf-8") for name in files))
+        files = (
+            "argparse ast calendar csv datetime difflib fractions heapq shutil statistics textwrap"
+        )
+        code = codes(
+            "".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in files.split())
+        )
 
         def draw(source: Any, low: int, high: int, count: int) -> tuple[Any, Any]:
             start = torch.tensor(rng.integers(low, high - length - 1, count))
@@ -420,5 +424,254 @@ CONFIRMATION: dict[str, Callable[[int], Given]] = {
     "mnist-blurred-vit": shift_task(vit, lambda *x: blurred(2.5)(*x), 10, 10),
     "wine-drift-mlp": table_task("wine", 60, 40),
     "cancer-drift-mlp": table_task("breast_cancer", 200, 60),
-    "characters-gpt2": text_task(64, 24),
+    "characters-gpt2": text_task(64, 16),
 }
+
+
+# ----------------------------------------------------------------------------------------- running
+
+COLUMNS = (
+    "task", "seed", "budget", "method", "score", "rule", "rate", "held_out", "chosen",
+    "samples", "weights", "untuned",
+)  # fmt: skip
+RACE, ALL, LORA = "race", "all", "lora"
+
+
+class Lora:
+    """The reference: W + B A on the last two-dimensional weights, of about ``budget`` numbers."""
+
+    def __init__(self, contest: Any) -> None:
+        self.contest, self.trainer = contest, contest.trainer
+        layers = contest.view().layers
+        order = [
+            n for names in layers for n in names if contest.limits.shapes[n][1:] and "emb" not in n
+        ]
+        matrices = [name for name in order if len(contest.limits.shapes[name]) == 2]
+        sizes = np.cumsum([sum(contest.limits.shapes[name]) for name in matrices])
+        fits = [
+            (abs(math.log(rank * size / contest.budget)), -count, rank)
+            for count, size in enumerate(sizes.tolist(), 1)
+            for rank in range(1, 17)
+        ]
+        _, count, self.rank = min(fits)
+        self.names = matrices[:-count]
+        self.size = int(self.rank * sizes[-count - 1])
+
+    def tuned(self, ids: Any, rate: float) -> dict[str, Any]:
+        import torch
+        from torch.func import functional_call
+
+        trainer = self.trainer
+        draws = torch.Generator().manual_seed(self.contest.seed)
+        base = {name: trainer.free[name].detach() for name in self.names}
+        pairs = {}
+        for name, weight in base.items():
+            rows, columns = weight.shape
+            start = torch.randn(self.rank, columns, generator=draws) / math.sqrt(columns)
+            pairs[name] = (torch.zeros(rows, self.rank, requires_grad=True), start.requires_grad_())
+        numbers = [number for pair in pairs.values() for number in pair]
+        optimizer = torch.optim.Adam(numbers, rate)
+        inputs, labels = trainer.inputs[ids], trainer.labels[ids]
+        for step in range(trainer.steps):
+            for group in optimizer.param_groups:
+                group["lr"] = rate * (1 - step / trainer.steps)
+            optimizer.zero_grad()
+            held = {name: base[name] + b @ a for name, (b, a) in pairs.items()}
+            trainer.loss_of(functional_call(trainer.model, held, (inputs,)), labels).backward()
+            optimizer.step()
+        return {name: (base[name] + b @ a).detach() for name, (b, a) in pairs.items()}
+
+    def score(self, tune: Any, exam: Any, rate: float) -> tuple[float, float]:
+        import torch
+
+        held = self.tuned(torch.from_numpy(tune), rate)
+        before = {name: self.trainer.free[name].detach().clone() for name in held}
+        try:
+            for name, value in held.items():
+                self.trainer.free[name].data.copy_(value)
+            found: tuple[float, float] = self.trainer.evaluate(torch.from_numpy(exam))
+        finally:
+            for name, value in before.items():
+                self.trainer.free[name].data.copy_(value)
+        return found
+
+    def run(self, rule: str, rate: float, fold: int) -> tuple[float, float]:
+        return self.score(*self.contest.folds[fold], rate)
+
+
+def cells(task: str, make: Callable[[int], Given], seed: int, wanted: list[int]) -> Any:
+    """The rows of each budget in turn, in the order of COLUMNS."""
+    import torch
+
+    from sublearn.models._compare import compare_cell
+    from sublearn.models._contest import TorchContest
+    from sublearn.models._limits import Limits
+    from sublearn.models._race import FOLDS, race
+    from sublearn.models._rules import RULES
+    from sublearn.models._trainer import Trainer
+
+    given = make(seed)
+    count = len(given.inputs)
+    trainer = Trainer(
+        given.model,
+        torch.cat([given.inputs, given.test_inputs]),
+        torch.cat([given.labels, given.test_labels]),
+        steps=STEPS,
+    )
+    limits = Limits({name: tuple(weight.shape) for name, weight in trainer.free.items()})
+    samples, exam = np.arange(count), np.arange(count, trainer.samples)
+    untuned, _ = trainer.evaluate(torch.from_numpy(exam))
+    views: dict[int, Any] = {}
+    for budget in wanted:
+        rules = {**RULES, ALL: RULES["random"]} if budget == BUDGETS[0] else dict(RULES)
+        contest = TorchContest(
+            trainer, limits, rules, budget, FOLDS, seed, samples=samples, views=views
+        )
+        rows = [
+            (r.method, r.score, r.rule, r.rate, r.held_out, r.chosen)
+            for r in compare_cell(contest, [RACE, *rules], RATES, exam)
+        ]
+        lora = Lora(contest)
+        best = race(lora, [LORA], RATES, FOLDS)[0]
+        score, _ = lora.score(samples, exam, best.rate)
+        rows.append((LORA, score, LORA, best.rate, best.mean, lora.size))
+        yield [
+            (task, seed, 0 if row[0] == ALL else budget, *row, count, limits.size, untuned)
+            for row in rows
+        ]
+
+
+def run(which: str) -> None:
+    """Run what is missing of a set of tasks, and keep it as it comes."""
+    import torch
+
+    torch.set_num_threads(1)
+    tasks, seeds = {
+        "sample": ({"digits-odd-mlp-50": DEVELOPMENT["digits-odd-mlp-50"]}, (7,)),
+        "development": (DEVELOPMENT, DEVELOPMENT_SEEDS),
+        "confirmation": (CONFIRMATION, CONFIRMATION_SEEDS),
+    }[which]
+    file = RESULTS / f"tuning-{which}.csv"
+    done = {(row["task"], row["seed"], row["budget"]) for row in read(which)}
+    RESULTS.mkdir(exist_ok=True)
+    if not file.exists():
+        file.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    for seed in seeds:
+        for task, make in tasks.items():
+            wanted = [r for r in BUDGETS if (task, seed, r) not in done]
+            start = time.perf_counter()
+            for rows in cells(task, make, seed, wanted) if wanted else ():
+                # One write for a cell: a run that is stopped leaves whole cells only.
+                with file.open("a", encoding="utf-8", newline="") as out:
+                    text = [",".join(_plain(value) for value in row) + "\n" for row in rows]
+                    out.write("".join(text))
+                print(f"{task}, seed {seed}, r = {rows[0][2]}: {time.perf_counter() - start:.0f} s")
+                sys.stdout.flush()
+    tables(which)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def read(which: str) -> list[dict[str, Any]]:
+    """The rows of finished cells."""
+    file = RESULTS / f"tuning-{which}.csv"
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows: list[dict[str, Any]] = list(csv.DictReader(lines))
+    for row in rows:
+        row.update({name: int(row[name]) for name in ("seed", "budget", "chosen", "samples")})
+        row.update({name: float(row[name]) for name in ("score", "rate", "held_out", "untuned")})
+    return rows
+
+
+def tables(which: str) -> None:
+    """What was expected and what came, per number of weights, as Markdown."""
+    from sublearn.models._compare import paired_difference
+
+    rows = read(which)
+    if not rows:
+        print("nothing is finished yet")
+        return
+    rules = list(dict.fromkeys(r["method"] for r in rows if r["method"] not in (RACE, ALL, LORA)))
+    for budget in BUDGETS:
+        held = {
+            (r["task"], r["seed"], r["method"]): r["score"] for r in rows if r["budget"] == budget
+        }
+        every = {(r["task"], r["seed"]): r["score"] for r in rows if r["method"] == ALL}
+        names = list(dict.fromkeys(task for task, _, _ in held))
+        cell = {task: sorted({s for t, s, _ in held if t == task}) for task in names}
+        if not names:
+            continue
+        print(f"\n### r = {budget}: {sum(map(len, cell.values()))} cells\n")
+        print("| task | " + " | ".join([RACE, *rules, LORA, ALL, "best rule", "regret"]) + " |")
+        print("|---" * (len(rules) + 6) + "|")
+        regret = {}
+        means: dict[str, list[float]] = {method: [] for method in (RACE, *rules, LORA, ALL)}
+        for task in names:
+            hindsight = [max(held[task, s, rule] for rule in rules) for s in cell[task]]
+            line = []
+            for method in (RACE, *rules, LORA, ALL):
+                scores = [
+                    every[task, s] if method == ALL else held[task, s, method] for s in cell[task]
+                ]
+                means[method].append(float(np.mean(scores)))
+                line.append(f"{np.mean(scores):.3f}")
+            regret[task] = float(np.mean(hindsight)) - means[RACE][-1]
+            print(
+                f"| {task} | "
+                + " | ".join(line)
+                + f" | {np.mean(hindsight):.3f} | {regret[task]:.3f} |"
+            )
+        print(
+            "| mean | "
+            + " | ".join(f"{np.mean(means[m]):.3f}" for m in (RACE, *rules, LORA, ALL))
+            + f" |  | {np.mean(list(regret.values())):.3f} |"
+        )
+        print(
+            "\n| rule | race minus rule, mean over tasks (95%) | regret of the rule (worst task) |"
+        )
+        print("|---|---|---|")
+        behind = []
+        for rule in rules:
+            gap = paired_difference(means[RACE], means[rule])
+            lost = [
+                float(
+                    np.mean([max(held[t, s, k] for k in rules) - held[t, s, rule] for s in cell[t]])
+                )
+                for t in names
+            ]
+            print(f"| {rule} | {gap} | {np.mean(lost):.3f} ({max(lost):.3f}) |")
+            if gap.mean <= 0:
+                behind.append(rule)
+        worst = max(regret, key=lambda task: regret[task])
+        mean = float(np.mean(list(regret.values())))
+        print(
+            f"\n- ahead of every fixed rule: {'yes' if not behind else 'no, not of ' + ', '.join(behind)}"
+        )
+        print(f"- mean regret at most .030: {'yes' if mean <= 0.03 else 'no'}, {mean:.3f}")
+        most = regret[worst]
+        print(
+            f"- at most .060 in any task: {'yes' if most <= 0.06 else 'no'}, {most:.3f} in {worst}"
+        )
+
+
+def main(words: list[str]) -> None:
+    if words[:1] == ["tables"]:
+        tables(words[1] if len(words) > 1 else "confirmation")
+        return
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as problem:
+        print(
+            f"skipped: {problem.name} is not installed (pip install 'sublearn[torch]' transformers)"
+        )
+        return
+    run(words[0] if words else "sample")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sublearn._errors import BadInputError
 from sublearn.models._choice import Standing
 
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RATES = (0.01, 0.03, 0.1, 0.3)
 FOLDS = 5
 LEAST = 4  # samples that score in a fold, below which no race is run
 KEPT = 0.5  # of the entrants, from fold to fold

@@ -80,14 +80,15 @@ class TorchView:
 
         None where tuning moves no output.
         """
+        derivatives = self.derivatives  # taken here, before the weights move
         before = self._trainer.entries(masks)
         with self._trainer.tuned(masks, self._ids, rate):
-            change = self._readout.outputs() - self.derivatives.outputs
+            change = self._readout.outputs() - derivatives.outputs
             delta = self._trainer.entries(masks) - before
         moved = float(np.linalg.norm(change))
         if not 0 < moved < np.inf:
             return None
-        linear = (self.derivatives.gather(masks) @ delta).reshape(change.shape)
+        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
         return float(np.linalg.norm(change - linear)) / moved
 
     @cached_property
