@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sublearn import BadInputError
+from sublearn.models import _limits
 from sublearn.models._limits import Limits, layer_of
 
 SHAPES = {
@@ -72,6 +73,18 @@ def test_the_largest_allowed_scores(seed: int, count: int, cap: int | None, ties
     caps = {} if cap is None else {layer_of(name): cap for name in SHAPES}
     assert held == by_sorting(limits, scores, count, taken, caps)
     assert found.count == len(held)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_many_blocks_give_the_same(monkeypatch: pytest.MonkeyPatch, ties: bool) -> None:
+    rng = np.random.default_rng(0)
+    score = rng.integers(0, 9, 500).astype(np.float32) if ties else rng.standard_normal(500)
+    free = rng.random(500) < 0.7
+    order = [i for i in np.argsort(-score, kind="stable") if free[i]]
+    for block in (1, 7, 64, 1000):
+        monkeypatch.setattr(_limits, "_BLOCK", block)
+        for count in (0, 1, 5, 100, 400):
+            assert _limits._largest(score, free, count).tolist() == sorted(order[:count])
 
 
 def test_gap_at_the_cut() -> None:

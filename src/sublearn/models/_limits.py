@@ -17,6 +17,7 @@ from sublearn.models._choice import Mask
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
 UNITS = ("entry", "row")
+_BLOCK = 1 << 20  # scores looked at together: what a large model needs beside them stays small
 
 
 @dataclass(frozen=True)
@@ -299,16 +300,24 @@ def layer_of(name: str) -> str:
 
 
 def _largest(score: NDArray[Any], free: Mask, count: int) -> NDArray[np.int64]:
-    """Indices of the ``count`` largest finite free scores; of equals the smaller index first."""
-    ids = np.flatnonzero(free & (score > -np.inf))
-    if count <= 0:
-        return ids[:0]
-    if len(ids) > count:
-        values = score[ids]
-        cut = np.partition(values, len(ids) - count)[len(ids) - count]
-        above = ids[values > cut]
-        ids = np.concatenate([above, ids[values == cut][: count - len(above)]])
-    return ids
+    """Indices of the ``count`` largest finite free scores, in blocks; of equals the smaller index."""
+    held = np.empty(0, dtype=np.int64)
+    values = score[:0]
+    for low in range(0, len(score) if count > 0 else 0, _BLOCK):
+        block = score[low : low + _BLOCK]
+        usable = free[low : low + _BLOCK] & (block > -np.inf)
+        if len(held) == count:
+            usable &= block > values.min()  # of equals the earlier ones are already held
+        ids = np.flatnonzero(usable)
+        values = np.concatenate([values, block[ids]])
+        held = np.concatenate([held, ids + low])
+        if len(held) > count:
+            cut = np.partition(values, len(held) - count)[len(held) - count]
+            above = np.flatnonzero(values > cut)
+            ties = np.flatnonzero(values == cut)[: count - len(above)]
+            keep = np.sort(np.concatenate([above, ties]))
+            held, values = held[keep], values[keep]
+    return held
 
 
 def _by_name(

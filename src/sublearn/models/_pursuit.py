@@ -46,7 +46,7 @@ class Derivatives(Protocol):
         """(samples, outputs): where J was taken."""
 
     def scores(self, cotangents: Array) -> Mapping[str, NDArray[Any]]:
-        """J' R for every entry, where R has the shape of the outputs."""
+        """J' R for every entry, where R has the shape of the outputs; the caller may overwrite it."""
 
     def squared_norms(self) -> Mapping[str, NDArray[Any]]:
         """The sum of squares of every column of J."""
@@ -194,11 +194,11 @@ def pursue(
 
 
 def _score(product: NDArray[Any], norm: NDArray[Any], rho: float) -> NDArray[Any]:
-    """(J_e . R)^2 / (|J_e|^2 + rho), in place where the precision allows."""
-    score = np.square(product)
-    divisor = norm + np.asarray(rho, dtype=norm.dtype)
-    # rho is 0 only if every norm is: then nothing moves the outputs, and every score is 0.
-    return np.divide(score, divisor, out=np.zeros_like(score), where=divisor > 0)
+    """(J_e . R)^2 / (|J_e|^2 + rho), where the products were."""
+    score = np.square(product, out=product)
+    if rho > 0:  # else every norm is 0, nothing moves the outputs, and every score is 0
+        score /= norm + np.asarray(rho, dtype=norm.dtype)
+    return score
 
 
 def _one_by_one(
@@ -276,11 +276,14 @@ def _masks(limits: Limits, picked: Picked) -> dict[str, Mask]:
 
 
 def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
-    """The 99th percentile of the squared norms of what may be chosen."""
-    size = sum(int(mask.sum()) for mask in limits.allowed.values())
-    step = -(-size // _SAMPLED)
-    parts = [norms[name][mask][::step] for name, mask in limits.allowed.items()]
-    return float(np.quantile(np.concatenate(parts).astype(np.float64), 0.99))
+    """The 99th percentile of the squared norms of what may be chosen; of every so many, if many."""
+    step = -(-sum(mask.size for mask in limits.allowed.values()) // _SAMPLED)
+    parts = [
+        norms[name].reshape(-1)[::step][mask.reshape(-1)[::step]]
+        for name, mask in limits.allowed.items()
+    ]
+    found = np.concatenate(parts).astype(np.float64)
+    return float(np.quantile(found, 0.99)) if len(found) else 0.0
 
 
 class _Ridge:

@@ -2,7 +2,7 @@
 
 Nothing here knows torch: a contest says how a rule at a rate does on a fold, and the race says which
 to try. Every fold after the first is run by the better half of those before it, by their mean score
-so far; the winner is the best of those that ran all of them.
+so far, until few are left; the winner is the best of those that ran all of them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from sublearn._errors import BadInputError
 from sublearn.models._choice import Standing
 
 RATES = (0.01, 0.03, 0.1, 0.3)
-FOLDS = 5
-LEAST = 4  # samples that score in a fold, below which no race is run
+FOLDS = 3
+LEAST = 6  # samples that score in a fold, below which no race is run
 KEPT = 0.5  # of the entrants, from fold to fold
+FEW = 4  # entrants that are not cut further: they may be the rates of one rule
 Entrant = tuple[str, float]
 Outcome = tuple[float, float]  # score, loss
 Watch = Callable[[int, int, str], None]  # done, of, words
@@ -37,12 +38,12 @@ class Contest(Protocol):
 def stages(entrants: int, folds: int) -> list[int]:
     """How many entrants run each fold.
 
-    >>> stages(60, 3)
-    [60, 30, 15]
+    >>> stages(48, 3), stages(10, 4)
+    ([48, 24, 12], [10, 5, 4, 4])
     """
     found = [entrants]
     while len(found) < folds:
-        found.append(max(1, int(np.ceil(found[-1] * KEPT))))
+        found.append(max(min(FEW, found[-1]), int(np.ceil(found[-1] * KEPT))))
     return found
 
 

@@ -177,6 +177,7 @@ class _Streamed:
         with trainer.evaluating():
             self._found = Torch(trainer.model, inputs, names=list(trainer.free), outputs=places)
         self._trainer = trainer
+        self._norms: dict[str, NDArray[Any]] | None = None
         self.shapes = {name: tuple(p.shape) for name, p in trainer.free.items()}
         self.outputs: Array = self._found.outputs
 
@@ -185,8 +186,10 @@ class _Streamed:
             return self._found.scores(cotangents)
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
-        with self._trainer.evaluating():
-            return self._found.squared_norms()
+        if self._norms is None:
+            with self._trainer.evaluating():
+                self._norms = self._found.squared_norms()
+        return self._norms
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         ordered = {name: masks[name] for name in self.shapes if name in masks}
