@@ -206,7 +206,7 @@ def test_files_hold_places_and_values_alone(tmp_path: Path) -> None:
 
 def test_bad_input() -> None:
     model, _ = make("mlp")
-    with pytest.raises(BadInputError, match="model must be a torch.nn.Module"):
+    with pytest.raises(BadInputError, match=r"model must be a torch\.nn\.Module"):
         sm.attach(len, None)
     with pytest.raises(BadInputError, match="of another model"):
         sm.attach(model, {"0.weight": np.ones((2, 2), bool)})

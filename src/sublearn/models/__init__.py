@@ -14,7 +14,16 @@ _FILES = {
     "_compare": ("Comparison", "Difference", "Result", "compare"),
     "_derivatives": ("Derivatives",),
     "_guard": ("FrozenWeightsMovedError", "Guard", "assert_frozen", "guard"),
-    "_jax": ("JaxDerivatives", "JaxModel", "masked"),
+    "_interop": (
+        "TorchNetwork",
+        "as_torch",
+        "from_torch",
+        "masks_from_peft",
+        "set_flags",
+        "shira_layers",
+        "shira_mask_fn",
+    ),
+    "_jax": ("JaxAttached", "JaxDerivatives", "JaxModel", "attach_jax", "masked"),
     "_masks": ("as_masks",),
     "_rules": ("RULES", "Setting"),
 }

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._masks import Mask, as_masks
@@ -223,7 +222,7 @@ class Attached:
             "names": list(self._slots),
             "shapes": [list(self.masks[name].shape) for name in self._slots],
         }
-        arrays: dict[str, NDArray[Any]] = {"about": np.array(json.dumps(about))}
+        arrays: dict[str, Any] = {"about": np.array(json.dumps(about))}
         own = dict(self.model.named_parameters())
         for number, (name, slot) in enumerate(self._slots.items()):
             base = own[name].detach().reshape(-1)[slot.index]

@@ -151,9 +151,19 @@ class Audit:
 
     def plot(self, ax: Any = None) -> Any:
         """A picture: per parameter, what its entries add to the rank and what they do not."""
-        from sublearn.models._pictures import draw_audit
+        from sublearn.plots import COLOURS, figure, legend, name_axes
 
-        return draw_audit(self, ax)
+        if ax is None:
+            _, ax = figure(height=0.8 + 0.22 * len(self.layers))
+        names = [row.name for row in self.layers]
+        rank = [row.rank for row in self.layers]
+        idle = [max(row.idle, 0.0) for row in self.layers]
+        ax.barh(names, rank, color=COLOURS[0], label="adds to the rank")
+        ax.barh(names, idle, left=rank, color=COLOURS[1], alpha=0.5, label="does not")
+        ax.invert_yaxis()
+        name_axes(ax, "weights that may change", "", title=f"{self.verdict}: rank {self.rank}")
+        legend(ax)
+        return ax
 
     def __str__(self) -> str:
         where = (
@@ -322,7 +332,7 @@ def audit_derivatives(
     parallel = tuple(tuple(entries[i] for i in group) for group in found.parallel)
     covered = structure.covered(order) if structure else (len(order), len(derivatives.shapes))
     verdict, reasons = _judge(found, rows, count, needed, len(parallel), covered)
-    if structure is not None:
+    if structure is not None and (zero.any() or found.rank < min(count, needed)):
         zeros = {}
         start = 0
         for name in order:

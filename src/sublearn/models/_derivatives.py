@@ -325,7 +325,9 @@ class Derivatives:
                 break
             unknown |= run.unknown
             for i, use in enumerate(run.uses):
-                allowed = use.candidates(samples) if self._at_once > 1 else [None]
+                allowed: list[Layout | None] = [None]
+                if self._at_once > 1:
+                    allowed = [*use.candidates(samples)]
                 if order is not None:
                     allowed = [layout for layout in allowed if layout == self._layouts[i]]
                 for layout in allowed:

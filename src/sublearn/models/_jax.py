@@ -381,3 +381,53 @@ def _jax() -> Any:
 def tree_names(tree: Any) -> dict[str, Any]:
     """The leaves of a tree by name, as :class:`JaxModel` names them."""
     return {_name(path): leaf for path, leaf in _jax().tree_util.tree_flatten_with_path(tree)[0]}
+
+
+class JaxAttached:
+    """r trainable numbers for a JAX model; see :func:`attach_jax`."""
+
+    def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
+        jax = _jax()
+        self.model = model
+        self.places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
+        arrays = model.arrays()
+        self.values = {
+            name: jax.numpy.zeros(
+                len(index), dtype=np.promote_types(arrays[name].dtype, np.float32)
+            )
+            for name, index in self.places.items()
+        }
+
+    @property
+    def count(self) -> int:
+        """The number r of trainable numbers."""
+        return sum(len(index) for index in self.places.values())
+
+    def merge(self, values: Any) -> Any:
+        """The parameters with the values added: round(base + value) at the places, the base elsewhere."""
+        found = dict(self.model._leaves)
+        for name, index in self.places.items():
+            base = _jax().numpy.asarray(found[name])
+            flat = base.reshape(-1)
+            new = (flat[index].astype(values[name].dtype) + values[name]).astype(base.dtype)
+            found[name] = flat.at[index].set(new).reshape(base.shape)
+        return self.model.tree(found)
+
+    def __call__(self, values: Any, inputs: Any) -> Any:
+        return self.model.apply(self.merge(values), inputs)
+
+
+def attach_jax(model: JaxModel, what: Any = None) -> JaxAttached:
+    """The model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
+
+    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
+
+    >>> import jax.numpy as jnp
+    >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
+    >>> tuned = attach_jax(model, {"w": [[True], [False]]})
+    >>> tuned({"w": jnp.array([2.0])}, jnp.eye(2)).tolist()
+    [[3.0], [1.0]]
+    """
+    if not isinstance(model, JaxModel):
+        raise BadInputError(f"model must be a JaxModel, not {type(model).__name__}.")
+    return JaxAttached(model, model.named(what))
