@@ -33,6 +33,7 @@ ROOMS = (
     "estimates",
     "learning",
     "plots",
+    "models",
     "runs",
     "experiments",
     "reports",

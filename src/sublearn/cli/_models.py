@@ -1,4 +1,4 @@
-"""models: which weights of one's own torch model to tune, and how the choices compare."""
+"""models: which weights of one's own torch model to tune, whether they are enough, how choices compare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, one_of
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import check_file, check_folder
 from sublearn.cli._progress import progress_bar
@@ -41,7 +41,7 @@ def choose(
     steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60,
     folds: Annotated[
         int, typer.Option("--folds", help="Parts of the samples held out in turn.")
-    ] = 5,
+    ] = 3,
     within: Annotated[
         list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
     ] = None,
@@ -108,6 +108,64 @@ def choose(
         typer.echo(f"written to {file}")
 
 
+def audit(
+    maker: MakerOption,
+    mask: Annotated[
+        str | None,
+        typer.Option(
+            "--mask",
+            metavar="FILE",
+            help="A choice that was saved (default: the parameters that require a gradient).",
+        ),
+    ] = None,
+    outputs: Annotated[
+        int | None,
+        typer.Option("--outputs", help="Look at so many outputs of each sample, drawn at random."),
+    ] = None,
+    perturb: Annotated[
+        float,
+        typer.Option(
+            "--perturb", help="How far trainable weights are moved beforehand, in their size."
+        ),
+    ] = 0.01,
+    precision: Annotated[
+        str, typer.Option("--precision", help="'double', 'single' or 'auto'.")
+    ] = "auto",
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", help="Exit with 1 on 'warn', on 'fail', or 'never'.")
+    ] = "fail",
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the report to this file.")
+    ] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Audit the weights of a torch model that may change: can they move the outputs at all?
+
+    Rank, waste by layer with known causes, and a verdict: ok, warn or fail. It rests on floating
+    point, and rank is a veto, no ranking. The model is left as it was.
+    """
+    one_of("--fail-on", fail_on, ("warn", "fail", "never"))
+    file = check_file(json_file, (".json",))
+    made = read_maker(maker, labelled=False)
+    from sublearn.models import audit as verb
+
+    found = verb(
+        made["model"],
+        made["inputs"],
+        mask,
+        made.get("labels") if outputs is None else None,
+        outputs=outputs,
+        perturb=perturb,
+        precision=precision,
+        seed=seed,
+    )
+    typer.echo(str(found))
+    if file is not None:
+        found.save(file)
+        typer.echo(f"written to {file}")
+    raise typer.Exit(found.exit_code(fail_on))
+
+
 def compare(
     maker: MakerOption,
     budget: Annotated[str, typer.Option("--budget", help="One or more, such as 100,1000.")],
@@ -121,7 +179,7 @@ def compare(
     steps: Annotated[int, typer.Option("--steps", help="Of each run.")] = 60,
     folds: Annotated[
         int, typer.Option("--folds", help="Parts of the samples held out in turn.")
-    ] = 5,
+    ] = 3,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Save results.csv and the picture here."),
@@ -165,8 +223,11 @@ def compare(
         typer.echo(f"written to {folder}: {', '.join(saved)}")
 
 
-def read_maker(text: str) -> dict[str, Any]:
-    """Call what ``MODULE:FUNCTION`` names; its answer as a dict with model, inputs and labels."""
+def read_maker(text: str, labelled: bool = True) -> dict[str, Any]:
+    """Call what ``MODULE:FUNCTION`` names; its answer as a dict with model, inputs and labels.
+
+    Labels may be left out unless ``labelled``.
+    """
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
         raise BadInputError(
@@ -176,11 +237,13 @@ def read_maker(text: str) -> dict[str, Any]:
     if not callable(function):
         raise BadInputError(f"{place} has no function {name!r}.")
     made = function()
-    if isinstance(made, tuple) and len(made) == 3:
-        made = dict(zip(("model", "inputs", "labels"), made, strict=True))
-    if not isinstance(made, Mapping) or not {"model", "inputs", "labels"} <= set(made):
+    keys = ("model", "inputs", "labels")
+    needed = keys if labelled else keys[:2]
+    if isinstance(made, tuple) and len(needed) <= len(made) <= 3:
+        made = dict(zip(keys, made, strict=False))
+    if not isinstance(made, Mapping) or not set(needed) <= set(made):
         raise BadInputError(
-            f"{text} must return (model, inputs, labels) or a dict with these keys, not "
+            f"{text} must return ({', '.join(needed)}) or a dict with these keys, not "
             f"{type(made).__name__}."
         )
     unknown = sorted(set(made) - {"model", "inputs", "labels", *_OPTIONAL})
@@ -238,6 +301,6 @@ def _watched(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 models_app = typer.Typer(
     no_args_is_help=True,
-    help="Your own torch model: which weights to tune, and how the choices compare.",
+    help="Your own torch model: which weights to tune, are they enough, how the choices compare.",
 )
-add_commands(models_app, choose, compare)
+add_commands(models_app, choose, audit, compare)

@@ -64,7 +64,9 @@ def assert_frozen(before: Any, after: Any, what: Any = None) -> None:
     if not (isinstance(what, (list, tuple)) and not what):
         named = hasattr(before, "named_parameters") or hasattr(before, "named")
         shapes = {name: array.shape for name, array in first.items()}
-        masks = as_masks(before, what) if named else resolve_masks(_flattened(what), shapes)
+        by_name = isinstance(what, Mapping) and set(what) <= set(shapes)
+        given = what if by_name else _flattened(what)
+        masks = as_masks(before, what) if named else resolve_masks(given, shapes)
     moved = compare_bits(first, second, masks)
     if moved:
         raise FrozenWeightsMovedError(moved)

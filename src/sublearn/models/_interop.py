@@ -170,7 +170,8 @@ def from_torch(
     W as well, h = phi(W (h + B x)), so B = W^-1 W_ih: outputs agree, entries of B and W_ih do not.
 
     >>> import torch
-    >>> net, weights = from_torch(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)))
+    >>> from torch.nn import Linear, ReLU, Sequential
+    >>> net, weights = from_torch(Sequential(Linear(2, 3), ReLU(), Linear(3, 1)))
     >>> net.spec
     'ffn:2-3-1,activation=relu,bias=yes'
     """
@@ -249,7 +250,7 @@ def _from_rnn(
             "the recurrent weights are singular, so inputs cannot be fed through them: no network here "
             "computes the same."
         )
-    weights = {"W": W, "B": np.linalg.solve(W, into[0]), "D": D}
+    weights: dict[str, Array] = {"W": W, "B": np.linalg.solve(W, into[0]), "D": D}
     sizes = {"n": W.shape[0], "b": into[0].shape[1], "d": D.shape[0], "T": length}
     network = LinearRNN(**sizes) if activation == "linear" else RNN(**sizes, activation=activation)
     return network, weights
