@@ -14,8 +14,8 @@ What is declared here, and fixed before the first run:
   development tasks are of the kinds that were studied before this file was written; the confirmation
   tasks are of other shifts, classes, data and architectures, on other seeds.
 - Metric. Accuracy on test samples that nobody saw (next-character accuracy for the character model).
-- Baselines. Every rule of sublearn.models.RULES, each with its rate tuned on the same splits of the
-  same m samples that the race has; nobody gets labels beyond these m. References, not runners: all
+- Baselines. Every rule of sublearn.models.RULES, each with its rate tuned on the same folds of the
+  same m samples that the race has, every rate on every fold; nobody gets labels beyond these m. References, not runners: all
   weights, and LoRA on two-dimensional weights at the nearest number of trainable numbers.
 - Expected of the confirmation, at each r in 100, 300, 1000: the race ahead of every fixed rule in the
   paired mean over tasks; mean regret to the best rule in hindsight at most 3 points; at most 6 in any
@@ -546,6 +546,9 @@ def run(which: str) -> None:
     import torch
 
     torch.set_num_threads(1)
+    torch.set_flush_denormal(
+        True
+    )  # units that died leave numbers too small to matter and slow to add
     tasks, seeds = {
         "sample": ({"digits-odd-mlp-50": DEVELOPMENT["digits-odd-mlp-50"]}, (7,)),
         "development": (DEVELOPMENT, DEVELOPMENT_SEEDS),
