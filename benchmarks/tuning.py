@@ -15,8 +15,9 @@ What is declared here, and fixed before the first run:
   tasks are of other shifts, classes, data and architectures, on other seeds.
 - Metric. Accuracy on test samples that nobody saw (next-character accuracy for the character model).
 - Baselines. Every rule of sublearn.models.RULES, each with its rate tuned on the same folds of the
-  same m samples that the race has, every rate on every fold; nobody gets labels beyond these m. References, not runners: all
-  weights, and LoRA on two-dimensional weights at the nearest number of trainable numbers.
+  same m samples that the race has, every rate on every fold; nobody gets labels beyond these m.
+  References, not runners: all weights, and LoRA on two-dimensional weights at the nearest number of
+  trainable numbers.
 - Expected of the confirmation, at each r in 100, 300, 1000: the race ahead of every fixed rule in the
   paired mean over tasks; mean regret to the best rule in hindsight at most 3 points; at most 6 in any
   task. It may fail, and the tables say so.
