@@ -187,7 +187,8 @@ class Audit:
             f"{'zero':>6} {'dead':>5}"
         )
         lines += [
-            f"  {row.name:<{wide}} {row.count:>8} {row.size:>10} {row.rank:>9.1f} {row.idle:>9.1f} "
+            f"  {row.name:<{wide}} {row.count:>8} {row.size:>10} {row.rank:>9.1f} "
+            f"{abs(row.idle) if abs(row.idle) < 0.05 else row.idle:>9.1f} "
             f"{row.zero:>6} {row.dead:>5}"
             for row in self.layers
         ]

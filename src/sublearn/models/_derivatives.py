@@ -31,7 +31,9 @@ BLOCK = 1 << 18
 """Numbers that are squared at once: a block that stays in the processor's cache."""
 PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
-ACTIVATIONS = 1 << 29
+KEPT_COTANGENTS = 1 << 28
+"""Bytes of cotangents that are kept for columns asked for later, which saves their backward passes."""
+ACTIVATIONS = 1 << 28
 """Bytes of activations that a forward pass may keep, unless ``samples_at_once`` says otherwise."""
 
 
@@ -447,6 +449,7 @@ class _Pass:
     unknown: set[str]
     parameters: dict[str, Tensor]
     leaves: dict[str, Any]
+    kept: tuple[set[str], list[list[Tensor | None]]] | None = None
 
     @property
     def samples(self) -> int:
@@ -527,7 +530,7 @@ class _Pass:
                     left = use.canonical(G).flatten(0, -3)
                     right = use.factor().flatten(0, -3)
                     if use.groups == 1:
-                        part += left[:, 0].T @ right[:, 0]
+                        _add_product(part, left[:, 0], right[:, 0])
                     else:
                         part += torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1)
                 elif isinstance(use, Rows):
@@ -538,13 +541,34 @@ class _Pass:
                     part += use.gradient(G, None, 1)[0]
             yield name, total
 
-    def each_output(self, names: set[str]) -> Iterator[tuple[int, list[Tensor | None]]]:
-        """For output k of every sample: the cotangents of all uses. One backward pass each."""
-        R = torch.zeros_like(self.outputs)
-        for k in range(self.outputs.shape[1]):
-            R.zero_()
+    def each_output(
+        self, names: set[str], keep: bool = False
+    ) -> Iterator[tuple[int, list[Tensor | None]]]:
+        """For output k of every sample: the cotangents of all uses. One backward pass each.
+
+        With ``keep`` they are held for the next time, if they are few.
+        """
+        if self.kept is not None and names <= self.kept[0]:
+            yield from enumerate(self.kept[1])
+            return
+        outputs = int(self.outputs.shape[1])
+        edges = {
+            (use.edge.node, use.edge.output_nr): math.prod(use.shape)
+            for use in self.uses
+            if use.name in names
+        }
+        size = sum(edges.values()) * outputs * self.outputs.element_size()
+        held: list[list[Tensor | None]] | None = [] if keep and size <= KEPT_COTANGENTS else None
+        for k in range(outputs):
+            # A new one each time: where nothing lies between, the cotangent of a use is R itself.
+            R = torch.zeros_like(self.outputs)
             R[:, k] = 1
-            yield k, self.cotangents(R, only=names)[0]
+            found = self.cotangents(R, only=names)[0]
+            if held is not None:
+                held.append(found)
+            yield k, found
+        if held is not None:
+            self.kept = (names, held)
 
     # Columns.
 
@@ -561,19 +585,14 @@ class _Pass:
             if use.name not in chosen:
                 continue
             inside, where = use.view.positions(chosen[use.name])
-            if not bool(inside.any()):
-                continue
-            start = place[use.name].start
-            target = start + inside.nonzero()[:, 0]
-            plans.append((i, use, where, target))
-        for k, cotangents in self.each_output(set(chosen)):
-            for i, use, where, target in plans:
-                G = cotangents[i]
-                if G is None:
-                    continue
+            if bool(inside.any()):
+                target = place[use.name].start + inside.nonzero()[:, 0]
                 layout = None if layouts is None else layouts[i]
-                found = _entries(use, use_sample(use, G, layout, self.samples), layout, where)
-                columns[:, k].index_add_(1, target, found)
+                plans.append((i, _Columns(use, layout, self.samples, where, target)))
+        for k, cotangents in self.each_output(set(chosen)):
+            for i, plan in plans:
+                if (G := cotangents[i]) is not None:
+                    columns[:, k].index_add_(1, plan.target, plan.entries(G))
 
     # Squared lengths.
 
@@ -589,11 +608,19 @@ class _Pass:
         for name, uses in self.by_name().items():
             if name in wanted and uses:
                 plans += _plans(self, name, uses, layouts)
-        for _, cotangents in self.each_output(wanted):
+        for _, cotangents in self.each_output(wanted, keep=True):
             for plan in plans:
                 plan.add(cotangents, total[plan.name])
         for plan in plans:
             plan.finish(total[plan.name])
+
+
+def _add_product(part: Tensor, left: Tensor, right: Tensor) -> None:
+    """part += left' right, written the way that ``part`` lies in memory."""
+    if part.stride(0) < part.stride(1):
+        part.T.addmm_(right.T, left)
+    else:
+        part.addmm_(left.T, right)
 
 
 def use_sample(use: Use, G: Tensor, layout: Layout | None, samples: int) -> Tensor:
@@ -603,42 +630,63 @@ def use_sample(use: Use, G: Tensor, layout: Layout | None, samples: int) -> Tens
     return use.by_sample(G, layout, samples)
 
 
-def _entries(use: Use, G: Tensor, layout: Layout | None, where: list[Tensor]) -> Tensor:
-    """Entries ``where`` (in the use's view) of every sample's gradient, (samples, r)."""
-    samples = G.shape[0]
-    if isinstance(use, Direct):
-        return G[(slice(None), *where)] if where else G.reshape(samples, 1)
-    rows, columns = where
-    if isinstance(use, Rows):
-        index = use.rows(layout, samples)
-        found = G.new_zeros(samples, len(rows))
+class _Columns:
+    """Chosen entries of one use: places ``where`` in its view, ``target`` among the columns."""
+
+    def __init__(
+        self, use: Use, layout: Layout | None, samples: int, where: list[Tensor], target: Tensor
+    ) -> None:
+        self.use, self.layout, self.samples = use, layout, samples
+        self.where, self.target = where, target
+        self._factor: Tensor | None = None  # the entries' other factor, the same for every output
+
+    def entries(self, cotangent: Tensor) -> Tensor:
+        """These entries of every sample's gradient, (samples, r)."""
+        G = use_sample(self.use, cotangent, self.layout, self.samples)
+        if isinstance(self.use, Direct):
+            return G[(slice(None), *self.where)] if self.where else G.reshape(self.samples, 1)
+        if isinstance(self.use, Rows):
+            return self._of_rows(self.use, G)
+        assert isinstance(self.use, Matrix)
+        return self._of_matrix(self.use, G)
+
+    def _of_rows(self, use: Rows, G: Tensor) -> Tensor:
+        rows, columns = self.where
+        index = use.rows(self.layout, self.samples)
+        found = G.new_zeros(self.samples, len(rows))
         step = max(1, PIECE // max(1, index.numel()))
         for low in range(0, len(rows), step):
             part = slice(low, low + step)
             hit = index.unsqueeze(-1) == rows[part]
             found[:, part] = (G[..., columns[part]] * hit).sum(1)
         return found
-    assert isinstance(use, Matrix)
-    right = use.right(layout, samples)
-    positions, groups, per = G.shape[1], G.shape[2], G.shape[3]
-    group, row = torch.div(rows, per, rounding_mode="floor"), rows % per
-    size = groups * per * right.shape[-1]
-    if len(rows) * 16 > size and positions > 1:
-        found = G.new_empty(samples, len(rows))
-        step = max(1, PIECE // size)
-        flat = (group * per + row) * right.shape[-1] + columns
-        for low in range(0, samples, step):
+
+    def _of_matrix(self, use: Matrix, G: Tensor) -> Tensor:
+        rows, columns = self.where
+        right = use.right(self.layout, self.samples)
+        positions, groups, per = G.shape[1], G.shape[2], G.shape[3]
+        wide = right.shape[-1]
+        size = groups * per * wide
+        found = G.new_empty(self.samples, len(rows))
+        if len(rows) * 16 > size and positions > 1:
+            step = max(1, PIECE // size)
+            for low in range(0, self.samples, step):
+                part = slice(low, low + step)
+                dense = torch.einsum("btgo,btgi->bgoi", G[part], right[part])
+                found[part] = dense.flatten(1)[:, rows * wide + columns]
+            return found
+        left, right = G.flatten(2), right.flatten(2)
+        across = torch.div(rows, per, rounding_mode="floor") * wide + columns
+        step = max(1, PIECE // max(1, self.samples * positions))
+        if len(rows) <= step:
+            if self._factor is None:
+                self._factor = right.index_select(2, across)
+            return left.index_select(2, rows).mul_(self._factor).sum(1)
+        for low in range(0, len(rows), step):
             part = slice(low, low + step)
-            dense = torch.einsum("btgo,btgi->bgoi", G[part], right[part]).flatten(1)
-            found[part] = dense[:, flat]
+            product = left.index_select(2, rows[part]).mul_(right.index_select(2, across[part]))
+            found[:, part] = product.sum(1)
         return found
-    found = G.new_empty(samples, len(rows))
-    step = max(1, PIECE // max(1, samples * positions))
-    for low in range(0, len(rows), step):
-        part = slice(low, low + step)
-        left = G[:, :, group[part], row[part]]
-        found[:, part] = (left * right[:, :, group[part], columns[part]]).sum(1)
-    return found
 
 
 class _Plan:
@@ -696,7 +744,7 @@ class _OncePlan(_Plan):
         right = use.right(layout, self.samples)[:, 0].square()
         part = use.view.of(total)
         if use.groups == 1:
-            part.add_(self.squares[:, 0].T @ right[:, 0])
+            _add_product(part, self.squares[:, 0], right[:, 0])
         else:
             part.add_(torch.einsum("bgo,bgi->goi", self.squares, right).flatten(0, 1))
         self.squares = None
@@ -712,7 +760,11 @@ class _MatrixPlan(_Plan):
         rights = [u.right(layout, self.samples) for u, layout, _ in found if isinstance(u, Matrix)]
         right = rights[0] if len(rights) == 1 else torch.cat(rights, 1)
         left = found[0][2] if len(found) == 1 else torch.cat([G for _, _, G in found], 1)
-        part = self.view.of(total)
+        view = self.view
+        if left.shape[2] == 1 and view.stride[0] < view.stride[1]:
+            # Stored the other way round: so is the product, to write along the memory.
+            left, right, view = right, left, view.transposed
+        part = view.of(total)
         groups, rows, columns = left.shape[2], left.shape[3], right.shape[3]
         if groups > 1 or rows * columns <= BLOCK:
             step = max(1, BLOCK * 4 // (groups * rows * columns))

@@ -181,6 +181,7 @@ def pursue(
             new = limits.pick(scores, size if limits.unit == "entry" else left, taken)
             if limits.unit == "row":
                 new = _first_rows(new, scores, size, limits)
+        del scores  # as large as the model: let go before the next round makes its own
         if new.gap is not None:
             gaps.append(new.gap)
         if new.count == 0:

@@ -218,6 +218,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "pivoted-qr": pivoted_qr,
     }
 )
+"""The rules that run in the race, by name."""
 
 
 def read_rules(rules: Iterable[str | Rule] | str | Rule | None) -> dict[str, Rule]:

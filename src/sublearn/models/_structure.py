@@ -60,14 +60,14 @@ class Structure:
         ]
         if norms:
             found.append(
-                f"known cause: {idle_in(norms):.0f} shifts of normalisations do what the biases of the "
-                "layers after them do."
+                f"known cause: shifts of normalisations ({idle_in(norms):.0f} of them) do what the biases of "
+                "the layers after them do."
             )
         before = [n for n in self._before_norm() if idle.get(n, 0.0) > 0.5]
         if before:
             found.append(
-                f"known cause: {idle_in(before):.0f} biases stand before a normalisation, which takes "
-                "their mean away."
+                f"known cause: a normalisation takes away the mean of the biases before it "
+                f"({idle_in(before):.0f} wasted there)."
             )
         names = list(self.kinds)
         heads = [n for n in names[-2:] if n.endswith("bias") and "Norm" not in self.kinds[n]]
