@@ -33,6 +33,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -542,7 +543,7 @@ def cells(task: str, make: Callable[[int], Given], seed: int, wanted: list[int])
         ]
 
 
-def run(which: str) -> None:
+def run(which: str, folder: Path = RESULTS) -> None:
     """Run what is missing of a set of tasks, and keep it as it comes."""
     import torch
 
@@ -555,9 +556,9 @@ def run(which: str) -> None:
         "development": (DEVELOPMENT, DEVELOPMENT_SEEDS),
         "confirmation": (CONFIRMATION, CONFIRMATION_SEEDS),
     }[which]
-    file = RESULTS / f"tuning-{which}.csv"
-    done = {(row["task"], row["seed"], row["budget"]) for row in read(which)}
-    RESULTS.mkdir(exist_ok=True)
+    file = folder / f"tuning-{which}.csv"
+    done = {(row["task"], row["seed"], row["budget"]) for row in read(which, folder)}
+    folder.mkdir(exist_ok=True)
     if not file.exists():
         file.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
     for seed in seeds:
@@ -571,16 +572,16 @@ def run(which: str) -> None:
                     out.write("".join(text))
                 print(f"{task}, seed {seed}, r = {rows[0][2]}: {time.perf_counter() - start:.0f} s")
                 sys.stdout.flush()
-    tables(which)
+    tables(which, folder)
 
 
 def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def read(which: str) -> list[dict[str, Any]]:
+def read(which: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
     """The rows of finished cells."""
-    file = RESULTS / f"tuning-{which}.csv"
+    file = folder / f"tuning-{which}.csv"
     if not file.exists():
         return []
     with file.open(encoding="utf-8", newline="") as lines:
@@ -591,11 +592,11 @@ def read(which: str) -> list[dict[str, Any]]:
     return rows
 
 
-def tables(which: str) -> None:
+def tables(which: str, folder: Path = RESULTS) -> None:
     """What was expected and what came, per number of weights, as Markdown."""
     from sublearn.models._compare import paired_difference
 
-    rows = read(which)
+    rows = read(which, folder)
     if not rows:
         print("nothing is finished yet")
         return
@@ -674,7 +675,11 @@ def main(words: list[str]) -> None:
             f"skipped: {problem.name} is not installed (pip install 'sublearn[torch]' transformers)"
         )
         return
-    run(words[0] if words else "sample")
+    if words:
+        run(words[0])
+        return
+    with TemporaryDirectory() as folder:  # a sample is run anew every time
+        run("sample", Path(folder))
 
 
 if __name__ == "__main__":

@@ -137,11 +137,11 @@ class Choice:
         if self.standings:
             lines += ["", f"the race ({self.metric} on samples held out; {self.passes} passes)"]
             best = best_per_rule(self.standings)
-            lines.append(f"  {'rule':<24} {'rate':>6}  {'mean':>7}  {'spread':>7}  folds")
+            lines.append(f"  {'rule':<27} {'rate':>6}  {'mean':>7}  {'spread':>7}  folds")
             for row in best:
                 spread = "" if row.spread is None else f"{row.spread:.3f}"
                 lines.append(
-                    f"  {row.rule:<24} {row.rate:>6g}  {row.mean:>7.3f}  {spread:>7}  {len(row.scores)}"
+                    f"  {row.rule:<27} {row.rate:>6g}  {row.mean:>7.3f}  {spread:>7}  {len(row.scores)}"
                     + ("  won" if row is best[0] else "")
                 )
             lines.append("")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
@@ -72,7 +72,7 @@ class Difference:
         return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float]) -> Difference:
+def paired_difference(first: ArrayLike, second: ArrayLike) -> Difference:
     """Of scores that belong together in pairs; the interval is Student's, at 95%.
 
     >>> print(paired_difference([0.9, 0.8, 0.85], [0.8, 0.75, 0.8]))
