@@ -250,7 +250,7 @@ def _from_rnn(
             "the recurrent weights are singular, so inputs cannot be fed through them: no network here "
             "computes the same."
         )
-    weights: dict[str, Array] = {"W": W, "B": np.linalg.solve(W, into[0]), "D": D}
+    weights = {"W": W, "B": np.asarray(np.linalg.solve(W, into[0]), dtype=np.float64), "D": D}
     sizes = {"n": W.shape[0], "b": into[0].shape[1], "d": D.shape[0], "T": length}
     network = LinearRNN(**sizes) if activation == "linear" else RNN(**sizes, activation=activation)
     return network, weights
