@@ -12,8 +12,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
 
 from sublearn import BadInputError  # noqa: E402
+from sublearn.models import _view  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 from sublearn.models._compare import compare  # noqa: E402
+from sublearn.models._derivatives import Derivatives  # noqa: E402
 from sublearn.models._limits import Limits  # noqa: E402
 from sublearn.models._pursuit import DenseDerivatives, pursue, wanted_change  # noqa: E402
 from sublearn.models._rules import RULES, Setting, apply_rule  # noqa: E402
@@ -126,6 +128,44 @@ def test_pursuit_chooses_what_a_dense_reference_does(kind: str, budget: int) -> 
     for name, mask in expected.masks.items():
         assert (found.masks[name] == mask).all(), name
     assert found.gap == pytest.approx(expected.gap, rel=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 30])
+def test_the_same_choice_on_any_chunk_size(at_once: int) -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    found = Derivatives(model, inputs, samples_at_once=at_once)
+    target = wanted_change(found.outputs, labels=labels.numpy())
+    masks = pursue(found, target, 25, Limits(found.shapes)).masks
+    expected = pursue(dense(model, inputs)[0], target, 25, Limits(found.shapes)).masks
+    assert all((masks[name] == mask).all() for name, mask in expected.items())
+
+
+def test_many_samples_go_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    whole = setting_of(model, inputs, labels, 5).gradient
+    monkeypatch.setattr(_view, "PART", 7)
+    parts = setting_of(model, inputs, labels, 5).gradient
+    for name, value in whole.items():
+        assert parts[name] == pytest.approx(value, abs=1e-12)
+
+
+def test_weights_cannot_be_changed_by_a_rule() -> None:
+    model, (inputs, labels) = mlp(), samples()
+    with pytest.raises(ValueError, match="read-only"):
+        setting_of(model, inputs, labels, 5).weights["0.weight"][0, 0] = 1.0
+
+
+def test_bfloat16_steps_are_summed_in_single_precision() -> None:
+    model, (inputs, labels) = mlp().to(torch.bfloat16), samples()
+    inputs = inputs.to(torch.bfloat16)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    trainer = Trainer(model, inputs, labels, steps=40)
+    masks = {"5.weight": np.ones((3, 6), bool)}
+    # Each step is far below half a unit in the last place of most weights; their sum is not.
+    with trainer.tuned(masks, torch.arange(30), 2e-4):
+        assert not torch.equal(model[5].weight, before["5.weight"])
+        assert torch.equal(model[3].weight, before["3.weight"])
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_rules_against_their_definitions() -> None:

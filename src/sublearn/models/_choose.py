@@ -91,26 +91,27 @@ def choose(
     folds = whole_number("folds", folds, least=2)
     rates = read_rates(rates)
     notes: list[str] = []
-    if method != RACE:
+    racing = method == RACE
+    if not racing:
         if rules is not None:
             raise BadInputError("rules say who runs in the race; method names one rule alone.")
         runners = read_rules(method)
+    elif trainer.samples < LEAST * folds:
+        notes.append(
+            f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
+            f"needed): chosen by '{FALLBACK}' instead"
+        )
+        racing, runners = False, {FALLBACK: RULES[FALLBACK]}
     else:
         runners = read_rules(rules)
-        if trainer.labels is None and rules is None:
+        if trainer.kind == OWN and rules is None:
             runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
             notes.append("without labels pursuit and pivoted QR did not run")
-        if trainer.samples < LEAST * folds:
-            notes.append(
-                f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
-                f"needed): chosen by '{FALLBACK}' instead"
-            )
-            runners = {FALLBACK: RULES[FALLBACK]}
     contest = TorchContest(trainer, limits, runners, budget, folds, seed)
     standings: list[Standing] = []
     passes = 0
     name = next(iter(runners))
-    if method == RACE and len(notes) == (trainer.labels is None and rules is None):
+    if racing:
         standings, passes = _run_race(contest, runners, rates, folds, resume, watch, say)
         name = standings[0].rule
     chosen = contest.choose(name, None)

@@ -213,7 +213,9 @@ class Trainer:
         import torch
 
         touched = {
-            name: tuple(torch.from_numpy(axis) for axis in np.nonzero(mask))
+            name: tuple(
+                torch.from_numpy(axis).to(self.free[name].device) for axis in np.nonzero(mask)
+            )
             for name, mask in masks.items()
             if mask.any()
         }
@@ -229,7 +231,9 @@ class Trainer:
             chosen = {id(weight) for weight in weights}
             for parameter in flags:
                 parameter.requires_grad_(id(parameter) in chosen)
-            value = torch.cat(before) if before else torch.zeros(0)
+            # Steps are summed in single precision at least, and rounded to the weight's own.
+            wide = torch.promote_types(torch.float32, before[0].dtype) if before else torch.float32
+            value = torch.cat([old.to(wide) for old in before]) if before else torch.zeros(0)
             mean, square = torch.zeros_like(value), torch.zeros_like(value)
             batches = self._batches(ids)
             for number in range(1, self.steps + 1):
@@ -238,7 +242,7 @@ class Trainer:
                 )
                 gradient = torch.cat(
                     [
-                        torch.zeros_like(old) if found is None else found[place]
+                        torch.zeros_like(old) if found is None else found[place].to(wide)
                         for found, place, old in zip(gradients, places, before, strict=True)
                     ]
                 )
@@ -249,7 +253,7 @@ class Trainer:
                 falling = rate * (1 - (number - 1) / self.steps)
                 value = value - (falling / (1 - 0.9**number)) * mean / root
                 for weight, place, new in zip(weights, places, value.split(sizes), strict=True):
-                    weight.data.index_put_(place, new)
+                    weight.data.index_put_(place, new.to(weight.dtype))
             yield
         finally:
             for weight, place, old in zip(weights, places, before, strict=True):
@@ -329,7 +333,7 @@ class Trainer:
         import torch
 
         held = [
-            parameter.detach()[torch.from_numpy(masks[name])].double().cpu()
+            parameter.detach().cpu()[torch.from_numpy(masks[name])].double()
             for name, parameter in self.free.items()
             if name in masks
         ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 POSITIONS = 128  # of sequences, over all samples, at which outputs are looked at
+PART = 512  # samples that go through the model at once
 OTHERS = 16  # classes besides the right one, where there are more than twice as many
 
 
@@ -31,15 +32,22 @@ class TorchView:
 
     @cached_property
     def weights(self) -> dict[str, NDArray[Any]]:
-        return {name: _array(parameter) for name, parameter in self._trainer.free.items()}
+        found = {name: _array(parameter) for name, parameter in self._trainer.free.items()}
+        for values in found.values():
+            values.flags.writeable = False  # they are the model's own
+        return found
 
     @cached_property
     def gradient(self) -> dict[str, NDArray[Any]]:
-        gradients = self._gradients(self._ids)
-        return {
-            name: np.zeros(tuple(p.shape), np.float32) if g is None else _array(g)
-            for (name, p), g in zip(self._trainer.free.items(), gradients, strict=True)
-        }
+        import torch
+
+        total = [torch.zeros_like(parameter) for parameter in self._trainer.free.values()]
+        for part in self._ids.split(PART):
+            share = len(part) / len(self._ids)
+            for held, gradient in zip(total, self._gradients(part), strict=True):
+                if gradient is not None:
+                    held.add_(gradient, alpha=share)
+        return {name: _array(held) for name, held in zip(self._trainer.free, total, strict=True)}
 
     @cached_property
     def squared_gradients(self) -> dict[str, NDArray[Any]]:
@@ -149,7 +157,8 @@ class _Readout:
         import torch
 
         with torch.no_grad():
-            flat = self._trainer.outputs(self._ids).flatten(1)
+            parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
+        flat = torch.cat(parts)
         found: Array = (
             (flat if self._places is None else flat.gather(1, self._places)).double().cpu().numpy()
         )
