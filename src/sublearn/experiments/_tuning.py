@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
+from sublearn.models._compare import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Table
 
@@ -24,12 +25,12 @@ def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
 
 
 def draw(table: Table) -> dict[str, Figure]:
-    fig, axes = panels(len(SHIFTS), width=3.4)
+    fig, axes = panels(len(SHIFTS), across=2)
     for ax, shift in zip(axes, SHIFTS, strict=True):
-        for colour, method in enumerate(_DRAWN):
+        for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top
             rows = where(table, shift=shift, method=method)
             curve(ax, values(rows, "budget"), values(rows, "score"), label=method, colour=colour)
-        ax.set_xscale("log")
+        budget_axis(ax, distinct(where(table, shift=shift), "budget"))
         name_axes(ax, "weights tuned r", "accuracy on fresh digits", title=shift)
     shared_legend(fig, axes, across=3)
     return {"tuning": fig}
@@ -63,7 +64,7 @@ EXPERIMENT = Experiment(
     task=Tuning(),
     quick=Plan(_points((30, 300), trials=2)),
     full=Plan(_points((30, 100, 300, 1000), trials=20)),
-    hours=0.5,
+    hours=0.3,
     columns={
         "shift": "what changed",
         "budget": "weights tuned r",

@@ -32,6 +32,7 @@ from sublearn.models._rules import RULES, Rule, read_rules
 from sublearn.models._trainer import BATCH, CLASSES, STEPS, Loop, Loss, Metric, Step, Trainer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TESTED = 0.3  # of the samples, kept for the test of a comparison
@@ -185,10 +186,11 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Scores against budgets, a line per method, shaded over the seeds' standard error."""
-        from sublearn.plots import curve, figure, legend, name_axes
+        from sublearn.plots import curve, name_axes, panels, shared_legend
 
-        fig, ax = figure()
-        for colour, method in enumerate(self.methods):
+        fig, axes = panels(1, width=6.4)
+        # The first method last, so that it lies on top where lines meet.
+        for colour, method in reversed(list(enumerate(self.methods))):
             held = [np.array(self.scores(method, budget)) for budget in self.budgets]
             means = np.array([values.mean() for values in held])
             errors = np.array(
@@ -198,7 +200,7 @@ class Comparison:
                 ]
             )
             curve(
-                ax,
+                axes[0],
                 self.budgets,
                 means,
                 means - errors,
@@ -207,10 +209,17 @@ class Comparison:
                 colour=colour,
                 dashed=method == ALL,
             )
-        ax.set_xscale("log")
-        name_axes(ax, "weights tuned r", f"{self.results[0].metric} on test samples")
-        legend(ax)
+        budget_axis(axes[0], self.budgets)
+        name_axes(axes[0], "weights tuned r", f"{self.results[0].metric} on test samples")
+        shared_legend(fig, axes, across=4)
         return fig
+
+
+def budget_axis(ax: Axes, budgets: Sequence[int]) -> None:
+    """Budgets along a logarithmic axis, each written as it is."""
+    ax.set_xscale("log")
+    ax.set_xticks(list(budgets), [str(budget) for budget in budgets])
+    ax.set_xticks([], minor=True)
 
 
 _WIDE = 28
