@@ -259,3 +259,77 @@ def test_bad_input_gets_one_sentence(case: str) -> None:
     with pytest.raises(sl.BadInputError, match=message) as caught:
         run()
     assert "\n" not in str(caught.value)
+
+
+def _task() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((48, 4))
+    return (
+        jax.tree.map(jnp.float32, _params()),
+        np.float32(x),
+        (x @ _params(1)["hidden"]["w"][:, :3]).argmax(1),
+    )
+
+
+def test_the_race() -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    options: dict[str, Any] = {"rules": ["gradient", "last", "random", "pursuit"], "steps": 10}
+    choice = sm.choose_jax(model, x, y, 8, **options)
+    assert choice.count == 8 and choice.method in options["rules"]
+    assert choice == sm.choose_jax(model, x, y, 8, **options)  # seeded
+    assert choice.standings[0].rule == choice.method
+    sm.assert_frozen(params, model.params, [])
+    few = sm.choose_jax(model, x[:10], y[:10], 4)
+    assert few.method == "last" and "too few to race" in few.notes[0]
+    # The outputs are affine in the last layer, which is how it is found.
+    assert {n.split(".")[0] for n, m in few.masks.items() if m.any()} == {"out"}
+
+
+def test_rules_against_their_definitions() -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+
+    def loss(p: Any, a: Any, b: Any) -> Any:
+        return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, a)), b[:, None], 1).mean()
+
+    slopes = model.arrays(jax.grad(loss)(params, x, y))
+    flat = np.concatenate([np.abs(slopes[n]).ravel() for n in model.shapes])
+    chosen = sm.choose_jax(model, x, y, 6, method="gradient").masks
+    picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
+    assert set(np.flatnonzero(picked)) == set(np.argsort(-flat)[:6])
+    squares = [
+        model.arrays(jax.grad(loss)(params, x[i : i + 1], y[i : i + 1])) for i in range(len(x))
+    ]
+    fisher = np.concatenate([sum(s[n] ** 2 for s in squares).ravel() for n in model.shapes])
+    chosen = sm.choose_jax(model, x, y, 6, method="fisher").masks
+    picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
+    assert set(np.flatnonzero(picked)) == set(np.argsort(-fisher)[:6])
+    with pytest.raises(sl.BadInputError, match="labels must be classes from 0 to 2"):
+        sm.choose_jax(model, x, y + 1, 3)
+    with pytest.raises(sl.BadInputError, match="budget"):
+        sm.choose_jax(model, x, y, 0)
+
+
+def test_regression_and_limits() -> None:
+    params, x, _ = _task()
+    model = sm.JaxModel(_apply, params, ["out.0", "hidden.w"])
+    y = np.float32(np.random.default_rng(2).standard_normal((48, 3)))
+    choice = sm.choose_jax(model, x, y, 5, rules=["gradient", "magnitude"], steps=5)
+    assert choice.count == 5 and set(choice.masks) == {"out.0", "hidden.w"}
+
+
+def test_learning_under_noise_takes_a_choice() -> None:
+    """local_geometry on the chosen entries: the gradient lives there and nowhere else."""
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    choice = sm.choose_jax(model, x, y, 7, method="gradient")
+
+    def loss(p: Any) -> Any:
+        return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, x)), y[:, None], 1).mean()
+
+    found = sl.local_geometry(loss=loss, params=params, mask=model.mask_tree(choice))
+    slopes = model.arrays(jax.grad(loss)(params))
+    chosen = np.concatenate([slopes[n][m] for n, m in choice.masks.items()])
+    assert found.plastic == 7
+    assert found.gradient_norm == pytest.approx(float(np.linalg.norm(chosen)), rel=1e-4)

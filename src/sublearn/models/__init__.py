@@ -23,6 +23,7 @@ _FILES = {
         "shira_layers",
         "shira_mask_fn",
     ),
+    "_jax_choose": ("choose_jax",),
     "_jax": ("JaxAttached", "JaxDerivatives", "JaxModel", "attach_jax", "masked"),
     "_masks": ("as_masks",),
     "_rules": ("RULES", "Setting"),

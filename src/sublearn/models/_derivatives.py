@@ -9,6 +9,7 @@ enough; for anything else the model is differentiated sample by sample.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +34,14 @@ PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
 KEPT_COTANGENTS = 1 << 28
 """Bytes of cotangents that are kept for columns asked for later, which saves their backward passes."""
-ACTIVATIONS = 1 << 28
+ACTIVATIONS = 1 << 27
 """Bytes of activations that a forward pass may keep, unless ``samples_at_once`` says otherwise."""
+
+
+try:
+    _C_LIBRARY: Any = ctypes.CDLL(None)
+except (OSError, TypeError):  # not on every system
+    _C_LIBRARY = None
 
 
 class Derivatives:
@@ -126,9 +133,9 @@ class Derivatives:
             return
         total = self._zeros()
         for low, high in passes:
-            run = self._run(low, high)
-            for name, found in run.scores(wanted[low:high], others):
+            for name, found in self._run(low, high).scores(wanted[low:high], others):
                 total[name] += found
+            _trim()
         yield from total.items()
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
@@ -138,6 +145,7 @@ class Derivatives:
         if known:
             for low, high in self._passes():
                 self._run(low, high).add_squares(total, known, self._layouts)
+                _trim()
         for i in range(self.samples) if self._single else ():
             self._run(i, i + 1).add_squares(total, self._single, None)
         for _, _, block in self._dense():
@@ -314,37 +322,52 @@ class Derivatives:
         unknown: set[str] = set()
         single: set[str] = set()
         for low, high in self._passes():
-            run = self._run(low, high)
-            samples = high - low
-            half = torch.zeros(samples, dtype=torch.bool)
-            half[torch.randperm(samples, generator=self._generator)[: (samples + 1) // 2]] = True
-            R = self._random(run) * half.unsqueeze(1).to(self._values)
-            cotangents, gradients = run.cotangents(R, list(self.parameters))
-            names = [use.name for use in run.uses]
+            names = self._check_pass(low, high, order, unknown, single)
+            _trim()
             if order is not None and names != order:
                 # Another path through the model: places in the list mean nothing then.
                 single |= set(self.parameters)
                 break
-            unknown |= run.unknown
-            for i, use in enumerate(run.uses):
-                allowed: list[Layout | None] = [None]
-                if self._at_once > 1:
-                    allowed = [*use.candidates(samples)]
-                if order is not None:
-                    allowed = [layout for layout in allowed if layout == self._layouts[i]]
-                for layout in allowed:
-                    G = cotangents[i]
-                    if G is None or not bool(use.by_sample(G, layout, samples)[~half].any()):
-                        self._layouts[i] = layout
-                        break
-                else:
-                    self._layouts[i] = None
-                    single.add(use.name)
-            unknown |= run.unexplained(cotangents, gradients, skip=unknown | single)
             order = names
         self._unknown = [n for n in self.parameters if n in unknown]
         self._single = [n for n in self.parameters if n in single - unknown]
         self._check_single()
+
+    def _check_pass(
+        self,
+        low: int,
+        high: int,
+        order: list[str] | None,
+        unknown: set[str],
+        single: set[str],
+    ) -> list[str]:
+        """The comparison on one pass; adds to ``unknown`` and ``single``, returns the uses' names."""
+        run = self._run(low, high)
+        samples = high - low
+        half = torch.zeros(samples, dtype=torch.bool)
+        half[torch.randperm(samples, generator=self._generator)[: (samples + 1) // 2]] = True
+        R = self._random(run) * half.unsqueeze(1).to(self._values)
+        names = [use.name for use in run.uses]
+        if order is not None and names != order:
+            return names
+        cotangents, gradients = run.cotangents(R, list(self.parameters))
+        unknown |= run.unknown
+        for i, use in enumerate(run.uses):
+            allowed: list[Layout | None] = [None]
+            if self._at_once > 1:
+                allowed = [*use.candidates(samples)]
+            if order is not None:
+                allowed = [layout for layout in allowed if layout == self._layouts[i]]
+            for layout in allowed:
+                G = cotangents[i]
+                if G is None or not bool(use.by_sample(G, layout, samples)[~half].any()):
+                    self._layouts[i] = layout
+                    break
+            else:
+                self._layouts[i] = None
+                single.add(use.name)
+        unknown |= run.unexplained(cotangents, gradients, skip=unknown | single)
+        return names
 
     def _random(self, run: _Pass) -> Tensor:
         R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
@@ -1062,6 +1085,17 @@ def refuse_random_layers(model: Any) -> None:
 def _tolerance(dtype: Any) -> float:
     """How far two ways to the same number may lie apart, relative to the largest."""
     return {torch.float64: 1e-8, torch.float32: 1e-3}.get(dtype, 5e-2)
+
+
+def _trim() -> None:
+    """Hand freed memory back to the system, where the C library keeps it (glibc).
+
+    Passes over a large model free many blocks of middling size, which would stay with the process
+    and come on top of what the next pass needs.
+    """
+    trim = getattr(_C_LIBRARY, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

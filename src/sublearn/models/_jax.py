@@ -236,7 +236,7 @@ class JaxDerivatives:
                 return jax.numpy.take_along_axis(flat, self._places, axis=1)
 
             found = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
-            return {name: np.asarray(found[name]) for name in self._names}
+            return {name: np.array(found[name]) for name in self._names}
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """The sum of squares of every column of J."""
@@ -260,7 +260,7 @@ class JaxDerivatives:
                 return jax.lax.scan(add, zeros, (inputs, places))[0]
 
             found = total(self._inputs, self._places)
-            return {name: np.asarray(found[name]) for name in self._names}
+            return {name: np.array(found[name]) for name in self._names}
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         """The columns of J for the entries that the masks hold, name by name in the order of shapes."""
