@@ -61,10 +61,12 @@ def choose(
     our score. ``resume`` names a file that a race writes to and goes on from. The model is left as it
     was, to the bit.
 
-    >>> import torch  # doctest: +SKIP
+    >>> import torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
-    ... # doctest: +SKIP
-    >>> choose(model, torch.randn(40, 4), torch.arange(40) % 3, budget=10)  # doctest: +SKIP
+    >>> inputs, labels = torch.randn(40, 4), torch.arange(40) % 3
+    >>> choose(model, inputs, labels, budget=10, rules=["last", "magnitude"], steps=5).count
+    10
+    >>> choose(model, inputs, labels, budget=10, method="last")
     <Choice: 10 of 67 weights by last>
     """
     trainer = Trainer(
