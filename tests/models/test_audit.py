@@ -128,6 +128,17 @@ def test_an_untouched_adapter_hides_half_its_rank() -> None:
     assert "moved at random" in str(found) and found.perturbed == 0.01
 
 
+def test_an_attached_model_is_audited_as_it_is() -> None:
+    model, inputs = make("mlp")
+    rng = np.random.default_rng(0)
+    masks = {n: rng.random(tuple(p.shape)) < 0.4 for n, p in model.named_parameters()}
+    wanted = sm.audit(model, inputs, masks, perturb=0)
+    sm.attach(model, masks)
+    found = sm.audit(model, inputs, perturb=0)
+    assert (found.count, found.rank) == (wanted.count, wanted.rank)
+    assert np.allclose(found.values, wanted.values, atol=1e-12 * wanted.values[0])
+
+
 def test_dead_units_fail() -> None:
     """Units that never fire: rank 0, nothing to learn with."""
     torch.manual_seed(0)

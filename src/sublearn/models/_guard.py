@@ -183,7 +183,9 @@ def arrays_of(given: Any) -> dict[str, NDArray[Any]]:
     if hasattr(given, "arrays") and hasattr(given, "params"):
         return dict(given.arrays())
     if hasattr(given, "named_parameters"):
-        return {name: _array(p) for name, p in given.named_parameters()}
+        # What attach() adds is there to move; the base beside it is not.
+        found = given.named_parameters()
+        return {name: _array(p) for name, p in found if not name.startswith("sublearn_delta_")}
     flat = _flattened(given)
     if not isinstance(flat, Mapping) or "" in flat:
         raise BadInputError(
