@@ -241,7 +241,7 @@ class Limits:
             raise BadInputError(
                 f"the scores of {name} must have its shape {self.shapes[name]}, not {array.shape}."
             )
-        if np.isnan(array).any():
+        if array.size and np.isnan(array.min()):  # the least of numbers and NaN is NaN
             raise BadInputError(f"the scores of {name} must be numbers, and some are NaN.")
         return array.reshape(-1)
 
@@ -303,20 +303,21 @@ def _largest(score: NDArray[Any], free: Mask, count: int) -> NDArray[np.int64]:
     """Indices of the ``count`` largest finite free scores, in blocks; of equals the smaller index."""
     held = np.empty(0, dtype=np.int64)
     values = score[:0]
+    cut = -np.inf  # of equals the earlier ones are held, so what comes must be above it
     for low in range(0, len(score) if count > 0 else 0, _BLOCK):
         block = score[low : low + _BLOCK]
-        usable = free[low : low + _BLOCK] & (block > -np.inf)
-        if len(held) == count:
-            usable &= block > values.min()  # of equals the earlier ones are already held
-        ids = np.flatnonzero(usable)
+        ids = np.flatnonzero(block > cut)
+        ids = ids[free[low + ids]]
+        if not len(ids):
+            continue
         values = np.concatenate([values, block[ids]])
         held = np.concatenate([held, ids + low])
-        if len(held) > count:
-            cut = np.partition(values, len(held) - count)[len(held) - count]
-            above = np.flatnonzero(values > cut)
-            ties = np.flatnonzero(values == cut)[: count - len(above)]
+        if len(held) >= count:
+            least = np.partition(values, len(held) - count)[len(held) - count]
+            above = np.flatnonzero(values > least)
+            ties = np.flatnonzero(values == least)[: count - len(above)]
             keep = np.sort(np.concatenate([above, ties]))
-            held, values = held[keep], values[keep]
+            held, values, cut = held[keep], values[keep], least
     return held
 
 

@@ -158,7 +158,7 @@ def pursue(
     norms = derivatives.squared_norms()
     rho = RHO * _percentile(norms, limits)
     taken = limits.start()
-    fit = _Ridge(goal)
+    fit = _Ridge(goal, budget)
     if any(mask.any() for mask in taken.values()):
         fit.add(derivatives.gather({name: mask for name, mask in taken.items() if mask.any()}))
     gaps: list[float] = []
@@ -288,32 +288,42 @@ def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
 
 
 class _Ridge:
-    """R = lambda (K + lambda)^-1 T with lambda = RIDGE times the mean diagonal of K = J_S J_S'."""
+    """R = lambda (K + lambda)^-1 T with lambda = RIDGE times the mean diagonal of K = J_S J_S'.
 
-    def __init__(self, goal: Array) -> None:
+    Where there are far more rows than the ``most`` columns that will come, by J_S' J_S instead.
+    """
+
+    def __init__(self, goal: Array, most: int) -> None:
         self._goal = goal
+        self._kernel = np.zeros((len(goal), len(goal))) if len(goal) <= 2 * most else None
         self._columns: list[Array] = []
         self.count = 0
 
     def add(self, columns: NDArray[Any]) -> None:
-        self._columns.append(np.asarray(columns, dtype=np.float64))
-        self.count += columns.shape[1]
+        new = np.asarray(columns, dtype=np.float64)
+        self.count += new.shape[1]
+        if self._kernel is None:
+            self._columns.append(new)
+        else:
+            self._kernel += new @ new.T
 
     def residual(self) -> Array:
         from scipy.linalg import cho_factor, cho_solve
 
-        columns = np.concatenate(self._columns, axis=1)
         goal = self._goal
-        ridge = RIDGE * float(np.einsum("ij,ij->", columns, columns)) / len(goal)
-        if ridge == 0.0:  # the chosen entries move nothing
-            return goal
-        if len(goal) <= columns.shape[1]:
-            gram = columns @ columns.T
-            gram[np.diag_indices_from(gram)] += ridge
-            solved: Array = ridge * cho_solve(cho_factor(gram, lower=True), goal)
+        if self._kernel is not None:
+            ridge = RIDGE * float(np.trace(self._kernel)) / len(goal)
+            if ridge == 0.0:  # the chosen entries move nothing
+                return goal
+            shifted = self._kernel + ridge * np.eye(len(goal))
+            solved: Array = ridge * cho_solve(cho_factor(shifted, lower=True), goal)
             return solved
-        # The same by the smaller matrix: T - J_S (J_S' J_S + lambda)^-1 J_S' T.
-        gram = columns.T @ columns
-        gram[np.diag_indices_from(gram)] += ridge
-        fitted: Array = goal - columns @ cho_solve(cho_factor(gram, lower=True), columns.T @ goal)
+        columns = np.concatenate(self._columns, axis=1)
+        ridge = RIDGE * float(np.einsum("ij,ij->", columns, columns)) / len(goal)
+        if ridge == 0.0:
+            return goal
+        # T - J_S (J_S' J_S + lambda)^-1 J_S' T.
+        shifted = columns.T @ columns + ridge * np.eye(columns.shape[1])
+        solution = cho_solve(cho_factor(shifted, lower=True), columns.T @ goal)
+        fitted: Array = goal - columns @ solution
         return fitted
