@@ -78,7 +78,7 @@ def test_biases_alone_waste_exactly_what_is_known(
         "key biases",
         "value biases",
         "shifts of normalisations",
-        "before a normalisation",
+        "mean of the biases before it",
     ):
         assert word in text
     keys = {row.name: row for row in found.layers if ".k.bias" in row.name}
