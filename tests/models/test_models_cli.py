@@ -77,6 +77,8 @@ def test_choose_is_the_api_and_saves(maker: Path) -> None:
     )
     assert load("mask.npz") == expected
     assert text.startswith(str(expected)) and "written to mask.npz" in text
+    few = json.loads(run(*words, "--rules", "last,random", "--json"))
+    assert {row["rule"] for row in few["standings"]} == {"last", "random"}
     found = json.loads(run(*words, "--method", "last", "--json"))
     assert found["method"] == "last" and found["chosen"] == 9 and found["saved"] == "mask.npz"
 

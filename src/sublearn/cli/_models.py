@@ -38,6 +38,12 @@ def choose(
     method: Annotated[
         str, typer.Option("--method", help="'race', or one rule alone, such as 'pursuit'.")
     ] = "race",
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60,
     folds: Annotated[
         int, typer.Option("--folds", help="Parts of the samples held out in turn.")
@@ -85,6 +91,7 @@ def choose(
             made.pop("labels"),
             budget,
             method=method,
+            rules=_words(rules),
             steps=steps,
             folds=folds,
             within=within or None,
@@ -197,16 +204,13 @@ def compare(
     from sublearn.models._compare import compare as verb
     from sublearn.models._compare import save_comparison
 
-    listed = (
-        None if methods is None else [word.strip() for word in methods.split(",") if word.strip()]
-    )
     with _watched("comparison") as watch:
         found = verb(
             made.pop("model"),
             made.pop("inputs"),
             made.pop("labels"),
             budgets,
-            methods=listed,
+            methods=_words(methods),
             seeds=seeds,
             steps=steps,
             folds=folds,
@@ -277,6 +281,10 @@ def _module(place: str) -> Any:
                 f"{place} needs the package {problem.name}, which is not here."
             ) from None
         raise BadInputError(f"there is no module {place} here or on the path.") from None
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _numbers(option: str, text: str) -> list[int]:
