@@ -21,7 +21,9 @@ from sublearn.models._rules import RULES, Rule, read_rules
 from sublearn.models._trainer import BATCH, OWN, STEPS, Loop, Loss, Metric, Step, Trainer
 
 RACE = "race"
-FALLBACK = "last"  # of the fixed rules the one with the smallest regret where samples are few
+FALLBACK = (
+    "last"  # with few samples little can be told; outputs are linear in it, so little can go wrong
+)
 
 
 def choose(
