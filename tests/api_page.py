@@ -5,6 +5,7 @@ The page is made of the docstrings, and tests/test_docs.py fails where the two h
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -43,7 +44,11 @@ What is not on this page is private and may change.
 
 def summary(thing: object) -> str:
     """The first paragraph of a docstring, as Markdown in one line of a table."""
-    first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
+    return _markdown(inspect.getdoc(thing) or "")
+
+
+def _markdown(docstring: str) -> str:
+    first = docstring.partition("\n\n")[0]
     words = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", " ".join(first.split()))
     return words.replace("``", "`").replace("|", "\\|")
 
@@ -66,7 +71,35 @@ def page() -> str:
         lines += ["| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {summary(getattr(sublearn, name))} |" for name in names[room]]
         parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, models_part()])
+
+
+def models_part() -> str:
+    """The names of ``sublearn.models``, read and not imported: torch is not everywhere."""
+    from sublearn import models
+
+    lines = [
+        "## Models\n",
+        f"{summary(models)} `import sublearn.models as sm`. More: "
+        "[what the audit says](models/audit.md).\n",
+        "| name | what it is |",
+        "|---|---|",
+    ]
+    about: dict[str, str] = {}
+    for file in models._FILES:
+        source = Path(models.__file__).with_name(f"{file}.py").read_text(encoding="utf-8")
+        body = ast.parse(source).body
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                about[node.name] = ast.get_docstring(node) or ""
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(after, ast.Expr):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                if isinstance(target, ast.Name) and isinstance(after.value, ast.Constant):
+                    about[target.id] = inspect.cleandoc(str(after.value.value))
+    for name in models.__all__:
+        assert about.get(name), f"sublearn.models.{name} has no docstring"
+        lines.append(f"| `{name}` | {_markdown(about[name])} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ ROOMS = (
     "estimates",
     "learning",
     "plots",
+    "models",
     "runs",
     "experiments",
     "reports",
@@ -132,6 +133,13 @@ def test_no_room_reaches_back() -> None:
         for path in (package / room).rglob("*.py"):
             later = _rooms_used(path) & set(ROOMS[place + 1 :])
             assert not later, f"{room}/{path.name} uses {', '.join(sorted(later))}"
+
+
+def test_models_lean_on_little() -> None:
+    """Other people's models need our allocations and pictures, and none of our science."""
+    room = Path(sublearn.__file__).parent / "models"
+    used = set().union(*(_rooms_used(path) for path in room.glob("*.py")))
+    assert used & set(ROOMS) <= {"models", "allocations", "networks", "plots"}
 
 
 def test_typed_marker_is_shipped() -> None:

@@ -76,6 +76,7 @@ def reproduce(
     if listing:
         _list(chosen, as_json)
         return
+    chosen = _that_can_run(chosen, named=bool(names))
     folder = f"runs/{budget}" if out is None else out
     if dry_run:
         _forecast(chosen, budget, folder, workers, seed, as_json)
@@ -88,6 +89,20 @@ def reproduce(
             err=True,
         )
     _execute(chosen, budget, folder, workers, dask, seed, redraw, retries, as_json)
+
+
+def _that_can_run(chosen: list[Experiment], named: bool) -> list[Experiment]:
+    """Leave out what needs a package that is not here, with a word; refuse it if it was named."""
+    from sublearn._errors import BadInputError
+
+    for e in chosen:
+        if not e.can_run and named:
+            raise BadInputError(
+                f"experiment {e.name} needs the package {e.needs}: pip install 'sublearn[{e.needs}]'."
+            )
+        if not e.can_run:
+            typer.echo(f"{e.name} is skipped: the package {e.needs} is not installed", err=True)
+    return [e for e in chosen if e.can_run]
 
 
 def sweep(

@@ -37,6 +37,7 @@ _FILES = {
     "noise-and-size": "_noise_and_size",
     "deep-size": "_deep_size",
     "placement": "_placement",
+    "tuning": "_tuning",
 }
 
 

@@ -45,9 +45,10 @@ def rehearse(
 
 
 def _ends(experiment: Experiment) -> Iterator[Point]:
-    # The paper's protocol and training on labels run on numpy and scipy: nothing to compile.
+    # The paper's protocol and training on labels run on numpy and scipy, tuning on torch: nothing to
+    # compile.
     points = [p for p in experiment.quick.points if p.params.get("method") != "reference"]
-    if experiment.task.name == "labelled" or not points:
+    if experiment.task.name in ("labelled", "tuning") or not points:
         return
     yield points[0]
     if len(points) > 1:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._jax import enable_x64
 from sublearn.learning._loss import Array, pieces
 from sublearn.learning._rates import Geometry, Surface
 
@@ -31,16 +31,16 @@ def jax_geometry(
         import jax
         from jax.flatten_util import ravel_pytree
 
-        enable_x64 = _doubles()
+        double = enable_x64()
     except ImportError:
         raise BadInputError(
             "loss= needs JAX, which is not installed: pip install 'sublearn[jax]'."
         ) from None
     if params is None or not callable(loss):
         raise BadInputError("loss= must be a function of params, and params= a tree of arrays.")
-    with enable_x64(True):
-        double = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
-        vector, unravel = ravel_pytree(double)
+    with double(True):
+        tree = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
+        vector, unravel = ravel_pytree(tree)
         size = int(vector.size)
         if not size:
             raise BadInputError("params holds no numbers.")
@@ -84,7 +84,7 @@ def jax_geometry(
             found = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
 
     def surface(vectors: Array) -> Array:
-        with enable_x64(True):
+        with double(True):
             flat = np.asarray(losses(vectors.reshape(-1, size)), dtype=np.float64)
         return flat.reshape(vectors.shape[:-1])
 
@@ -102,16 +102,6 @@ def jax_geometry(
         probes=0 if exact else probes,
         _surface=Surface(np.asarray(vector), gradient, plastic, noisy, surface),
     )
-
-
-def _doubles() -> Any:
-    """The switch to float64, which moved from jax.experimental to jax itself."""
-    import jax
-
-    try:
-        return jax.enable_x64
-    except AttributeError:
-        return import_module("jax.experimental").enable_x64
 
 
 def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:

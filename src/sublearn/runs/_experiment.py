@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sublearn._errors import BadInputError, one_of, whole_number
@@ -94,7 +95,8 @@ class Experiment:
     ``source`` says where in the paper or the slides it stands, ``claim`` what is said there. ``hours``
     is what the full budget is expected to take on two cores. ``columns`` gives each column of the
     table its heading. ``draw`` makes the pictures and ``find`` the sentences, both from the final table
-    alone: its rows are the params of a point followed by what the task made of its trials.
+    alone: its rows are the params of a point followed by what the task made of its trials. ``needs``
+    names a package of an extra without which no trial can run.
     """
 
     name: str
@@ -108,6 +110,12 @@ class Experiment:
     columns: Mapping[str, str] = field(default_factory=dict)
     draw: Callable[[Table], dict[str, Figure]] = field(default=lambda table: {})
     find: Callable[[Table], str] = field(default=lambda table: "")
+    needs: str = ""
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the package that it needs is installed."""
+        return not self.needs or find_spec(self.needs) is not None
 
     def __post_init__(self) -> None:
         if not is_name(self.name):

@@ -12,6 +12,7 @@ from sublearn.experiments.tasks._linear_sizes import LinearSizes
 from sublearn.experiments.tasks._placements import Placements
 from sublearn.experiments.tasks._rates import Rates
 from sublearn.experiments.tasks._trainability import Trainability
+from sublearn.experiments.tasks._tuning import Tuning
 from sublearn.experiments.tasks._verdicts import Verdicts
 from sublearn.experiments.tasks._within import ExactOrWithin
 from sublearn.runs import Task
@@ -32,6 +33,7 @@ _EVERY: tuple[Task, ...] = (
     Trainability(),
     Labelled(),
     FreshErrors(),
+    Tuning(),
 )
 TASKS: dict[str, Task] = {task.name: task for task in _EVERY}
 """Every shared task by its name, as a sweep's file writes it."""
@@ -52,5 +54,6 @@ __all__ = [
     "Rates",
     "Saturation",
     "Trainability",
+    "Tuning",
     "Verdicts",
 ]

@@ -1,0 +1,314 @@
+"""models: which weights of one's own torch model to tune, whether they are enough, how choices compare."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.cli._options import JsonOption
+from sublearn.cli._out import check_file, check_folder
+from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import print_json
+from sublearn.cli._usage import add_commands
+
+# What a maker's dict may hold besides the model and its samples.
+_OPTIONAL = ("loss", "step", "loop", "metric", "test")
+MakerOption = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE:FUNCTION",
+        help="A function without arguments, in a module or a file ending in .py, that returns (model, "
+        "inputs, labels), or a dict of these and of loss, step, loop, metric or test.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")]
+
+
+def choose(
+    maker: MakerOption,
+    budget: Annotated[int, typer.Option("--budget", help="How many weights may be tuned.")],
+    method: Annotated[
+        str, typer.Option("--method", help="'race', or one rule alone, such as 'pursuit'.")
+    ] = "race",
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60,
+    folds: Annotated[
+        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
+    ] = 3,
+    within: Annotated[
+        list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
+    ] = None,
+    forbidden: Annotated[
+        list[str] | None, typer.Option("--forbidden", help="Leave out; may be repeated.")
+    ] = None,
+    required: Annotated[
+        list[str] | None, typer.Option("--required", help="Choose in any case; may be repeated.")
+    ] = None,
+    at_most: Annotated[
+        int | None, typer.Option("--at-most", help="The largest number in any one layer.")
+    ] = None,
+    unit: Annotated[
+        str, typer.Option("--unit", help="'entry', or 'row' for whole rows.")
+    ] = "entry",
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="FILE", help="Keep the race here, and go on from it."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Write the choice to this .npz file."),
+    ] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose which weights of a torch model to tune on your samples.
+
+    By default rules and rates race on held-out parts of the samples, and the winner chooses again by
+    all of them. What it will cost is said first; the model is left as it was.
+    """
+    file = check_file(out, (".npz",))
+    made = read_maker(maker)
+    made.pop("test", None)
+    from sublearn.models import choose as verb
+
+    with _watched("race") as watch:
+        found = verb(
+            made.pop("model"),
+            made.pop("inputs"),
+            made.pop("labels"),
+            budget,
+            method=method,
+            rules=_words(rules),
+            steps=steps,
+            folds=folds,
+            within=within or None,
+            forbidden=forbidden or None,
+            required=required or None,
+            at_most=at_most,
+            unit=unit,
+            seed=seed,
+            resume=resume,
+            watch=watch,
+            say=_say,
+            **made,
+        )
+    if file is not None:
+        found.save(file)
+    if as_json:
+        print_json({**found.to_dict(), "saved": None if file is None else str(file)})
+        return
+    typer.echo(str(found))
+    if file is not None:
+        typer.echo(f"written to {file}")
+
+
+def audit(
+    maker: MakerOption,
+    mask: Annotated[
+        str | None,
+        typer.Option(
+            "--mask",
+            metavar="FILE",
+            help="A choice that was saved (default: the parameters that require a gradient).",
+        ),
+    ] = None,
+    outputs: Annotated[
+        int | None,
+        typer.Option("--outputs", help="Look at so many outputs of each sample, drawn at random."),
+    ] = None,
+    perturb: Annotated[
+        float,
+        typer.Option(
+            "--perturb", help="How far trainable weights are moved beforehand, in their size."
+        ),
+    ] = 0.01,
+    precision: Annotated[
+        str, typer.Option("--precision", help="'double', 'single' or 'auto'.")
+    ] = "auto",
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", help="Exit with 1 on 'warn', on 'fail', or 'never'.")
+    ] = "fail",
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the report to this file.")
+    ] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Audit the weights of a torch model that may change: can they move the outputs at all?
+
+    Rank, waste by layer with known causes, and a verdict: ok, warn or fail. It rests on floating
+    point, and rank is a veto, no ranking. The model is left as it was.
+    """
+    one_of("--fail-on", fail_on, ("warn", "fail", "never"))
+    file = check_file(json_file, (".json",))
+    made = read_maker(maker, labelled=False)
+    from sublearn.models import audit as verb
+
+    found = verb(
+        made["model"],
+        made["inputs"],
+        mask,
+        made.get("labels") if outputs is None else None,
+        outputs=outputs,
+        perturb=perturb,
+        precision=precision,
+        seed=seed,
+    )
+    typer.echo(str(found))
+    if file is not None:
+        found.save(file)
+        typer.echo(f"written to {file}")
+    raise typer.Exit(found.exit_code(fail_on))
+
+
+def compare(
+    maker: MakerOption,
+    budget: Annotated[str, typer.Option("--budget", help="One or more, such as 100,1000.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods", help="Such as race,pursuit,last,all (default: race and every rule)."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many repetitions.")] = 5,
+    steps: Annotated[int, typer.Option("--steps", help="Of each run.")] = 60,
+    folds: Annotated[
+        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
+    ] = 3,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Save results.csv and the picture here."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare ways to choose weights on your own samples: methods x budgets x seeds.
+
+    Every method's rate is tuned by the same folds with the same effort, and it is tested once on
+    samples that nobody saw. Differences are paired by seed, with 95% intervals.
+    """
+    folder = check_folder(out)
+    budgets = _numbers("--budget", budget)
+    made = read_maker(maker)
+    from sublearn.models._compare import compare as verb
+    from sublearn.models._compare import save_comparison
+
+    with _watched("comparison") as watch:
+        found = verb(
+            made.pop("model"),
+            made.pop("inputs"),
+            made.pop("labels"),
+            budgets,
+            methods=_words(methods),
+            seeds=seeds,
+            steps=steps,
+            folds=folds,
+            watch=watch,
+            say=_say,
+            **made,
+        )
+    saved = None if folder is None else save_comparison(found, folder)
+    if as_json:
+        print_json({**found.to_dict(), "saved": saved})
+        return
+    typer.echo(str(found))
+    if saved is not None:
+        typer.echo(f"written to {folder}: {', '.join(saved)}")
+
+
+def read_maker(text: str, labelled: bool = True) -> dict[str, Any]:
+    """Call what ``MODULE:FUNCTION`` names; its answer as a dict with model, inputs and labels.
+
+    Labels may be left out unless ``labelled``.
+    """
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        raise BadInputError(
+            f"the maker must be MODULE:FUNCTION, such as my_module:make, not {text!r}."
+        )
+    function = getattr(_module(place), name, None)
+    if not callable(function):
+        raise BadInputError(f"{place} has no function {name!r}.")
+    made = function()
+    keys = ("model", "inputs", "labels")
+    needed = keys if labelled else keys[:2]
+    if isinstance(made, tuple) and len(needed) <= len(made) <= 3:
+        made = dict(zip(keys, made, strict=False))
+    if not isinstance(made, Mapping) or not set(needed) <= set(made):
+        raise BadInputError(
+            f"{text} must return ({', '.join(needed)}) or a dict with these keys, not "
+            f"{type(made).__name__}."
+        )
+    unknown = sorted(set(made) - {"model", "inputs", "labels", *_OPTIONAL})
+    if unknown:
+        raise BadInputError(
+            f"{text} returns {unknown[0]!r}, which is none of model, inputs, labels, "
+            f"{', '.join(_OPTIONAL)}."
+        )
+    return dict(made)
+
+
+def _module(place: str) -> Any:
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise BadInputError(f"there is no file {place}.")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as problem:
+        if problem.name is not None and problem.name != place.partition(".")[0]:
+            raise BadInputError(
+                f"{place} needs the package {problem.name}, which is not here."
+            ) from None
+        raise BadInputError(f"there is no module {place} here or on the path.") from None
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise BadInputError(
+            f"{option} must be whole numbers with commas between them, not {text!r}."
+        ) from None
+
+
+def _say(words: str) -> None:
+    typer.echo(words, err=True)
+
+
+@contextmanager
+def _watched(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Our bar, which learns how much there is when the first step is told."""
+    with progress_bar(1000, what) as advance:
+        yield lambda done, total, words: advance(1000 * done / max(total, 1), words)
+
+
+models_app = typer.Typer(
+    no_args_is_help=True,
+    help="Your own torch model: which weights to tune, are they enough, how the choices compare.",
+)
+add_commands(models_app, choose, audit, compare)

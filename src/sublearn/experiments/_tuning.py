@@ -1,0 +1,86 @@
+"""Which weights of a trained model to tune: the race against fixed rules, on real digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
+from sublearn.models._compare import budget_axis
+from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
+
+
+def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
+    return tuple(
+        Point({"shift": shift, "budget": budget, "samples": 100, "steps": 60}, trials, chunk=1)
+        for shift in SHIFTS
+        for budget in budgets
+    )
+
+
+def draw(table: Table) -> dict[str, Figure]:
+    fig, axes = panels(len(SHIFTS), across=2)
+    for ax, shift in zip(axes, SHIFTS, strict=True):
+        for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top
+            rows = where(table, shift=shift, method=method)
+            curve(ax, values(rows, "budget"), values(rows, "score"), label=method, colour=colour)
+        budget_axis(ax, distinct(where(table, shift=shift), "budget"))
+        name_axes(ax, "weights tuned r", "accuracy on fresh digits", title=shift)
+    shared_legend(fig, axes, across=3)
+    return {"tuning": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for budget in distinct(table, "budget"):
+        rows = where(table, budget=budget)
+        methods = distinct(rows, "method")
+        regret = {
+            method: [number(row, "regret") for row in where(rows, method=method)]
+            for method in methods
+        }
+        mean = {method: sum(found) / len(found) for method, found in regret.items()}
+        others = sorted((m for m in methods if m != RACE), key=lambda method: mean[method])
+        lines.append(
+            f"r = {budget}: behind the best rule in hindsight by {mean[RACE]:.3f} (the race), "
+            + ", ".join(f"{mean[method]:.3f} ({method})" for method in others[:3])
+            + f", ..., {mean[others[-1]]:.3f} ({others[-1]}); the race's worst shift "
+            f"{max(regret[RACE]):.3f}."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="tuning",
+    title="Which weights to tune: a race on one's own samples",
+    source="Beyond the paper; the rules are those in use for sparse fine-tuning",
+    claim="No fixed rule is best everywhere.",
+    task=Tuning(),
+    quick=Plan(_points((30, 300), trials=2)),
+    full=Plan(_points((30, 100, 300, 1000), trials=20)),
+    hours=0.3,
+    columns={
+        "shift": "what changed",
+        "budget": "weights tuned r",
+        "samples": "samples m",
+        "steps": "steps",
+        "method": "method",
+        "trials": "trials",
+        "score": "accuracy on fresh digits",
+        "untuned": "accuracy before tuning",
+        "regret": "behind the best rule in hindsight",
+        "ahead": "the race minus this",
+        "ahead_low": "its 95% interval, low end",
+        "ahead_high": "its 95% interval, high end",
+        "picked": "times that the race picked it",
+    },
+    draw=draw,
+    find=find,
+    needs="torch",
+)

@@ -1,0 +1,449 @@
+"""Can the weights that may change move the outputs at all? An audit of a torch or JAX model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.models._masks import Mask, as_masks
+from sublearn.models._pursuit import Derivatives, wanted_change
+from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
+from sublearn.models._structure import Structure
+
+Answer = Literal["ok", "warn", "fail"]
+ORDER: tuple[Answer, ...] = ("ok", "warn", "fail")
+PERTURB = 0.01
+MOST_WASTE = 0.05
+"""The share of wasted weights that draws a warning; half of them is a failure."""
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One parameter: how many of its entries may change, and what they add to the rank.
+
+    ``rank`` is the sum of their leverages, so that the rows add up to the rank of the model;
+    ``idle`` is count - rank. ``zero`` entries move no output at all, ``dead`` rows of the parameter
+    (units) hold only such entries.
+    """
+
+    name: str
+    count: int
+    size: int
+    rank: float
+    zero: int
+    dead: int
+
+    @property
+    def idle(self) -> float:
+        """Entries less what they add to the rank."""
+        return self.count - self.rank
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What the weights that may change can do to the outputs, to first order.
+
+    J holds the derivatives of the m samples' outputs (``needed`` numbers) by the ``count`` entries
+    that may change. ``rank`` is its rank, ``wasted`` = min(count, needed) - rank the entries that
+    turn a knob which others turn already, ``surplus`` = count - needed where positive. The
+    ``verdict`` is ok, warn or fail, with ``reasons``, and numerical in grade: floating point decides,
+    and ``gap`` says how clearly. Rank is a veto and no ranking: a low one predicts failure, among
+    good ones it says nothing about which learns best.
+    """
+
+    rank: int
+    needed: int
+    count: int
+    verdict: Answer
+    reasons: tuple[str, ...]
+    layers: tuple[LayerRow, ...]
+    covered: tuple[int, int]
+    gap: float
+    clear: bool
+    reachable: float | None
+    parallel: tuple[tuple[tuple[str, int], ...], ...]
+    perturbed: float
+    precision: str
+    samples: int
+    values: NDArray[np.float64] = field(repr=False)
+    leverage: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    grade: str = "numerical"
+
+    @property
+    def wasted(self) -> int:
+        """min(count, needed) - rank."""
+        return min(self.count, self.needed) - self.rank
+
+    @property
+    def surplus(self) -> int:
+        """How many entries more than outputs there are."""
+        return max(0, self.count - self.needed)
+
+    @property
+    def outputs(self) -> int:
+        """Outputs per sample that were looked at."""
+        return self.needed // self.samples
+
+    def exit_code(self, fail_on: str = "fail") -> int:
+        """1 if the verdict is as bad as ``fail_on`` or worse, else 0.
+
+        ``fail_on`` is warn, fail or never.
+        """
+        level = one_of("fail_on", fail_on, ("warn", "fail", "never"))
+        if level == "never":
+            return 0
+        return int(ORDER.index(self.verdict) >= ORDER.index(level))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "verdict": self.verdict,
+            "grade": self.grade,
+            "reasons": list(self.reasons),
+            "rank": self.rank,
+            "needed": self.needed,
+            "count": self.count,
+            "wasted": self.wasted,
+            "surplus": self.surplus,
+            "samples": self.samples,
+            "outputs": self.outputs,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+            "clear": self.clear,
+            "reachable": self.reachable,
+            "perturbed": self.perturbed,
+            "precision": self.precision,
+            "layers_with_weights": list(self.covered),
+            "layers": [
+                {
+                    "name": row.name,
+                    "count": row.count,
+                    "size": row.size,
+                    "rank": row.rank,
+                    "idle": row.idle,
+                    "zero": row.zero,
+                    "dead": row.dead,
+                }
+                for row in self.layers
+            ],
+            "parallel": [[list(entry) for entry in group] for group in self.parallel],
+            "singular_values": [float(v) for v in self.values],
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def save(self, path: str | Path) -> None:
+        """Write :meth:`to_json` to a .json file."""
+        file = Path(path)
+        one_of("the file's ending", file.suffix, (".json",))
+        if not file.parent.is_dir():
+            raise BadInputError(f"there is no folder {file.parent} to write {file.name} in.")
+        file.write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def plot(self, ax: Any = None) -> Any:
+        """A picture: per parameter, what its entries add to the rank and what they do not."""
+        from sublearn.plots import COLOURS, figure, legend, name_axes
+
+        if ax is None:
+            _, ax = figure(height=0.8 + 0.22 * len(self.layers))
+        names = [row.name for row in self.layers]
+        rank = [row.rank for row in self.layers]
+        idle = [max(row.idle, 0.0) for row in self.layers]
+        ax.barh(names, rank, color=COLOURS[0], label="adds to the rank")
+        ax.barh(names, idle, left=rank, color=COLOURS[1], alpha=0.5, label="does not")
+        ax.invert_yaxis()
+        name_axes(ax, "weights that may change", "", title=f"{self.verdict}: rank {self.rank}")
+        legend(ax)
+        return ax
+
+    def __str__(self) -> str:
+        where = (
+            "at the weights as they are"
+            if self.perturbed == 0
+            else f"with the trainable weights moved at random by {self.perturbed:g} of their size"
+        )
+        lines = [
+            f"{self.verdict}  ({self.grade})",
+            f"rank {self.rank} of {min(self.count, self.needed)}: {self.count} weights may change, "
+            f"{self.needed} outputs ({self.samples} samples x {self.outputs}), {self.wasted} wasted",
+            f"derivatives taken {where}, in {self.precision} precision; gap at the rank {self.gap:.1e}",
+            f"weights that may change lie in {self.covered[0]} of {self.covered[1]} layers",
+        ]
+        if self.reachable is not None:
+            lines.append(f"share of the residual within reach {self.reachable:.1%}")
+        lines += [f"- {reason}" for reason in self.reasons]
+        wide = max([len(row.name) for row in self.layers] + [9])
+        lines.append(
+            f"  {'parameter':<{wide}} {'change':>8} {'of':>10} {'rank':>9} {'idle':>9} "
+            f"{'zero':>6} {'dead':>5}"
+        )
+        lines += [
+            f"  {row.name:<{wide}} {row.count:>8} {row.size:>10} {row.rank:>9.1f} "
+            f"{abs(row.idle) if abs(row.idle) < 0.05 else row.idle:>9.1f} "
+            f"{row.zero:>6} {row.dead:>5}"
+            for row in self.layers
+        ]
+        return "\n".join(lines)
+
+
+def audit(
+    model: Any,
+    inputs: Any,
+    what: Any = None,
+    labels: Any = None,
+    *,
+    targets: Any = None,
+    outputs: Any = None,
+    forward: Any = None,
+    perturb: float = PERTURB,
+    precision: str = "auto",
+    samples_at_once: int | None = None,
+    seed: int = 0,
+) -> Audit:
+    """Rank, waste and reach of the weights that may change, and a verdict: ok, warn or fail.
+
+    ``what`` says which weights: a choice, masks, names, or None for those that require a gradient
+    (so a PEFT model is audited as it is); see :func:`as_masks`. With ``labels`` or ``targets`` the
+    share of the residual within reach is reported too. ``outputs`` chooses output numbers, as for
+    language models (:class:`Derivatives`). Derivatives are taken with the trainable weights moved at
+    random by ``perturb`` of their size, because special points hide rank: LoRA with B = 0 shows half
+    of it. The model itself is left as it is.
+
+    >>> import torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    >>> inputs = torch.eye(3)
+    >>> found = audit(model, inputs, ["0.bias", "1.bias"])
+    >>> found.rank, found.needed, found.wasted, found.verdict
+    (2, 6, 4, 'fail')
+    """
+    if not isinstance(perturb, (int, float)) or not 0 <= perturb < 1:
+        raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
+    one_of("precision", precision, ("auto", "double", "single"))
+    masks = as_masks(model, what)
+    from sublearn.models._jax import JaxModel
+
+    derivatives: Derivatives
+    if isinstance(model, JaxModel):
+        derivatives, structure, seen = model.prepared(
+            inputs, masks, outputs=outputs, perturb=perturb, precision=precision, seed=seed
+        )
+    else:
+        from sublearn.models._prepare import prepared
+
+        derivatives, structure, seen = prepared(
+            model,
+            inputs,
+            masks,
+            outputs=outputs,
+            forward=forward,
+            perturb=perturb,
+            precision=precision,
+            samples_at_once=samples_at_once,
+            seed=seed,
+        )
+    residual = _residual(derivatives, labels, targets)
+    return audit_derivatives(
+        derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb
+    )
+
+
+def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> NDArray[np.float64] | None:
+    values = np.asarray(derivatives.outputs, dtype=np.float64)
+    if labels is None and targets is None:
+        return None
+    if labels is not None and targets is not None:
+        raise BadInputError("give labels or targets, not both.")
+    given = np.asarray(labels if targets is None else targets)
+    if labels is not None and given.dtype.kind not in "iu":
+        labels, targets = None, given
+    if labels is not None:
+        if given.shape != values.shape[:1]:
+            raise BadInputError(
+                f"labels must be {values.shape[0]} whole numbers, one per sample, not an array of "
+                f"shape {given.shape}."
+            )
+        if given.size and (given.min() < 0 or given.max() >= values.shape[1]):
+            raise BadInputError(
+                f"labels must lie from 0 to {values.shape[1] - 1}, the model's classes, not "
+                f"{given.min()} to {given.max()}."
+            )
+        return wanted_change(values, labels=given).ravel()
+    if given.size != values.size:
+        raise BadInputError(
+            f"targets must be of shape {values.shape}, as the outputs are, not {given.shape}."
+        )
+    return wanted_change(values, targets=given.reshape(values.shape)).ravel()
+
+
+def audit_derivatives(
+    derivatives: Derivatives,
+    masks: Mapping[str, Mask],
+    structure: Structure | None = None,
+    *,
+    precision: str = "double",
+    residual: NDArray[np.float64] | None = None,
+    perturbed: float = 0.0,
+) -> Audit:
+    """The audit of given derivatives: for models of any kind, and of no kind at all.
+
+    >>> from sublearn.models._pursuit import DenseDerivatives
+    >>> J = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 2.0, 0.0]])
+    >>> found = audit_derivatives(DenseDerivatives(J, {"w": (3,)}, np.zeros((3, 1))), {"w": np.ones(3, bool)})
+    >>> found.rank, found.wasted, found.layers[0].zero, found.parallel
+    (1, 2, 1, ((('w', 0), ('w', 1)),))
+    """
+    outputs = np.asarray(derivatives.outputs)
+    needed = int(outputs.size)
+    order = [name for name in derivatives.shapes if name in masks]
+    counts = {name: int(masks[name].sum()) for name in order}
+    count = sum(counts.values())
+
+    def blocks() -> Iterator[NDArray[np.float64]]:
+        for part in _pieces(masks, order, max(1, DENSE // needed)):
+            yield np.asarray(derivatives.gather(part), dtype=np.float64)
+
+    found = spectrum(blocks, needed, count, precision=precision, residual=residual)
+    zero = zero_columns(found.lengths, precision)
+    rows, start, leverage, entries = [], 0, {}, []
+    for name in order:
+        some = slice(start, start + counts[name])
+        start += counts[name]
+        flat = np.flatnonzero(masks[name])
+        entries += [(name, int(e)) for e in flat]
+        leverage[name] = found.leverage[some]
+        rows.append(
+            LayerRow(
+                name,
+                counts[name],
+                int(masks[name].size),
+                float(found.leverage[some].sum()),
+                int(zero[some].sum()),
+                _dead_rows(flat, zero[some], masks[name].shape),
+            )
+        )
+    parallel = tuple(tuple(entries[i] for i in group) for group in found.parallel)
+    covered = structure.covered(order) if structure else (len(order), len(derivatives.shapes))
+    verdict, reasons = _judge(found, rows, count, needed, len(parallel), covered)
+    if structure is not None and (zero.any() or found.rank < min(count, needed)):
+        zeros = {}
+        start = 0
+        for name in order:
+            flat = np.flatnonzero(masks[name])
+            zeros[name] = flat[zero[start : start + counts[name]]]
+            start += counts[name]
+        reasons += structure.explain({row.name: row.idle for row in rows}, zeros)
+    return Audit(
+        rank=found.rank,
+        needed=needed,
+        count=count,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        layers=tuple(rows),
+        covered=covered,
+        gap=found.gap,
+        clear=found.clear,
+        reachable=found.reachable,
+        parallel=parallel,
+        perturbed=perturbed,
+        precision=precision,
+        samples=int(outputs.shape[0]),
+        values=found.values,
+        leverage=leverage,
+    )
+
+
+def _pieces(
+    masks: Mapping[str, Mask], order: Sequence[str], most: int
+) -> Iterator[dict[str, Mask]]:
+    """Masks in pieces of at most ``most`` entries, in order."""
+    piece: dict[str, Mask] = {}
+    held = 0
+    for name in order:
+        flat = np.flatnonzero(masks[name])
+        while flat.size:
+            room = most - held
+            part = np.zeros(masks[name].shape, dtype=bool)
+            part.reshape(-1)[flat[:room]] = True
+            piece[name] = part
+            held += min(room, flat.size)
+            flat = flat[room:]
+            if held == most:
+                yield piece
+                piece, held = {}, 0
+    if piece:
+        yield piece
+
+
+def _dead_rows(flat: NDArray[np.int64], zero: NDArray[np.bool_], shape: tuple[int, ...]) -> int:
+    if len(shape) < 2 or not zero.any():
+        return 0
+    row = flat // math.prod(shape[1:])
+    return int((np.bincount(row) > 0).sum() - np.unique(row[~zero]).size)
+
+
+def _judge(
+    found: Spectrum,
+    rows: Sequence[LayerRow],
+    count: int,
+    needed: int,
+    parallel: int,
+    covered: tuple[int, int],
+) -> tuple[Answer, list[str]]:
+    """The verdict and what stands against these weights, worst first."""
+    best = min(count, needed)
+    wasted = best - found.rank
+    verdict: Answer = "ok"
+    reasons: list[str] = []
+
+    def say(level: Answer, sentence: str) -> None:
+        nonlocal verdict
+        verdict = max(verdict, level, key=ORDER.index)
+        reasons.append(sentence)
+
+    if found.rank == 0:
+        say("fail", "no weight that may change moves any output on these samples.")
+        return verdict, reasons
+    if not found.clear:
+        say(
+            "warn",
+            f"the singular values show no clear gap at the rank (a jump by {found.gap:.1e}), so the "
+            "rank is uncertain: more samples, or double precision, may settle it.",
+        )
+    if wasted >= 0.5 * best:
+        say(
+            "fail", f"{wasted} of {best} are wasted: at least half turn knobs that others turn too."
+        )
+    elif wasted > MOST_WASTE * best:
+        say("warn", f"{wasted} of {best} are wasted: they turn knobs that others turn too.")
+    zero = sum(row.zero for row in rows)
+    if zero:
+        dead = sum(row.dead for row in rows)
+        units = f", {dead} units among them with no other" if dead else ""
+        say(
+            "warn" if zero > MOST_WASTE * count else "ok",
+            f"{zero} weights move no output on these samples{units}.",
+        )
+    whole = [row.name for row in rows if row.zero == row.count]
+    if whole:
+        names = ", ".join(whole[:3]) + (f" and {len(whole) - 3} more" if len(whole) > 3 else "")
+        say("warn", f"nothing in {names} moves any output on these samples.")
+    if parallel:
+        say(
+            "ok", f"{parallel} groups of weights have derivatives that are multiples of each other."
+        )
+    if found.reachable is not None and found.reachable < 0.1:
+        say(
+            "warn",
+            f"only {found.reachable:.1%} of the residual lies in the span of the directions that are "
+            f"reached easily (singular values above {STRONG:g} of the largest).",
+        )
+    return verdict, reasons

@@ -1,0 +1,228 @@
+"""choose: which weights to tune, by the race or by one rule alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.models._choice import Choice, Standing
+from sublearn.models._contest import TorchContest, choice_passes
+from sublearn.models._limits import Limits, Where
+from sublearn.models._pursuit import ROUNDS
+from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
+from sublearn.models._rules import RULES, Rule, read_rules
+from sublearn.models._trainer import BATCH, OWN, STEPS, Loop, Loss, Metric, Step, Trainer
+
+RACE = "race"
+FALLBACK = (
+    "last"  # with few samples little can be told; outputs are linear in it, so little can go wrong
+)
+
+
+def choose(
+    model: Any,
+    inputs: Any,
+    labels: Any,
+    budget: int,
+    *,
+    method: str | Rule = RACE,
+    rules: Iterable[str | Rule] | None = None,
+    rates: Sequence[float] = RATES,
+    folds: int = FOLDS,
+    steps: int = STEPS,
+    batch: int = BATCH,
+    loss: Loss | None = None,
+    step: Step | None = None,
+    loop: Loop | None = None,
+    metric: Metric | None = None,
+    within: Where = None,
+    forbidden: Where = None,
+    required: Where = None,
+    at_most: int | Mapping[str, int] | None = None,
+    unit: str = "entry",
+    seed: int = 0,
+    resume: str | Path | None = None,
+    watch: Watch | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Choice:
+    """Choose ``budget`` entries of a torch model's weights to tune on these samples.
+
+    By default the race: the samples are cut into ``folds``; each in turn is held out to score by,
+    while every rule chooses by the others and is tuned on them at each rate; after each fold the
+    better half goes on. The winner chooses again by all samples. ``method`` names one rule instead
+    (see ``RULES``), or is a rule of one's own, a function of a setting; ``rules`` says who runs in the
+    race. ``loss(outputs, labels)``, ``step(model, inputs, labels)`` or ``loop(model, masks, inputs,
+    labels, rate)`` take the place of our training; ``metric(outputs, labels)``, higher is better, of
+    our score. ``resume`` names a file that a race writes to and goes on from. The model is left as it
+    was, to the bit.
+
+    >>> import torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    >>> inputs, labels = torch.randn(40, 4), torch.arange(40) % 3
+    >>> choose(model, inputs, labels, budget=10, rules=["last", "magnitude"], steps=5).count
+    10
+    >>> choose(model, inputs, labels, budget=10, method="last")
+    <Choice: 10 of 67 weights by last>
+    """
+    trainer = Trainer(
+        model,
+        inputs,
+        labels,
+        loss=loss,
+        step=step,
+        loop=loop,
+        metric=metric,
+        steps=steps,
+        batch=batch,
+        seed=seed,
+    )
+    limits = Limits(
+        {name: tuple(parameter.shape) for name, parameter in trainer.free.items()},
+        within=within,
+        forbidden=forbidden,
+        required=required,
+        at_most=at_most,
+        unit=unit,
+    )
+    budget = limits.check_budget(budget)
+    folds = whole_number("folds", folds, least=2)
+    rates = read_rates(rates)
+    notes: list[str] = []
+    racing = method == RACE
+    if not racing:
+        if rules is not None:
+            raise BadInputError("rules say who runs in the race; method names one rule alone.")
+        runners = read_rules(method)
+    elif trainer.samples < LEAST * folds:
+        notes.append(
+            f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
+            f"needed): chosen by '{FALLBACK}' instead"
+        )
+        racing, runners = False, {FALLBACK: RULES[FALLBACK]}
+    else:
+        runners = read_rules(rules)
+        if trainer.kind == OWN and rules is None:
+            runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
+            notes.append("without labels pursuit and pivoted QR did not run")
+    contest = TorchContest(trainer, limits, runners, budget, folds, seed)
+    standings: list[Standing] = []
+    passes = 0
+    name = next(iter(runners))
+    if racing:
+        standings, passes = _run_race(contest, runners, rates, folds, resume, watch, say)
+        name = standings[0].rule
+    chosen = contest.choose(name, None)
+    rate = standings[0].rate if standings else None
+    error = None
+    if trainer.kind != OWN and (standings or name == "pursuit"):
+        middle = rates[len(rates) // 2]
+        error = contest.view().linearisation_error(chosen.masks, middle if rate is None else rate)
+    if chosen.count < budget:
+        notes.append(
+            f"{chosen.count} of the {budget} that the budget allows: "
+            + ("no further whole row fits" if unit == "row" else "the rule knows no more")
+        )
+    return Choice(
+        masks=chosen.masks,
+        budget=budget,
+        method=name,
+        rate=rate,
+        standings=tuple(standings),
+        metric=trainer.metric,
+        gap=chosen.gap,
+        linearisation_error=error,
+        passes=passes,
+        seed=seed,
+        notes=tuple(notes),
+    )
+
+
+def read_rates(rates: Sequence[float]) -> tuple[float, ...]:
+    """The rates as distinct positive numbers."""
+    found = tuple(dict.fromkeys(float(rate) for rate in rates))
+    if not found or not all(np.isfinite(rate) and rate > 0 for rate in found):
+        raise BadInputError(f"rates must be positive numbers, not {list(rates)}.")
+    return found
+
+
+def _run_race(
+    contest: TorchContest,
+    runners: Mapping[str, Rule],
+    rates: Sequence[float],
+    folds: int,
+    resume: str | Path | None,
+    watch: Watch | None,
+    say: Callable[[str], None] | None,
+) -> tuple[list[Standing], int]:
+    trainer = contest.trainer
+    runs = sum(stages(len(runners) * len(rates), folds))
+    outputs = int(np.prod(trainer.output_shape[-1:] or (1,)))
+    passes = runs * trainer.steps
+    passes += (folds + 1) * choice_passes(list(runners), min(outputs, 32), ROUNDS)
+    record = Record(resume, question_digest(contest, rates)) if resume is not None else None
+    cost = (
+        f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.steps} steps, "
+        f"about {passes} passes over {len(contest.folds[0][0])} samples"
+    )
+    (say or say_in_terminal)(cost)
+    with nullcontext(watch) if watch is not None else progress_line() as advance:
+        standings = race(contest, list(runners), rates, folds, record=record, watch=advance)
+    return standings, passes
+
+
+def say_in_terminal(words: str) -> None:
+    """What is about to be done, on standard error, where somebody is looking."""
+    if sys.stderr.isatty():
+        print(words, file=sys.stderr)
+
+
+@contextmanager
+def progress_line() -> Iterator[Watch]:
+    """One line on standard error that says how far it is, where somebody is looking."""
+    shown = sys.stderr.isatty()
+
+    def advance(done: int, total: int, words: str) -> None:
+        if shown:
+            print(f"\r\x1b[K{done} of {total} {words}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield advance
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def question_digest(contest: TorchContest, rates: Sequence[float]) -> str:
+    """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
+    trainer, limits = contest.trainer, contest.limits
+    content = sha256()
+    settings = [contest.budget, contest.seed, len(contest.folds), trainer.steps, trainer.batch]
+    content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
+    for function in (trainer.loop, trainer.step, trainer.metric_of, trainer.own_loss):
+        content.update(repr(getattr(function, "__qualname__", None)).encode())
+    for name, parameter in trainer.free.items():
+        content.update(repr((name, tuple(parameter.shape))).encode())
+        content.update(parameter.detach().double().contiguous().cpu().numpy().tobytes())
+        content.update(np.packbits(limits.allowed[name]).tobytes())
+    for values in (trainer.inputs, trainer.labels):
+        for part in _tensors(values):
+            content.update(repr((tuple(part.shape), str(part.dtype))).encode())
+            content.update(part.detach().double().contiguous().cpu().numpy().tobytes())
+    return content.hexdigest()[:24]
+
+
+def _tensors(values: Any) -> list[Any]:
+    if values is None:
+        return []
+    if isinstance(values, Mapping):
+        return [part for key in sorted(values) for part in _tensors(values[key])]
+    if isinstance(values, (tuple, list)):
+        return [part for value in values for part in _tensors(value)]
+    return [values]

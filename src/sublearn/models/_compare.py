@@ -1,0 +1,452 @@
+"""compare: methods x budgets x seeds on one's own samples, with the same effort for each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
+from sublearn.models._contest import ALL, TorchContest
+from sublearn.models._limits import Limits, Where
+from sublearn.models._race import (
+    FOLDS,
+    LEAST,
+    RATES,
+    Entrant,
+    Outcome,
+    Watch,
+    race,
+    split_once,
+    stages,
+)
+from sublearn.models._rules import RULES, Rule, read_rules
+from sublearn.models._trainer import BATCH, CLASSES, STEPS, Loop, Loss, Metric, Step, Trainer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TESTED = 0.3  # of the samples, kept for the test of a comparison
+COLUMNS = ("method", "budget", "seed", "score", "rule", "rate", "held_out", "chosen", "metric")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One method at one budget and seed: its score on the test samples, and how it came about.
+
+    ``rule`` is what the race picked, or the method itself; ``held_out`` the mean score on the folds
+    by which ``rate`` was picked.
+    """
+
+    method: str
+    budget: int
+    seed: int
+    score: float
+    rule: str
+    rate: float
+    held_out: float
+    chosen: int
+    metric: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of one method's scores minus another's over the same seeds, with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+    pairs: int
+
+    def __str__(self) -> str:
+        if self.pairs < 2:
+            return f"{self.mean:+.3f}"
+        return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+def paired_difference(first: ArrayLike, second: ArrayLike) -> Difference:
+    """Of scores that belong together in pairs; the interval is Student's, at 95%.
+
+    >>> print(paired_difference([0.9, 0.8, 0.85], [0.8, 0.75, 0.8]))
+    +0.067 (-0.005 to +0.138)
+    """
+    from scipy.stats import t
+
+    gaps = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    mean, count = float(gaps.mean()), len(gaps)
+    if count < 2:
+        return Difference(mean, float("-inf"), float("inf"), count)
+    half = float(t.ppf(0.975, count - 1)) * float(gaps.std(ddof=1)) / np.sqrt(count)
+    return Difference(mean, mean - half, mean + half, count)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Scores of methods at budgets over seeds; the first method is what the others are held against.
+
+    >>> rows = [Result("race", 10, s, 0.9, "last", 0.1, 0.8, 10, "accuracy") for s in (0, 1)]
+    >>> rows += [Result("random", 10, s, 0.7, "random", 0.1, 0.6, 10, "accuracy") for s in (0, 1)]
+    >>> print(Comparison(tuple(rows)))
+    accuracy on test samples, mean over 2 seeds
+    method    r = 10
+    race       0.900
+    random     0.700
+    race minus (95% interval)
+    random    +0.200 (+0.200 to +0.200)
+    """
+
+    results: tuple[Result, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order in which they were asked for."""
+        return list(dict.fromkeys(row.method for row in self.results))
+
+    @property
+    def budgets(self) -> list[int]:
+        """From small to large."""
+        return sorted({row.budget for row in self.results})
+
+    @property
+    def seeds(self) -> list[int]:
+        """That were run."""
+        return sorted({row.seed for row in self.results})
+
+    def scores(self, method: str, budget: int) -> list[float]:
+        """Of one method at one budget, seed by seed."""
+        rows = [row for row in self.results if (row.method, row.budget) == (method, budget)]
+        return [row.score for row in sorted(rows, key=lambda row: row.seed)]
+
+    def difference(self, first: str, second: str, budget: int) -> Difference:
+        """Of two methods at one budget, paired by seed."""
+        return paired_difference(self.scores(first, budget), self.scores(second, budget))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison: {len(self.methods)} methods, budgets "
+            f"{', '.join(map(str, self.budgets))}, {len(self.seeds)} seeds>"
+        )
+
+    def __str__(self) -> str:
+        wide = max(len(method) for method in self.methods) + 4
+        count = len(self.seeds)
+        lines = [
+            f"{self.results[0].metric} on test samples, mean over {count} seed{'s' * (count > 1)}",
+            f"{'method':<{wide}}" + "".join(f"{f'r = {b}':<{_WIDE}}" for b in self.budgets),
+        ]
+        for method in self.methods:
+            cells = (float(np.mean(self.scores(method, budget))) for budget in self.budgets)
+            lines.append(f"{method:<{wide}}" + "".join(f"{f' {c:.3f}':<{_WIDE}}" for c in cells))
+        first = self.methods[0]
+        if len(self.methods) > 1:
+            lines.append(f"{first} minus (95% interval)")
+        for method in self.methods[1:]:
+            gaps = (str(self.difference(first, method, budget)) for budget in self.budgets)
+            lines.append(f"{method:<{wide}}" + "".join(f"{gap:<{_WIDE}}" for gap in gaps))
+        return "\n".join(line.rstrip() for line in [*lines, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every result, and the paired differences to the first method."""
+        first = self.methods[0]
+        return {
+            "results": [{name: getattr(row, name) for name in COLUMNS} for row in self.results],
+            "differences": [
+                {
+                    "first": first,
+                    "second": method,
+                    "budget": budget,
+                    "mean": found.mean,
+                    "low": found.low if found.pairs > 1 else None,
+                    "high": found.high if found.pairs > 1 else None,
+                }
+                for method in self.methods[1:]
+                for budget in self.budgets
+                for found in [self.difference(first, method, budget)]
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_csv(self) -> str:
+        """One line per result."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([getattr(row, name) for name in COLUMNS] for row in self.results)
+        return text.getvalue()
+
+    def plot(self) -> Figure:
+        """Scores against budgets, a line per method, shaded over the seeds' standard error."""
+        from sublearn.plots import curve, name_axes, panels, shared_legend
+
+        fig, axes = panels(1, width=6.4)
+        # The first method last, so that it lies on top where lines meet.
+        for colour, method in reversed(list(enumerate(self.methods))):
+            held = [np.array(self.scores(method, budget)) for budget in self.budgets]
+            means = np.array([values.mean() for values in held])
+            errors = np.array(
+                [
+                    values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+                    for values in held
+                ]
+            )
+            curve(
+                axes[0],
+                self.budgets,
+                means,
+                means - errors,
+                means + errors,
+                label=method,
+                colour=colour,
+                dashed=method == ALL,
+            )
+        budget_axis(axes[0], self.budgets)
+        name_axes(axes[0], "weights tuned r", f"{self.results[0].metric} on test samples")
+        shared_legend(fig, axes, across=4)
+        return fig
+
+
+def budget_axis(ax: Axes, budgets: Sequence[int]) -> None:
+    """Budgets along a logarithmic axis, each written as it is."""
+    ax.set_xscale("log")
+    ax.set_xticks(list(budgets), [str(budget) for budget in budgets])
+    ax.set_xticks([], minor=True)
+
+
+_WIDE = 28
+
+
+def compare(
+    model: Any,
+    inputs: Any,
+    labels: Any,
+    budgets: int | Sequence[int],
+    *,
+    methods: Iterable[str | Rule] | None = None,
+    seeds: int | Sequence[int] = 5,
+    test: tuple[Any, Any] | None = None,
+    rates: Sequence[float] = RATES,
+    folds: int = FOLDS,
+    steps: int = STEPS,
+    batch: int = BATCH,
+    loss: Loss | None = None,
+    step: Step | None = None,
+    loop: Loop | None = None,
+    metric: Metric | None = None,
+    within: Where = None,
+    forbidden: Where = None,
+    required: Where = None,
+    at_most: int | Mapping[str, int] | None = None,
+    unit: str = "entry",
+    watch: Watch | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Comparison:
+    """A fair comparison: every method's rate is tuned by the same folds, and tested once.
+
+    For each seed 30% of the samples are kept for the test (or ``test`` holds inputs and labels of its
+    own, and the seed only changes the folds). Within the others every rule has a race of its own among
+    the rates, over the same folds; at its best rate it chooses by all of them, is tuned, and is tested.
+    ``methods`` are rules, ``"race"`` and, for reference, ``"all"`` weights, which runs at a tenth of
+    the rates.
+
+    >>> import torch
+    >>> model = torch.nn.Linear(4, 3)
+    >>> inputs, labels = torch.randn(40, 4), torch.arange(40) % 3
+    >>> compare(model, inputs, labels, [2, 5], methods=["race", "last", "random"], seeds=2, steps=2)
+    <Comparison: 3 methods, budgets 2, 5, 2 seeds>
+    """
+    rules, asked = _read_methods(methods)
+    numbers = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
+    if isinstance(seeds, (int, np.integer)):
+        numbers = list(range(whole_number("seeds", seeds, least=1)))
+    sizes = [budgets] if isinstance(budgets, (int, np.integer)) else list(budgets)
+    if not sizes or not numbers:
+        raise BadInputError("budgets and seeds must each hold at least one number.")
+    rates = read_rates(rates)
+    joined, count = _with_test(inputs, labels, test)
+    trainer = Trainer(
+        model,
+        joined[0],
+        joined[1],
+        loss=loss,
+        step=step,
+        loop=loop,
+        metric=metric,
+        steps=steps,
+        batch=batch,
+    )
+    limits = Limits(
+        {name: tuple(parameter.shape) for name, parameter in trainer.free.items()},
+        within=within,
+        forbidden=forbidden,
+        required=required,
+        at_most=at_most,
+        unit=unit,
+    )
+    sizes = [limits.check_budget(budget) for budget in sizes]
+    per_cell = len(rules) * (sum(stages(len(rates), folds)) + 1)
+    if RACE in asked:
+        per_cell += sum(stages(len([rule for rule in rules if rule != ALL]) * len(rates), folds))
+    total = per_cell * len(sizes) * len(numbers)
+    (say or say_in_terminal)(
+        f"comparison: at most {total} runs of {steps} steps, {total * steps} passes"
+    )
+    results: list[Result] = []
+    with nullcontext(watch) if watch is not None else progress_line() as show:
+        for number, seed in enumerate(numbers):
+            tune, exam = _exam(trainer, count, seed)
+            views: dict[int, Any] = {}
+            for place, budget in enumerate(sizes):
+                contest = TorchContest(
+                    trainer, limits, rules, budget, folds, seed, samples=tune, views=views
+                )
+                if len(tune) < LEAST * folds:
+                    raise BadInputError(
+                        f"a comparison in {folds} folds needs at least {LEAST * folds} samples to tune "
+                        f"by, not {len(tune)}."
+                    )
+                start = per_cell * (number * len(sizes) + place)
+
+                def advance(done: int, words: str, start: int = start) -> None:
+                    show(start + done, total, words)
+
+                results += compare_cell(contest, asked, rates, exam, advance)
+        show(total, total, "")
+    return Comparison(tuple(results))
+
+
+class Remembered:
+    """A contest whose outcomes are kept, so that race and fixed rules share their runs."""
+
+    def __init__(self, contest: Any) -> None:
+        self._contest = contest
+        self.outcomes: dict[tuple[str, float, int], Outcome] = {}
+
+    def run(self, rule: str, rate: float, fold: int) -> Outcome:
+        key = (rule, rate, fold)
+        if key not in self.outcomes:
+            self.outcomes[key] = self._contest.run(rule, rate, fold)
+        return self.outcomes[key]
+
+
+def compare_cell(
+    contest: TorchContest,
+    methods: Sequence[str],
+    rates: Sequence[float],
+    exam: NDArray[np.int64],
+    advance: Callable[[int, str], None] = lambda done, words: None,
+) -> list[Result]:
+    """One budget and seed: every method's score on the samples ``exam``."""
+    import torch
+
+    held = Remembered(contest)
+    best: dict[str, Entrant] = {}
+    means: dict[str, float] = {}
+    folds = len(contest.folds)
+    runs = 0
+
+    def follow(done: int, total: int, words: str) -> None:
+        advance(runs + done, f"r = {contest.budget}: {words}")
+
+    for rule in contest.rules:
+        # A race of its own among its rates: what the race has, with one rule.
+        first = race(held, [rule], rates_of(rule, rates), folds, watch=follow)[0]
+        best[rule], means[rule] = (rule, first.rate), first.mean
+        runs += sum(stages(len(rates), folds))
+    if RACE in methods:
+        runners = [rule for rule in contest.rules if rule != ALL]
+        winner = race(held, runners, rates, folds, watch=follow)[0]
+        best[RACE], means[RACE] = (winner.rule, winner.rate), winner.mean
+        runs += sum(stages(len(runners) * len(rates), folds))
+    scores: dict[Entrant, tuple[float, int]] = {}
+    for rule, rate in best.values():
+        if (rule, rate) not in scores:
+            advance(runs, f"r = {contest.budget}: test of {rule}")
+            chosen = contest.choose(rule, None)
+            with contest.trainer.tuned(chosen.masks, torch.from_numpy(contest.samples), rate):
+                score, _ = contest.trainer.evaluate(torch.from_numpy(exam))
+            scores[rule, rate] = (score, chosen.count)
+            runs += 1
+    return [
+        Result(
+            method=method,
+            budget=contest.budget,
+            seed=contest.seed,
+            score=scores[best[method]][0],
+            rule=best[method][0],
+            rate=best[method][1],
+            held_out=means[method],
+            chosen=scores[best[method]][1],
+            metric=contest.trainer.metric,
+        )
+        for method in methods
+    ]
+
+
+def rates_of(rule: str, rates: Sequence[float]) -> list[float]:
+    """The rates that a rule runs at: a tenth of them where all weights move."""
+    return [rate / 10 for rate in rates] if rule == ALL else list(rates)
+
+
+def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:
+    """The rules that run, and the methods in the order in which they are shown."""
+    listed = [RACE, *RULES] if methods is None else list(methods)
+    special = [method for method in listed if method in (RACE, ALL)]
+    others = [method for method in listed if method not in (RACE, ALL)]
+    if not listed:
+        raise BadInputError("methods must name at least one method.")
+    # The race runs among the rules that are named; on its own, among all.
+    rules = read_rules(others or None) if others or RACE in special else {}
+    if ALL in special:
+        rules = {**rules, ALL: RULES["random"]}
+    names = iter(read_rules(others)) if others else iter(())
+    shown = [method if method in (RACE, ALL) else next(names) for method in listed]
+    return rules, [str(method) for method in dict.fromkeys(shown)]
+
+
+def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[Any, int | None]:
+    """All samples in one, and how many of them come before the test's."""
+    if test is None:
+        return (inputs, labels), None
+    import torch
+
+    def join(first: Any, second: Any) -> Any:
+        if isinstance(first, Mapping):
+            return {key: join(first[key], second[key]) for key in first}
+        if isinstance(first, (tuple, list)):
+            return tuple(join(a, b) for a, b in zip(first, second, strict=True))
+        return torch.cat([torch.as_tensor(first), torch.as_tensor(second)])
+
+    count = len(torch.as_tensor(labels))
+    return (join(inputs, test[0]), join(labels, test[1])), count
+
+
+def _exam(
+    trainer: Trainer, count: int | None, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if count is not None:
+        return np.arange(count), np.arange(count, trainer.samples)
+    classes = None
+    if trainer.kind == CLASSES and trainer.labels is not None and trainer.labels.ndim == 1:
+        classes = trainer.labels.cpu().numpy()
+    # Seeded apart from the folds within, which start from the same seed.
+    held = round(TESTED * trainer.samples)
+    return split_once(trainer.samples, held, seed + (1 << 32), classes)
+
+
+def save_comparison(found: Comparison, folder: Path) -> list[str]:
+    """Write results.csv and the picture; the names of the files."""
+    from sublearn.plots import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.csv").write_text(found.to_csv(), encoding="utf-8")
+    return ["results.csv", *(path.name for path in save(found.plot(), folder / "scores"))]

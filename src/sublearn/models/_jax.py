@@ -1,0 +1,430 @@
+"""JAX models: a function of a tree of parameters and a batch, under the same verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn._jax import enable_x64
+from sublearn.models._masks import Mask, resolve_masks
+from sublearn.models._structure import Structure
+
+MOST_OUTPUTS = 4096
+PIECE = 1 << 24
+
+
+class JaxModel:
+    """A function ``apply(params, inputs)`` with its tree of parameters; one row of outputs per sample.
+
+    Parameters get names from their place in the tree, joined by dots. ``trainable`` marks what may
+    change where nothing else is said: a tree of booleans like ``params``, as an Equinox filter spec
+    or an optax mask is, or masks entry by entry.
+
+    >>> import jax.numpy as jnp
+    >>> model = JaxModel(lambda p, x: x @ p["w"] + p["b"], {"w": jnp.ones((2, 3)), "b": jnp.zeros(3)})
+    >>> model.shapes
+    {'b': (3,), 'w': (2, 3)}
+    """
+
+    def __init__(
+        self, apply: Callable[[Any, Any], Any], params: Any, trainable: Any = None
+    ) -> None:
+        jax = _jax()
+        if not callable(apply):
+            raise BadInputError("apply must be a function of parameters and inputs.")
+        self.apply, self.params = apply, params
+        leaves, self._tree = jax.tree_util.tree_flatten_with_path(params)
+        self._leaves = {_name(path): leaf for path, leaf in leaves}
+        if not self._leaves:
+            raise BadInputError("the model has no parameters: params holds no arrays.")
+        if len(self._leaves) != len(leaves):
+            raise BadInputError("two parameters of the tree have the same name.")
+        for name, leaf in self._leaves.items():
+            if np.asarray(leaf).dtype.kind != "f" and str(np.asarray(leaf).dtype) != "bfloat16":
+                raise BadInputError(
+                    f"parameter {name} must hold floating-point numbers, not "
+                    f"{np.asarray(leaf).dtype}: keep other arrays out of params."
+                )
+        self.shapes = {name: tuple(np.shape(leaf)) for name, leaf in self._leaves.items()}
+        self.masks = resolve_masks(
+            list(self.shapes) if trainable is None else self._by_name(trainable), self.shapes
+        )
+
+    @classmethod
+    def from_equinox(cls, module: Any, spec: Any = None, call: Any = None) -> JaxModel:
+        """An Equinox module, with a filter spec for what may change (default: every array).
+
+        Modules work on one sample, so the call is ``jax.vmap(module)(inputs)`` unless
+        ``call(module, inputs)`` is given.
+        """
+        jax = _jax()
+        try:
+            import equinox
+        except ImportError:
+            raise BadInputError(
+                "from_equinox needs Equinox, which is not installed: pip install equinox."
+            ) from None
+        params, rest = equinox.partition(module, equinox.is_inexact_array)
+        run = call or (lambda m, x: jax.vmap(m)(x))
+
+        def apply(p: Any, x: Any) -> Any:
+            return run(equinox.combine(p, rest), x)
+
+        if spec is None:
+            return cls(apply, params)
+        chosen = equinox.filter(params, spec)
+        kept = {_name(path) for path, _ in jax.tree_util.tree_flatten_with_path(chosen)[0]}
+        made = cls(apply, params)
+        if not kept & set(made.shapes):
+            raise BadInputError("the filter spec leaves no parameter that may change.")
+        return cls(apply, params, {name: name in kept for name in made.shapes})
+
+    def named(self, what: Any = None) -> dict[str, Mask]:
+        """Masks by name, from names or from a tree like that of the parameters; only those with some."""
+        if what is None:
+            return {name: mask for name, mask in self.masks.items() if mask.any()}
+        return resolve_masks(self._by_name(what), self.shapes)
+
+    def _by_name(self, given: Any) -> Any:
+        """A tree of masks as a mapping from names; anything else as it is."""
+        jax = _jax()
+        if given is None or hasattr(given, "masks"):
+            return given
+        if isinstance(given, Mapping) and set(given) <= set(self.shapes):
+            return given
+        leaves, tree = jax.tree_util.tree_flatten_with_path(given)
+        return {_name(path): leaf for path, leaf in leaves} if tree == self._tree else given
+
+    def tree(self, values: Mapping[str, Any]) -> Any:
+        """The tree whose leaves carry these names."""
+        return _jax().tree_util.tree_unflatten(self._tree, [values[name] for name in self.shapes])
+
+    def mask_tree(self, what: Any = None) -> Any:
+        """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
+        found = self.named(what)
+        full = {n: found.get(n, np.zeros(s, dtype=bool)) for n, s in self.shapes.items()}
+        return self.tree(full)
+
+    def arrays(self, params: Any = None) -> dict[str, NDArray[Any]]:
+        """The parameters (or others of the same tree) as numpy arrays, by name."""
+        if params is None:
+            return {name: np.asarray(leaf) for name, leaf in self._leaves.items()}
+        leaves, tree = _jax().tree_util.tree_flatten_with_path(params)
+        if tree != self._tree:
+            raise BadInputError("params must be a tree like that of the model.")
+        return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+
+    def prepared(
+        self,
+        inputs: Any,
+        masks: Mapping[str, Mask],
+        *,
+        outputs: Any,
+        perturb: float,
+        precision: str,
+        seed: int,
+    ) -> tuple[JaxDerivatives, Structure, str]:
+        """Derivatives in float64 beside the model's own point, for an audit."""
+        del precision  # always double: JAX models are differentiated in float64
+        rng = np.random.default_rng(seed)
+        values = {}
+        for name, leaf in self.arrays().items():
+            value = np.asarray(leaf, dtype=np.float64)
+            if not np.isfinite(value).all():
+                raise BadInputError(f"parameter {name} of the model holds NaN or infinity.")
+            if name in masks and perturb:
+                size = float(np.sqrt(np.mean(value**2))) or max(value.shape[-1:] or (1,)) ** -0.5
+                value = value + perturb * size * rng.standard_normal(value.shape) * masks[name]
+            values[name] = value
+        found = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
+        kinds = {name: "" for name in self.shapes}
+        return found, Structure(kinds), "double"
+
+
+class JaxDerivatives:
+    """The three sums over the Jacobian of a JAX model, one sample and output at a time, in float64."""
+
+    def __init__(
+        self,
+        model: JaxModel,
+        inputs: Any,
+        names: list[str] | None = None,
+        values: Mapping[str, NDArray[Any]] | None = None,
+        *,
+        outputs: Any = None,
+        seed: int = 0,
+    ) -> None:
+        jax = _jax()
+        self._double = enable_x64()
+        self.model = model
+        self._values = {
+            n: np.asarray(v, dtype=np.float64) for n, v in (values or model.arrays()).items()
+        }
+        self._names = (
+            list(model.shapes) if names is None else [n for n in model.shapes if n in names]
+        )
+        self.shapes = {name: model.shapes[name] for name in self._names}
+
+        def widen(leaf: Any) -> Any:
+            array = np.asarray(leaf)
+            return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+        self._inputs = jax.tree.map(widen, inputs)
+        leaves = jax.tree.leaves(self._inputs)
+        if not leaves or any(np.ndim(leaf) == 0 for leaf in leaves):
+            raise BadInputError(
+                "inputs must be an array with one row per sample, or a tree of them."
+            )
+        sizes = {len(leaf) for leaf in leaves}
+        if len(sizes) > 1 or 0 in sizes:
+            raise BadInputError(
+                f"inputs must have the same number of samples, not {sorted(sizes)}."
+            )
+        self.samples = sizes.pop()
+        with self._double(True):
+            raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
+            if raw.ndim == 0 or raw.shape[0] != self.samples:
+                raise BadInputError(
+                    f"the model must return one row per sample, {self.samples} here, not outputs of "
+                    f"shape {raw.shape}."
+                )
+            flat = raw.reshape(self.samples, -1)
+            self._places = _places(outputs, flat.shape[1], self.samples, seed)
+            one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
+            alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(-1)
+        if not np.isfinite(flat).all():
+            raise BadInputError(
+                "the model's outputs on these inputs hold NaN or infinity: check its weights and the "
+                "inputs."
+            )
+        if np.abs(alone - flat[0]).max() > 1e-8 * max(float(np.abs(flat).max()), 1e-30):
+            raise BadInputError(
+                "the model's output for a sample changes with the other samples of the batch, so no "
+                "sample has a derivative of its own: use the model's evaluation mode."
+            )
+        self.outputs = np.take_along_axis(flat, self._places, axis=1)
+
+    def _function(self) -> Callable[[Any, Any, Any], Any]:
+        """The chosen outputs of one sample as a function of the parameters of interest."""
+        jax = _jax()
+
+        def values(own: Any, sample: Any, places: Any) -> Any:
+            tree = self.model.tree({**self._values, **own})
+            one = jax.tree.map(lambda leaf: leaf[None], sample)
+            return self.model.apply(tree, one).reshape(-1)[places]
+
+        return values
+
+    def scores(self, cotangents: Any) -> dict[str, NDArray[Any]]:
+        """J' R for every entry."""
+        jax = _jax()
+        R = np.asarray(cotangents, dtype=np.float64)
+        if R.shape != self.outputs.shape:
+            raise BadInputError(
+                f"the cotangents must be of shape {self.outputs.shape}, not {R.shape}."
+            )
+        with self._double(True):
+            own = {name: self._values[name] for name in self._names}
+
+            def all_outputs(given: Any) -> Any:
+                raw = self.model.apply(self.model.tree({**self._values, **given}), self._inputs)
+                flat = raw.reshape(self.samples, -1)
+                return jax.numpy.take_along_axis(flat, self._places, axis=1)
+
+            found = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
+            return {name: np.array(found[name]) for name in self._names}
+
+    def squared_norms(self) -> dict[str, NDArray[Any]]:
+        """The sum of squares of every column of J."""
+        jax = _jax()
+        values = self._function()
+        with self._double(True):
+            own = {name: jax.numpy.asarray(self._values[name]) for name in self._names}
+
+            @jax.jit
+            def total(inputs: Any, places: Any) -> Any:
+                def add(sums: Any, given: Any) -> Any:
+                    sample, at = given
+
+                    def one(inner: Any, place: Any) -> Any:
+                        g = jax.grad(lambda p: values(p, sample, place))(own)
+                        return jax.tree.map(lambda s, v: s + v * v, inner, g), None
+
+                    return jax.lax.scan(one, sums, at)[0], None
+
+                zeros = jax.tree.map(jax.numpy.zeros_like, own)
+                return jax.lax.scan(add, zeros, (inputs, places))[0]
+
+            found = total(self._inputs, self._places)
+            return {name: np.array(found[name]) for name in self._names}
+
+    def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
+        """The columns of J for the entries that the masks hold, name by name in the order of shapes."""
+        jax = _jax()
+        chosen = {n: np.flatnonzero(masks[n]) for n in self._names if n in masks}
+        values = self._function()
+        with self._double(True):
+            own = {name: jax.numpy.asarray(self._values[name]) for name in chosen}
+            size = self.outputs.shape[1]
+            together = max(1, min(size, PIECE // max(1, sum(v.size for v in own.values()))))
+
+            @jax.jit
+            def columns(inputs: Any, places: Any) -> Any:
+                def sample_rows(given: Any) -> Any:
+                    sample, at = given
+
+                    def row(place: Any) -> Any:
+                        g = jax.grad(lambda p: values(p, sample, place))(own)
+                        return jax.numpy.concatenate([g[n].reshape(-1)[chosen[n]] for n in chosen])
+
+                    return jax.lax.map(row, at, batch_size=together)
+
+                return jax.lax.map(sample_rows, (inputs, places))
+
+            found = np.asarray(columns(self._inputs, self._places))
+        return found.reshape(self.samples * size, -1)
+
+
+def masked(optimizer: Any, masks: Any) -> Any:
+    """An optax optimizer that leaves frozen entries alone, entry by entry, to the last bit.
+
+    ``masks`` is a tree of booleans or boolean arrays like the parameters'. Frozen entries get no
+    gradient, so that momenta and norms do not see them, and their updates are set to -0.0, which adds
+    to any number without changing it. (``optax.masked`` passes the gradient of what it leaves out
+    through as the update, and takes whole leaves only.)
+
+    >>> import optax, jax.numpy as jnp  # doctest: +SKIP
+    >>> rule = masked(optax.adamw(0.1), {"w": np.array([True, False])})  # doctest: +SKIP
+    >>> updates, state = rule.update(gradients, rule.init(params), params)  # doctest: +SKIP
+    """
+    jax = _jax()
+    try:
+        import optax
+    except ImportError:
+        raise BadInputError(
+            "masked needs optax, which is not installed: pip install optax."
+        ) from None
+
+    def only(tree: Any, value: float) -> Any:
+        return jax.tree.map(lambda m, leaf: jax.numpy.where(m, leaf, value), masks, tree)
+
+    def init(params: Any) -> Any:
+        try:
+            shapes = jax.tree.map(
+                lambda m, leaf: np.shape(m) in ((), np.shape(leaf)), masks, params
+            )
+            fits = all(jax.tree.leaves(shapes))
+        except ValueError:
+            fits = False
+        if not fits:
+            raise BadInputError("masks must be a tree of booleans of the parameters' shapes.")
+        return optimizer.init(params)
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
+        found, state = optimizer.update(only(updates, 0.0), state, params, **extra)
+        return only(found, -0.0), state
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _name(path: Any) -> str:
+    """A path in a tree as text: keys, attributes and places joined by dots."""
+    parts = []
+    for step in path:
+        part = next(
+            (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a)), str(step)
+        )
+        parts.append(str(part))
+    return ".".join(parts)
+
+
+def _places(outputs: Any, size: int, samples: int, seed: int) -> NDArray[np.int64]:
+    if outputs is None:
+        if size > MOST_OUTPUTS:
+            raise BadInputError(
+                f"the model has {size} outputs per sample: give outputs=16, say, to look at 16 drawn "
+                "at random, or the places of those that matter."
+            )
+        return np.tile(np.arange(size), (samples, 1))
+    if isinstance(outputs, (int, np.integer)) and not isinstance(outputs, bool):
+        count = min(whole_number("outputs", outputs, least=1), size)
+        rng = np.random.default_rng(seed)
+        return np.stack([np.sort(rng.choice(size, count, replace=False)) for _ in range(samples)])
+    places = np.asarray(outputs)
+    if places.ndim != 2 or places.shape[0] != samples or places.dtype.kind not in "iu":
+        raise BadInputError(
+            f"outputs must be a whole number or places of shape ({samples}, k), not an array of shape "
+            f"{places.shape}."
+        )
+    if places.size and (places.min() < 0 or places.max() >= size):
+        raise BadInputError(f"outputs must lie from 0 to {size - 1}.")
+    return places.astype(np.int64)
+
+
+def _jax() -> Any:
+    try:
+        import jax
+    except ImportError:
+        raise BadInputError(
+            "JAX models need JAX, which is not installed: pip install 'sublearn[jax]'."
+        ) from None
+    return jax
+
+
+def tree_names(tree: Any) -> dict[str, Any]:
+    """The leaves of a tree by name, as :class:`JaxModel` names them."""
+    return {_name(path): leaf for path, leaf in _jax().tree_util.tree_flatten_with_path(tree)[0]}
+
+
+class JaxAttached:
+    """r trainable numbers for a JAX model; see :func:`attach_jax`."""
+
+    def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
+        jax = _jax()
+        self.model = model
+        self.places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
+        arrays = model.arrays()
+        self.values = {
+            name: jax.numpy.zeros(
+                len(index), dtype=np.promote_types(arrays[name].dtype, np.float32)
+            )
+            for name, index in self.places.items()
+        }
+
+    @property
+    def count(self) -> int:
+        """The number r of trainable numbers."""
+        return sum(len(index) for index in self.places.values())
+
+    def merge(self, values: Any) -> Any:
+        """The parameters with the values added: round(base + value) at the places, the base elsewhere."""
+        found = dict(self.model._leaves)
+        for name, index in self.places.items():
+            base = _jax().numpy.asarray(found[name])
+            flat = base.reshape(-1)
+            new = (flat[index].astype(values[name].dtype) + values[name]).astype(base.dtype)
+            found[name] = flat.at[index].set(new).reshape(base.shape)
+        return self.model.tree(found)
+
+    def __call__(self, values: Any, inputs: Any) -> Any:
+        return self.model.apply(self.merge(values), inputs)
+
+
+def attach_jax(model: JaxModel, what: Any = None) -> JaxAttached:
+    """The model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
+
+    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
+
+    >>> import jax.numpy as jnp
+    >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
+    >>> tuned = attach_jax(model, {"w": [[True], [False]]})
+    >>> tuned({"w": jnp.array([2.0])}, jnp.eye(2)).tolist()
+    [[3.0], [1.0]]
+    """
+    if not isinstance(model, JaxModel):
+        raise BadInputError(f"model must be a JaxModel, not {type(model).__name__}.")
+    return JaxAttached(model, model.named(what))

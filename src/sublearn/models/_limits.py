@@ -1,0 +1,327 @@
+"""What may be chosen: limits by layer, whole rows, and the largest scores that they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.models._choice import Mask
+
+Scores = Mapping[str, NDArray[Any]]
+Where = str | Iterable[str] | Mapping[str, Any] | None
+UNITS = ("entry", "row")
+_BLOCK = 1 << 20  # scores looked at together: what a large model needs beside them stays small
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Flat indices by name, in the order in which they were taken within each name."""
+
+    entries: dict[str, NDArray[np.int64]]
+    gap: float | None
+
+    @property
+    def count(self) -> int:
+        return sum(len(ids) for ids in self.entries.values())
+
+
+class Limits:
+    """Which entries may be chosen, which must be, and how many per layer.
+
+    ``within``, ``forbidden`` and ``required`` name weights (``"blocks.0.fc1.weight"``), layers, which
+    hold them (``"blocks.0"``), patterns (``"*.bias"``), or map names to boolean masks. ``at_most`` is
+    the largest number of entries in one layer, the part of a weight's name before the last dot: one
+    number for all, or numbers by name or pattern. With ``unit="row"`` whole rows are chosen: the
+    entries that share their first index, which are the weights into one unit or channel.
+
+    >>> limits = Limits({"a.weight": (2, 2), "a.bias": (2,)}, within="*.weight")
+    >>> {name: int(mask.sum()) for name, mask in limits.allowed.items()}
+    {'a.weight': 4, 'a.bias': 0}
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        *,
+        within: Where = None,
+        forbidden: Where = None,
+        required: Where = None,
+        at_most: int | Mapping[str, int] | None = None,
+        unit: str = "entry",
+    ) -> None:
+        self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
+        self.unit = one_of("unit", unit, UNITS)
+        inside = self._masks("within", within)
+        outside = self._masks("forbidden", forbidden)
+        self.required = {
+            name: mask for name, mask in self._masks("required", required).items() if mask.any()
+        }
+        self.allowed: dict[str, Mask] = {}
+        for name, shape in self.shapes.items():
+            allowed = inside[name] if within is not None else np.ones(shape, dtype=bool)
+            if forbidden is not None:
+                allowed = allowed & ~outside[name]
+            if unit == "row" and len(shape) > 1 and not allowed.all():
+                # A row is chosen whole, so it has to be allowed whole.
+                whole = allowed.reshape(shape[0], -1).all(axis=1)
+                allowed = np.broadcast_to(whole.reshape(-1, *[1] * (len(shape) - 1)), shape).copy()
+            self.allowed[name] = allowed
+            clash = self.required.get(name)
+            if clash is not None and (clash & ~allowed).any():
+                raise BadInputError(
+                    f"required asks for {int((clash & ~allowed).sum())} entries of {name} that within "
+                    "and forbidden rule out."
+                )
+        self._caps = self._read_caps(at_most)
+        for layer, cap in self._caps.items():
+            asked = sum(
+                int(mask.sum()) for name, mask in self.required.items() if layer_of(name) == layer
+            )
+            if asked > cap:
+                raise BadInputError(
+                    f"required asks for {asked} entries of {layer}, and at_most allows {cap}."
+                )
+
+    @property
+    def capped(self) -> bool:
+        """Whether any layer has a largest number of entries."""
+        return bool(self._caps)
+
+    @property
+    def size(self) -> int:
+        """How many entries may be chosen at most, with the limits by layer."""
+        total = 0
+        by_layer: dict[str, int] = {}
+        for name, mask in self.allowed.items():
+            by_layer[layer_of(name)] = by_layer.get(layer_of(name), 0) + int(mask.sum())
+        for layer, count in by_layer.items():
+            total += min(count, self._caps.get(layer, count))
+        return total
+
+    def check_budget(self, budget: int) -> int:
+        """The budget as an int, if it is at least 1 and no more than may be chosen."""
+        budget = whole_number("budget", budget, least=1)
+        if budget > self.size:
+            every = sum(int(np.prod(shape)) for shape in self.shapes.values())
+            words = "of the model" if self.size == every else "that the limits allow"
+            raise BadInputError(
+                f"budget must be at most {self.size}, the number of weights {words}, not {budget}."
+            )
+        asked = sum(int(mask.sum()) for mask in self.required.values())
+        if asked > budget:
+            raise BadInputError(
+                f"budget must be at least {asked}, the number of entries that required names, not "
+                f"{budget}."
+            )
+        return budget
+
+    def start(self) -> dict[str, Mask]:
+        """Masks in which only what is required is chosen."""
+        return {
+            name: self.required[name].copy() if name in self.required else np.zeros(shape, bool)
+            for name, shape in self.shapes.items()
+        }
+
+    def pick(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
+        """The ``count`` entries of the largest scores that may be chosen and are not ``taken``.
+
+        Names that have no scores are not chosen from. Of equal scores the earlier name, and the
+        smaller index, comes first. Fewer than ``count`` come back where no more are allowed, or no
+        whole row fits.
+        """
+        if self.unit == "row":
+            return self._pick_rows(scores, count, taken)
+        values: list[NDArray[Any]] = []
+        owners: list[NDArray[np.int64]] = []
+        entries: list[NDArray[np.int64]] = []
+        names = list(self.shapes)
+        left = self.left(taken)
+        for place, name in enumerate(names):
+            if name not in scores:
+                continue
+            score = self._checked(name, scores[name])
+            free = self.allowed[name].reshape(-1) & ~taken[name].reshape(-1)
+            # One more than can be taken, for the gap at the cut.
+            want = min(count + 1, left.get(layer_of(name), count + 1))
+            ids = _largest(score, free, want)
+            values.append(score[ids].astype(np.float64))
+            entries.append(ids)
+            owners.append(np.full(len(ids), place, dtype=np.int64))
+        if not values or count == 0:
+            return Picked({}, None)
+        value, owner, entry = (np.concatenate(parts) for parts in (values, owners, entries))
+        order = np.lexsort((entry, owner, -value))
+        if left:
+            order = order[self._fits(order, owner, names, left)]
+        first = order[:count]
+        gap = None
+        if len(order) > count and value[order[count - 1]] > 0:
+            last, next_one = value[order[count - 1]], value[order[count]]
+            gap = float((last - next_one) / last)
+        return Picked(_by_name(names, owner[first], entry[first]), gap)
+
+    def _pick_rows(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
+        values: list[NDArray[Any]] = []
+        sizes: list[NDArray[np.int64]] = []
+        owners: list[NDArray[np.int64]] = []
+        rows: list[NDArray[np.int64]] = []
+        names = list(self.shapes)
+        left = self.left(taken)
+        for place, name in enumerate(names):
+            if name not in scores:
+                continue
+            shape = self.shapes[name]
+            number = shape[0] if shape else 1
+            score = self._checked(name, scores[name]).reshape(number, -1)
+            free = (self.allowed[name] & ~taken[name]).reshape(number, -1).all(axis=1)
+            ids = np.flatnonzero(free)
+            # By the mean, not the sum: the budget counts entries, and long rows cost more of it.
+            values.append(score[ids].mean(axis=1, dtype=np.float64))
+            sizes.append(np.full(len(ids), score.shape[1], dtype=np.int64))
+            rows.append(ids)
+            owners.append(np.full(len(ids), place, dtype=np.int64))
+        if not values:
+            return Picked({}, None)
+        value, size, owner, row = (np.concatenate(x) for x in (values, sizes, owners, rows))
+        order = np.lexsort((row, owner, -value))
+        usable = order[np.isfinite(value[order])]
+        chosen: list[int] = []
+        gap: float | None = None
+        for place in usable:
+            layer = layer_of(names[owner[place]])
+            if size[place] > min(count, left.get(layer, count)):
+                if gap is None and chosen and value[chosen[-1]] > 0:
+                    gap = float((value[chosen[-1]] - value[place]) / value[chosen[-1]])
+                continue
+            chosen.append(int(place))
+            count -= int(size[place])
+            if layer in left:
+                left[layer] -= int(size[place])
+        entries: dict[str, list[NDArray[np.int64]]] = {}
+        for place in chosen:
+            start = row[place] * size[place]
+            ids = np.arange(start, start + size[place], dtype=np.int64)
+            entries.setdefault(names[owner[place]], []).append(ids)
+        return Picked({name: np.concatenate(ids) for name, ids in entries.items()}, gap)
+
+    def left(self, taken: Mapping[str, Mask]) -> dict[str, int]:
+        """How many entries each limited layer may still give."""
+        left = dict(self._caps)
+        for name, mask in taken.items():
+            if layer_of(name) in left:
+                left[layer_of(name)] -= int(mask.sum())
+        return left
+
+    def _fits(
+        self,
+        order: NDArray[np.int64],
+        owner: NDArray[np.int64],
+        names: list[str],
+        left: Mapping[str, int],
+    ) -> NDArray[np.bool_]:
+        """Which places of ``order`` are among the first of their layer that at_most allows."""
+        fits = np.ones(len(order), dtype=bool)
+        owners = owner[order]
+        for layer, most in left.items():
+            places = [i for i, name in enumerate(names) if layer_of(name) == layer]
+            inside = np.flatnonzero(np.isin(owners, places))
+            fits[inside[max(most, 0) :]] = False
+        return fits
+
+    def _checked(self, name: str, score: NDArray[Any]) -> NDArray[Any]:
+        array = np.asarray(score)
+        if array.shape != self.shapes[name]:
+            raise BadInputError(
+                f"the scores of {name} must have its shape {self.shapes[name]}, not {array.shape}."
+            )
+        if array.size and np.isnan(array.min()):  # the least of numbers and NaN is NaN
+            raise BadInputError(f"the scores of {name} must be numbers, and some are NaN.")
+        return array.reshape(-1)
+
+    def _masks(self, argument: str, where: Where) -> dict[str, Mask]:
+        if where is None:
+            return {}
+        if isinstance(where, Mapping):
+            masks = {name: np.zeros(shape, dtype=bool) for name, shape in self.shapes.items()}
+            for name, mask in where.items():
+                self.names(argument, name)
+                array = np.asarray(mask)
+                if array.dtype != np.bool_ or array.shape != self.shapes.get(name):
+                    raise BadInputError(
+                        f"{argument}[{name!r}] must be a mask of truth values of shape "
+                        f"{self.shapes.get(name)}, not {array.dtype.name} of shape {array.shape}."
+                    )
+                masks[name] = array
+            return masks
+        patterns = [where] if isinstance(where, str) else list(where)
+        named = {name for pattern in patterns for name in self.names(argument, pattern)}
+        return {name: np.full(shape, name in named) for name, shape in self.shapes.items()}
+
+    def names(self, argument: str, pattern: object) -> list[str]:
+        """The weights that a name, a layer's name or a pattern stands for."""
+        if not isinstance(pattern, str):
+            raise BadInputError(f"{argument} must name layers, and {pattern!r} is no name.")
+        found = [
+            name
+            for name in self.shapes
+            if name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
+        ]
+        if not found:
+            layers = {name.rsplit(".", depth)[0] for name in self.shapes for depth in range(1, 5)}
+            close = get_close_matches(pattern, [*self.shapes, *sorted(layers)], n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise BadInputError(f"{argument}: the model has no weight or layer {pattern!r}.{hint}")
+        return found
+
+    def _read_caps(self, at_most: int | Mapping[str, int] | None) -> dict[str, int]:
+        if at_most is None:
+            return {}
+        if isinstance(at_most, Mapping):
+            caps: dict[str, int] = {}
+            for pattern, most in at_most.items():
+                number = whole_number(f"at_most[{pattern!r}]", most, least=0)
+                for name in self.names("at_most", pattern):
+                    caps[layer_of(name)] = number
+            return caps
+        most = whole_number("at_most", at_most, least=1)
+        return {layer_of(name): most for name in self.shapes}
+
+
+def layer_of(name: str) -> str:
+    """The module that holds a weight: its name before the last dot, or all of it."""
+    return name.rpartition(".")[0] or name
+
+
+def _largest(score: NDArray[Any], free: Mask, count: int) -> NDArray[np.int64]:
+    """Indices of the ``count`` largest finite free scores, in blocks; of equals the smaller index."""
+    held = np.empty(0, dtype=np.int64)
+    values = score[:0]
+    cut = -np.inf  # of equals the earlier ones are held, so what comes must be above it
+    for low in range(0, len(score) if count > 0 else 0, _BLOCK):
+        block = score[low : low + _BLOCK]
+        ids = np.flatnonzero(block > cut)
+        ids = ids[free[low + ids]]
+        if not len(ids):
+            continue
+        values = np.concatenate([values, block[ids]])
+        held = np.concatenate([held, ids + low])
+        if len(held) >= count:
+            least = np.partition(values, len(held) - count)[len(held) - count]
+            above = np.flatnonzero(values > least)
+            ties = np.flatnonzero(values == least)[: count - len(above)]
+            keep = np.sort(np.concatenate([above, ties]))
+            held, values, cut = held[keep], values[keep], least
+    return held
+
+
+def _by_name(
+    names: list[str], owner: NDArray[np.int64], entry: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    return {names[place]: entry[owner == place] for place in np.unique(owner)}

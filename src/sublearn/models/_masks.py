@@ -1,0 +1,136 @@
+"""One way to say which weights may change: whatever a person has becomes masks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.allocations import Allocation
+
+Mask = NDArray[np.bool_]
+
+
+def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
+    """The weights that may change, as boolean arrays by parameter name; only those with some.
+
+    ``what`` is a :class:`Choice` or the path of a saved one, an :class:`Allocation` (for a model
+    whose parameters carry its names), a mapping from names to masks (arrays, tensors, nested lists;
+    True or False for all or nothing), a list of names of whole parameters, or None: the parameters
+    that require a gradient, as PEFT and hand-made freezing leave them. A tied weight goes by any of
+    its names. The model may be a torch module or a :class:`JaxModel`.
+
+    >>> import torch
+    >>> as_masks(torch.nn.Linear(2, 1), {"weight": [[True, False]]})
+    {'weight': array([[ True, False]])}
+    """
+    from sublearn.models._jax import JaxModel
+
+    if isinstance(model, JaxModel):
+        return model.named(what)
+    return resolve_masks(what, *_description(model))
+
+
+def _description(
+    model: Any,
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str], dict[str, bool]]:
+    """Shapes by name, other names of tied weights, and which are marked as trainable."""
+    modules = getattr(model, "named_parameters", None)
+    if modules is None:
+        raise BadInputError(
+            "model must be a torch.nn.Module or a sublearn.models.JaxModel, not "
+            f"{type(model).__name__}."
+        )
+    own = {name: p for name, p in modules() if p.is_floating_point()}
+    if not own:
+        raise BadInputError("model has no parameters, so there is nothing to tune.")
+    names = {id(p): name for name, p in own.items()}
+    other = {
+        name: names[id(p)]
+        for name, p in modules(remove_duplicate=False)
+        if id(p) in names and name not in own
+    }
+    shapes = {name: tuple(int(n) for n in p.shape) for name, p in own.items()}
+    return shapes, other, {name: bool(p.requires_grad) for name, p in own.items()}
+
+
+def resolve_masks(
+    what: Any,
+    shapes: Mapping[str, tuple[int, ...]],
+    tied: Mapping[str, str] | None = None,
+    trainable: Mapping[str, bool] | None = None,
+) -> dict[str, Mask]:
+    """Masks by name, for parameters of these shapes; see :func:`as_masks`.
+
+    >>> shapes = {"fc.weight": (1, 2), "fc.bias": (1,)}
+    >>> resolve_masks(["fc.bias"], shapes)
+    {'fc.bias': array([ True])}
+    """
+    if isinstance(what, (str, PathLike)):
+        from sublearn.models._choice import load
+
+        what = load(str(what))
+    if what is None:
+        flags = trainable or {}
+        what = [name for name in shapes if flags.get(name, True)]
+        if not what:
+            raise BadInputError(
+                f"all {len(shapes)} parameters of the model are frozen: free some, or say which "
+                "weights may change."
+            )
+    elif isinstance(what, Allocation):
+        what = {name: what.mask(name) for name in what.entries}
+    elif not isinstance(what, Mapping) and hasattr(what, "masks"):
+        what = what.masks
+    if isinstance(what, Mapping):
+        given = dict(what)
+    elif isinstance(what, Iterable):
+        given = dict.fromkeys(what, True)
+    else:
+        raise BadInputError(
+            "the weights that may change must be a Choice, masks by name, names of parameters or "
+            f"None, not {type(what).__name__}."
+        )
+    names = [*shapes, *(tied or {})]
+    found: dict[str, Mask] = {}
+    for name, values in given.items():
+        if name not in names:
+            one_of("a parameter's name", name, names if len(names) <= 12 else _near(name, names))
+        own = (tied or {}).get(name, name)
+        mask = _mask(name, values, tuple(shapes[own]))
+        found[own] = found[own] | mask if own in found else mask
+    kept = {name: found[name] for name in shapes if name in found and found[name].any()}
+    if not kept:
+        raise BadInputError("the masks hold no weight: nothing may change.")
+    return kept
+
+
+def _near(name: object, names: list[str]) -> list[str]:
+    """A few of many names, for the message: those most like ``name``."""
+    from difflib import get_close_matches
+
+    return get_close_matches(str(name), names, n=5, cutoff=0.0)
+
+
+def _mask(name: str, values: Any, shape: tuple[int, ...]) -> Mask:
+    if isinstance(values, (bool, np.bool_)):
+        return np.full(shape, bool(values))
+    if hasattr(values, "detach"):  # a torch tensor
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise BadInputError(f"the mask of {name} must be an array of true and false.") from None
+    if array.shape != shape:
+        raise BadInputError(
+            f"the mask of {name} must be of shape {shape}, not {array.shape}: is it of another model?"
+        )
+    if array.dtype != np.bool_:
+        if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
+            raise BadInputError(f"the mask of {name} must hold only true and false, or 0 and 1.")
+        array = array.astype(bool)
+    return np.array(array)

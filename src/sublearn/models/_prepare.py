@@ -1,0 +1,97 @@
+"""A torch model made ready for an audit: a copy in float64, at a point slightly beside its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from sublearn._errors import BadInputError
+from sublearn.models._derivatives import Derivatives
+from sublearn.models._masks import Mask
+from sublearn.models._structure import Structure
+
+LARGE = 50_000_000
+"""Weights above which the model is not copied in float64."""
+
+
+def prepared(
+    model: Any,
+    inputs: Any,
+    masks: Mapping[str, Mask],
+    *,
+    outputs: Any,
+    forward: Any,
+    perturb: float,
+    precision: str,
+    samples_at_once: int | None,
+    seed: int,
+) -> tuple[Derivatives, Structure, str]:
+    """Derivatives for the masked parameters, the structure of the model, and the precision had."""
+    if not isinstance(model, torch.nn.Module):
+        raise BadInputError(f"model must be a torch.nn.Module, not {type(model).__name__}.")
+    for name, p in model.named_parameters():
+        if not bool(torch.isfinite(p).all()):
+            raise BadInputError(f"parameter {name} of the model holds NaN or infinity.")
+    size = sum(p.numel() for p in model.parameters())
+    double = precision == "double" or (precision == "auto" and size <= LARGE)
+    ready = copied(model, torch.float64 if double else None)
+    perturb_entries(ready, masks, perturb, seed)
+    found = Derivatives(
+        ready,
+        inputs,
+        names=list(masks),
+        outputs=outputs,
+        forward=forward,
+        samples_at_once=samples_at_once,
+        seed=seed,
+    )
+    return found, structure_of(model), "double" if found.coarsest == torch.float64 else "single"
+
+
+def copied(model: Any, dtype: Any) -> Any:
+    """A copy of the model that nobody else holds; half precision becomes float32 at least."""
+    try:
+        made = copy.deepcopy(model)
+    except Exception as problem:
+        raise BadInputError(
+            f"the model cannot be copied ({type(problem).__name__}), which an audit needs: give a "
+            "model whose parameters are leaves."
+        ) from None
+    if dtype is None and any(p.dtype in (torch.float16, torch.bfloat16) for p in made.parameters()):
+        dtype = torch.float32
+    return made if dtype is None else made.to(dtype)
+
+
+def perturb_entries(model: Any, masks: Mapping[str, Mask], share: float, seed: int) -> None:
+    """Move the masked entries at random by ``share`` of the parameter's root mean square.
+
+    A parameter of zeros (LoRA's B) moves by ``share`` of what a fresh layer would have.
+    """
+    if share == 0:
+        return
+    generator = torch.Generator().manual_seed(seed)
+    for name, p in model.named_parameters():
+        if name not in masks:
+            continue
+        size = float(p.detach().double().square().mean().sqrt())
+        if size == 0:
+            size = max(int(p.shape[-1]) if p.dim() else 1, 1) ** -0.5
+        noise = torch.randn(p.shape, generator=generator, dtype=torch.float64) * (share * size)
+        with torch.no_grad():
+            p.add_((noise * torch.from_numpy(masks[name])).to(device=p.device, dtype=p.dtype))
+
+
+def structure_of(model: Any) -> Structure:
+    """The kind of layer that holds each parameter."""
+    kinds = {}
+    seen = {name for name, _ in model.named_parameters()}
+    for prefix, module in model.named_modules():
+        for name, _ in module.named_parameters(recurse=False):
+            full = f"{prefix}.{name}" if prefix else name
+            if full in seen:
+                kinds[full] = type(module).__name__
+    ordered = {name: kinds[name] for name, _ in model.named_parameters() if name in kinds}
+    return Structure(ordered)

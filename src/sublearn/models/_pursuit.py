@@ -1,0 +1,329 @@
+"""Residual pursuit: entries whose derivatives point at what is left of the target, round by round.
+
+With J the derivatives of the outputs on the samples (rows: sample, output) and T the change of the
+outputs that is wanted, every round adds the unused entries of the largest
+
+    (J_e . R)^2 / (|J_e|^2 + rho)
+
+and fits the chosen ones by ridge regression: K = J_S J_S', R = lambda (K + lambda)^-1 T. All that is
+asked of the model are three sums over J; J itself is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import whole_number
+from sublearn.models._choice import Mask
+from sublearn.models._limits import Limits, Picked, layer_of
+
+Array = NDArray[np.float64]
+ROUNDS = 10
+RHO = 0.1  # of the 99th percentile of the squared norms
+RIDGE = 0.1  # of the mean diagonal of K
+POOL = 5  # times the size of a round: the entries among which one at a time is chosen
+_SAMPLED = 1 << 22  # more squared norms than this are thinned out before their percentile is taken
+
+
+class Derivatives(Protocol):
+    """What pursuit asks of a model: three sums over the derivatives J of its outputs.
+
+    Rows of J are (sample, output), sample by sample; its columns are the entries of the weights, name
+    by name in the order of ``shapes``, in C order within a name.
+    """
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of every weight, by name."""
+
+    @property
+    def outputs(self) -> Array:
+        """(samples, outputs): where J was taken."""
+
+    def scores(self, cotangents: Array) -> Mapping[str, NDArray[Any]]:
+        """J' R for every entry, where R has the shape of the outputs; the caller may overwrite it."""
+
+    def squared_norms(self) -> Mapping[str, NDArray[Any]]:
+        """The sum of squares of every column of J."""
+
+    def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
+        """The columns of J for the entries that the masks hold."""
+
+
+class DenseDerivatives:
+    """The same from a whole J in float64: for small models, and to test the others against.
+
+    >>> dense = DenseDerivatives(np.eye(2), {"w": (2,)}, np.zeros((2, 1)))
+    >>> dense.scores(np.array([[1.0], [2.0]]))
+    {'w': array([1., 2.])}
+    """
+
+    def __init__(self, jacobian: Any, shapes: Mapping[str, tuple[int, ...]], outputs: Any) -> None:
+        self.jacobian: Array = np.asarray(jacobian, dtype=np.float64)
+        self.shapes = dict(shapes)
+        self.outputs: Array = np.asarray(outputs, dtype=np.float64)
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
+        self._slices = {
+            name: slice(int(end) - int(np.prod(self.shapes[name])), int(end))
+            for name, end in zip(self.shapes, ends, strict=True)
+        }
+        assert self.jacobian.shape == (self.outputs.size, int(ends[-1]))
+
+    def _split(self, values: Array) -> dict[str, Array]:
+        return {name: values[self._slices[name]].reshape(s) for name, s in self.shapes.items()}
+
+    def scores(self, cotangents: Array) -> dict[str, Array]:
+        return self._split(np.asarray(cotangents).reshape(-1) @ self.jacobian)
+
+    def squared_norms(self) -> dict[str, Array]:
+        return self._split(np.einsum("ij,ij->j", self.jacobian, self.jacobian))
+
+    def gather(self, masks: Mapping[str, Mask]) -> Array:
+        columns = [
+            self._slices[name].start + np.flatnonzero(masks[name])
+            for name in self.shapes
+            if name in masks
+        ]
+        return self.jacobian[:, np.concatenate(columns)]
+
+
+@dataclass(frozen=True)
+class Pursued:
+    """What pursuit chose: masks, the smallest gap at a cut, and the share of T that it leaves.
+
+    ``residuals`` holds |R|^2 / |T|^2 after each round but the last, whose fit nobody needs.
+    """
+
+    masks: dict[str, Mask]
+    gap: float | None
+    residuals: tuple[float, ...]
+
+
+def wanted_change(
+    outputs: Array, labels: NDArray[Any] | None = None, targets: Array | None = None
+) -> Array:
+    """T: targets - outputs for numbers; for classes, from the outputs to scaled and centred labels.
+
+    With f the outputs centred over the d classes, T = tau (onehot - 1/d) - f, where tau is
+    sqrt(d / (d - 1)) times the mean length of f over the samples: labels as long as the outputs are.
+    """
+    if targets is not None:
+        return np.asarray(targets, dtype=np.float64).reshape(outputs.shape) - outputs
+    assert labels is not None
+    samples, classes = outputs.shape
+    centred = outputs - outputs.mean(axis=1, keepdims=True)
+    if classes == 1:
+        return -centred
+    size = np.sqrt(classes / (classes - 1)) * np.linalg.norm(centred, axis=1).mean()
+    # Outputs that are all equal give no scale; any positive one has the same choice.
+    size = size if size > 0 else 1.0
+    ones = np.zeros((samples, classes))
+    ones[np.arange(samples), labels] = 1.0
+    change: Array = size * (ones - 1.0 / classes) - centred
+    return change
+
+
+def round_sizes(count: int, rounds: int) -> list[int]:
+    """``count`` cut into rounds whose sizes differ by at most one, the larger ones first.
+
+    >>> round_sizes(25, 10)
+    [3, 3, 3, 3, 3, 2, 2, 2, 2, 2]
+    """
+    rounds = min(rounds, count)
+    return [count // rounds + (i < count % rounds) for i in range(rounds)]
+
+
+def pursue(
+    derivatives: Derivatives,
+    target: Array,
+    budget: int,
+    limits: Limits,
+    *,
+    rounds: int = ROUNDS,
+    one_at_a_time: bool = True,
+) -> Pursued:
+    """Choose ``budget`` entries by residual pursuit, in rounds of nearly equal size.
+
+    With ``one_at_a_time`` a round takes its entries one by one among the POOL times as many that
+    score highest, and after each takes from the others what they share with it. Whole rows are
+    always taken as they score.
+    """
+    rounds = whole_number("rounds", rounds, least=1)
+    goal = np.asarray(target, dtype=np.float64).reshape(-1)
+    norms = derivatives.squared_norms()
+    rho = RHO * _percentile(norms, limits)
+    taken = limits.start()
+    fit = _Ridge(goal, budget)
+    if any(mask.any() for mask in taken.values()):
+        fit.add(derivatives.gather({name: mask for name, mask in taken.items() if mask.any()}))
+    gaps: list[float] = []
+    residuals: list[float] = []
+    left = budget - sum(int(mask.sum()) for mask in taken.values())
+    sizes = round_sizes(left, rounds)
+    for number, size in enumerate(sizes):
+        residual = fit.residual() if fit.count else goal
+        if fit.count:
+            residuals.append(float(residual @ residual / (goal @ goal or 1.0)))
+        products = derivatives.scores(residual.reshape(derivatives.outputs.shape))
+        scores = {name: _score(products[name], norms[name], rho) for name in limits.shapes}
+        del products
+        new: Picked | None = None
+        columns: Array | None = None
+        if one_at_a_time and limits.unit == "entry":
+            pool = limits.pick(scores, POOL * size, taken)
+            new, columns = _one_by_one(derivatives, pool, residual, rho, size, limits, taken)
+        else:
+            new = limits.pick(scores, size if limits.unit == "entry" else left, taken)
+            if limits.unit == "row":
+                new = _first_rows(new, scores, size, limits)
+        del scores  # as large as the model: let go before the next round makes its own
+        if new.gap is not None:
+            gaps.append(new.gap)
+        if new.count == 0:
+            break
+        for name, ids in new.entries.items():
+            taken[name].reshape(-1)[ids] = True
+        left -= new.count
+        if number < len(sizes) - 1:
+            fit.add(derivatives.gather(_masks(limits, new)) if columns is None else columns)
+    return Pursued(taken, min(gaps, default=None), tuple(residuals))
+
+
+def _score(product: NDArray[Any], norm: NDArray[Any], rho: float) -> NDArray[Any]:
+    """(J_e . R)^2 / (|J_e|^2 + rho), where the products were."""
+    score = np.square(product, out=product)
+    if rho > 0:  # else every norm is 0, nothing moves the outputs, and every score is 0
+        score /= norm + np.asarray(rho, dtype=norm.dtype)
+    return score
+
+
+def _one_by_one(
+    derivatives: Derivatives,
+    pool: Picked,
+    residual: Array,
+    rho: float,
+    size: int,
+    limits: Limits,
+    taken: Mapping[str, Mask],
+) -> tuple[Picked, Array]:
+    """Greedy within the pool: h <- h - G_e h_e / (|J_e|^2 + rho), with h = J'R and G = J'J."""
+    masks = _masks(limits, pool)
+    columns = np.asarray(derivatives.gather(masks), dtype=np.float64)
+    ids = {name: np.flatnonzero(mask) for name, mask in masks.items()}
+    owner = np.concatenate([np.full(len(found), k) for k, found in enumerate(ids.values())])
+    entry = np.concatenate(list(ids.values()))
+    names = list(ids)
+    layers = [layer_of(name) for name in names]
+    left = limits.left(taken)
+    product = residual @ columns
+    divisor = np.einsum("ij,ij->j", columns, columns) + rho
+    if not (divisor > 0).all():  # nothing moves the outputs at all
+        divisor = np.ones_like(divisor)
+    free = np.ones(len(entry), dtype=bool)
+    chosen: list[int] = []
+    gap = None
+    while len(chosen) < size and free.any():
+        score = np.where(free, product * product / divisor, -1.0)
+        best = int(np.argmax(score))
+        if len(chosen) == size - 1 and score[best] > 0 and free.sum() > 1:
+            second = np.partition(score, -2)[-2]
+            gap = float((score[best] - second) / score[best])
+        free[best] = False
+        layer = layers[owner[best]]
+        if left.get(layer, 1) <= 0:
+            continue
+        if layer in left:
+            left[layer] -= 1
+        chosen.append(best)
+        product = product - (columns[:, best] @ columns) * (product[best] / divisor[best])
+    picks = np.sort(np.array(chosen, dtype=np.int64))  # the order of gather
+    entries = {names[k]: entry[picks[owner[picks] == k]] for k in np.unique(owner[picks])}
+    return Picked(entries, gap), columns[:, picks]
+
+
+def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limits) -> Picked:
+    """Of rows that fill all that is left, the best until the round is full; one at least."""
+    rows: list[tuple[float, str, NDArray[np.int64]]] = []
+    for name, ids in new.entries.items():
+        shape = limits.shapes[name]
+        long = int(np.prod(shape[1:])) if len(shape) > 1 else 1
+        values = np.asarray(scores[name]).reshape(-1)
+        rows += [(float(values[row].mean()), name, row) for row in ids.reshape(-1, long)]
+    rows.sort(key=lambda row: -row[0])
+    kept: dict[str, list[NDArray[np.int64]]] = {}
+    count = 0
+    for _, name, row in rows:
+        if count >= size:
+            break
+        kept.setdefault(name, []).append(row)
+        count += len(row)
+    return Picked({name: np.concatenate(parts) for name, parts in kept.items()}, new.gap)
+
+
+def _masks(limits: Limits, picked: Picked) -> dict[str, Mask]:
+    """Masks of what was picked, in the order of the shapes; names without entries are left out."""
+    masks: dict[str, Mask] = {}
+    for name, shape in limits.shapes.items():
+        if name in picked.entries:
+            mask = np.zeros(shape, dtype=bool)
+            mask.reshape(-1)[picked.entries[name]] = True
+            masks[name] = mask
+    return masks
+
+
+def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
+    """The 99th percentile of the squared norms of what may be chosen; of every so many, if many."""
+    step = -(-sum(mask.size for mask in limits.allowed.values()) // _SAMPLED)
+    parts = [
+        norms[name].reshape(-1)[::step][mask.reshape(-1)[::step]]
+        for name, mask in limits.allowed.items()
+    ]
+    found = np.concatenate(parts).astype(np.float64)
+    return float(np.quantile(found, 0.99)) if len(found) else 0.0
+
+
+class _Ridge:
+    """R = lambda (K + lambda)^-1 T with lambda = RIDGE times the mean diagonal of K = J_S J_S'.
+
+    Where there are far more rows than the ``most`` columns that will come, by J_S' J_S instead.
+    """
+
+    def __init__(self, goal: Array, most: int) -> None:
+        self._goal = goal
+        self._kernel = np.zeros((len(goal), len(goal))) if len(goal) <= 2 * most else None
+        self._columns: list[Array] = []
+        self.count = 0
+
+    def add(self, columns: NDArray[Any]) -> None:
+        new = np.asarray(columns, dtype=np.float64)
+        self.count += new.shape[1]
+        if self._kernel is None:
+            self._columns.append(new)
+        else:
+            self._kernel += new @ new.T
+
+    def residual(self) -> Array:
+        from scipy.linalg import cho_factor, cho_solve
+
+        goal = self._goal
+        if self._kernel is not None:
+            ridge = RIDGE * float(np.trace(self._kernel)) / len(goal)
+            if ridge == 0.0:  # the chosen entries move nothing
+                return goal
+            shifted = self._kernel + ridge * np.eye(len(goal))
+            solved: Array = ridge * cho_solve(cho_factor(shifted, lower=True), goal)
+            return solved
+        columns = np.concatenate(self._columns, axis=1)
+        ridge = RIDGE * float(np.einsum("ij,ij->", columns, columns)) / len(goal)
+        if ridge == 0.0:
+            return goal
+        # T - J_S (J_S' J_S + lambda)^-1 J_S' T.
+        shifted = columns.T @ columns + ridge * np.eye(columns.shape[1])
+        solution = cho_solve(cho_factor(shifted, lower=True), columns.T @ goal)
+        fitted: Array = goal - columns @ solution
+        return fitted

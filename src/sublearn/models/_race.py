@@ -1,0 +1,173 @@
+"""The race: rules and rates tried on held-out parts of the samples, the better half kept each time.
+
+Nothing here knows torch: a contest says how a rule at a rate does on a fold, and the race says which
+to try. Every fold after the first is run by the better half of those before it, by their mean score
+so far, until few are left; the winner is the best of those that ran all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.models._choice import Standing
+
+RATES = (0.01, 0.03, 0.1, 0.3)
+FOLDS = 3
+LEAST = 6  # samples that score in a fold, below which no race is run
+KEPT = 0.5  # of the entrants, from fold to fold
+FEW = 4  # entrants that are not cut further: they may be the rates of one rule
+Entrant = tuple[str, float]
+Outcome = tuple[float, float]  # score, loss
+Watch = Callable[[int, int, str], None]  # done, of, words
+
+
+class Contest(Protocol):
+    """How a rule at a rate does: chosen and tuned on one part of a fold, scored on the other."""
+
+    def run(self, rule: str, rate: float, fold: int) -> Outcome:
+        """Score (higher is better) and loss; depends on its arguments alone."""
+
+
+def stages(entrants: int, folds: int) -> list[int]:
+    """How many entrants run each fold.
+
+    >>> stages(48, 3), stages(10, 4)
+    ([48, 24, 12], [10, 5, 4, 4])
+    """
+    found = [entrants]
+    while len(found) < folds:
+        found.append(max(min(FEW, found[-1]), int(np.ceil(found[-1] * KEPT))))
+    return found
+
+
+def order_of(entrants: Iterable[Standing]) -> list[Standing]:
+    """Best first: those that ran more folds, then by mean score, then by loss, then as they came."""
+    return sorted(entrants, key=lambda row: (-len(row.scores), -row.mean, row.loss))
+
+
+def race(
+    contest: Contest,
+    rules: Sequence[str],
+    rates: Sequence[float],
+    folds: int,
+    *,
+    record: Record | None = None,
+    watch: Watch | None = None,
+) -> list[Standing]:
+    """Run the race; the standings of everyone who ran, the winner first."""
+    entrants: list[Entrant] = [(rule, rate) for rule in rules for rate in rates]
+    sizes = stages(len(entrants), folds)
+    outcomes: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
+    done = 0
+    running = entrants
+    for fold, size in enumerate(sizes):
+        if fold:
+            ranked = order_of(standing(entrant, outcomes[entrant]) for entrant in running)
+            running = [(row.rule, row.rate) for row in ranked[:size]]
+        for rule, rate in running:
+            if watch is not None:
+                watch(done, sum(sizes), f"fold {fold + 1} of {folds}: {rule}, rate {rate:g}")
+            known = record.get(rule, rate, fold) if record is not None else None
+            if known is None:
+                known = contest.run(rule, rate, fold)
+                if record is not None:
+                    record.put(rule, rate, fold, known)
+            outcomes[rule, rate].append(known)
+            done += 1
+    if watch is not None:
+        watch(done, done, "")
+    return order_of(standing(entrant, found) for entrant, found in outcomes.items())
+
+
+def standing(entrant: Entrant, outcomes: Sequence[Outcome]) -> Standing:
+    """The outcomes of one rule at one rate, as a line of the standings."""
+    scores, losses = zip(*outcomes, strict=True)
+    return Standing(entrant[0], entrant[1], tuple(scores), tuple(losses))
+
+
+class Record:
+    """Outcomes in a file, one line each, so that a race that was stopped goes on.
+
+    The first line holds the digest of the question; a file of another question is refused.
+    """
+
+    def __init__(self, path: str | Path, question: str) -> None:
+        self.path = Path(path)
+        self._known: dict[tuple[str, float, int], Outcome] = {}
+        if not self.path.parent.is_dir():
+            raise BadInputError(
+                f"resume: there is no folder {self.path.parent} to write {self.path.name} in."
+            )
+        if not self.path.exists():
+            self.path.write_text(json.dumps({"race": question}) + "\n", encoding="utf-8")
+            return
+        try:
+            lines = self.path.read_text(encoding="utf-8").split("\n")
+            head = json.loads(lines[0])["race"]
+        except (ValueError, KeyError, TypeError, OSError):
+            raise BadInputError(f"resume: {self.path} is not the record of a race.") from None
+        if head != question:
+            raise BadInputError(
+                f"resume: {self.path} belongs to another race (other model, samples or settings)."
+            )
+        for line in lines[1:-1]:  # what follows the last line break was cut off in writing
+            try:
+                rule, rate, fold, score, loss = json.loads(line)
+            except ValueError:
+                continue  # a line cut off in writing, gone on after
+            self._known[rule, rate, fold] = (
+                float("-inf") if score is None else score,
+                float("inf") if loss is None else loss,
+            )
+        if lines[-1]:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write("\n")
+
+    def get(self, rule: str, rate: float, fold: int) -> Outcome | None:
+        return self._known.get((rule, rate, fold))
+
+    def put(self, rule: str, rate: float, fold: int, outcome: Outcome) -> None:
+        self._known[rule, rate, fold] = outcome
+        plain = [value if np.isfinite(value) else None for value in outcome]
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([rule, rate, fold, *plain]) + "\n")
+
+
+def split_samples(
+    count: int, folds: int, seed: int, classes: NDArray[Any] | None = None
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Samples to tune by and to score by, for each fold: every sample is scored in one fold.
+
+    With ``classes`` every class is spread evenly over the folds.
+    """
+    order = _spread(count, np.random.default_rng(seed), classes)
+    parts = [np.sort(order[fold::folds]) for fold in range(folds)]
+    return [(np.setdiff1d(order, part), part) for part in parts]
+
+
+def split_once(
+    count: int, held: int, seed: int, classes: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All but ``held`` random samples, and these; with ``classes`` about evenly from each."""
+    order = _spread(count, np.random.default_rng(seed), classes)
+    # Every so many along the line, so that each class gives its share.
+    picks = order[np.floor((np.arange(held) + 0.5) * count / held).astype(np.int64)]
+    return np.setdiff1d(order, picks), np.sort(picks)
+
+
+def _spread(
+    count: int, rng: np.random.Generator, classes: NDArray[Any] | None
+) -> NDArray[np.int64]:
+    """The samples in random order; with classes, one class after the other."""
+    order = rng.permutation(count)
+    if classes is None:
+        return order
+    found: NDArray[np.int64] = order[np.argsort(classes[order], kind="stable")]
+    return found

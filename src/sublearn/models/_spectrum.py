@@ -1,0 +1,164 @@
+"""What singular values say about a Jacobian that comes in blocks of columns: rank, gap, leverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+Array = NDArray[np.float64]
+Blocks = Callable[[], Iterator[Array]]
+
+TOLERANCE = {"double": 1e-10, "single": 1e-6}
+"""Singular values below this share of the largest count as zero."""
+CLEAR_GAP = 100.0
+"""A jump by less than this at the rank is no gap."""
+STRONG = 1e-2
+"""Directions with singular values above this share of the largest are reached by few steps."""
+DENSE = 1 << 25
+"""Numbers of a Jacobian that is decomposed in one piece (256 MB)."""
+_PROJECTIONS = 6
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular values of J (rows x columns), their rank, and what each column contributes.
+
+    ``leverage`` h_e is the squared length of row e of the right singular vectors that belong to
+    non-zero singular values: between 0 and 1, and the sum over e is the rank. ``gap`` is the ratio of
+    the last singular value counted to the first that is not, or to the tolerance where all count.
+    ``lengths`` are those of the columns; ``parallel`` lists groups of columns that are multiples of
+    each other; ``reachable`` is the share of the given residual in the span of the strong directions.
+    """
+
+    values: Array
+    rank: int
+    gap: float
+    leverage: Array
+    lengths: Array
+    parallel: tuple[tuple[int, ...], ...]
+    reachable: float | None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the singular values jump at the rank."""
+        return self.gap >= CLEAR_GAP
+
+
+def spectrum(
+    blocks: Blocks, rows: int, columns: int, *, precision: str, residual: Array | None = None
+) -> Spectrum:
+    """Decompose the Jacobian whose columns ``blocks()`` yields in order, as often as it is called.
+
+    >>> J = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> found = spectrum(lambda: iter([J[:, :2], J[:, 2:]]), 2, 3, precision="double")
+    >>> found.rank, found.leverage.round(3).tolist(), found.parallel
+    (2, [0.2, 0.8, 1.0], ((0, 1),))
+    """
+    tolerance = TOLERANCE[precision]
+    small = rows * columns <= DENSE
+    if small:
+        whole = np.concatenate([np.asarray(b, dtype=np.float64) for b in blocks()], axis=1)
+        left, values, right = np.linalg.svd(whole, full_matrices=False)
+        kept: Blocks = lambda: iter([whole])  # noqa: E731
+    else:
+        # J' = Q R block by block: R alone has the singular values, and nothing is squared.
+        triangle = np.zeros((0, rows))
+        for block in blocks():
+            stacked = np.concatenate([triangle, np.asarray(block, dtype=np.float64).T])
+            triangle = qr(stacked, mode="r", check_finite=False)[0][:rows]
+        left, values, _ = np.linalg.svd(triangle.T, full_matrices=False)
+        right, kept = None, blocks
+    values = values[: min(rows, columns)]
+    top = float(values[0]) if values.size else 0.0
+    rank = int((values > tolerance * top).sum()) if top > 0 else 0
+    gap = _gap(values, rank, tolerance, max(rows, columns))
+    lengths, marks = _columns(kept, rows, columns)
+    if rank == 0:
+        leverage = np.zeros(columns)
+    elif right is not None:
+        leverage = np.square(right[:rank]).sum(axis=0)
+    else:
+        leverage = _leverage(blocks, left[:, :rank], values[:rank], columns)
+    reachable = None
+    if residual is not None:
+        total = float(residual @ residual)
+        strong = left[:, : int((values > STRONG * top).sum())] if top > 0 else left[:, :0]
+        reachable = float(np.square(strong.T @ residual).sum() / total) if total > 0 else 1.0
+    return Spectrum(
+        values, rank, gap, leverage, lengths, _parallel(lengths, marks, tolerance), reachable
+    )
+
+
+def _gap(values: Array, rank: int, tolerance: float, size: int) -> float:
+    if rank == 0:
+        return float("inf")
+    # Below the rounding of the largest there is only noise: a jump beyond it means nothing more.
+    floor = float(values[0]) * np.finfo(np.float64).eps * np.sqrt(size)
+    if rank == values.size:
+        return float(values[-1]) / (tolerance * float(values[0]))
+    return float(values[rank - 1]) / max(float(values[rank]), floor)
+
+
+def _leverage(blocks: Blocks, left: Array, values: Array, columns: int) -> Array:
+    """|V_e|^2 with V = J'U/s, brought back to orthogonal columns, which small s spoil."""
+    gram = np.zeros((values.size, values.size))
+    basis = left / values
+    for block in blocks():
+        part = np.asarray(block, dtype=np.float64).T @ basis
+        gram += part.T @ part
+    turn = np.linalg.inv(np.linalg.cholesky(gram)).T
+    basis = basis @ turn
+    found = np.empty(columns)
+    start = 0
+    for block in blocks():
+        part = np.asarray(block, dtype=np.float64).T @ basis
+        found[start : start + len(part)] = np.square(part).sum(axis=1)
+        start += len(part)
+    return found
+
+
+def _columns(blocks: Blocks, rows: int, columns: int) -> tuple[Array, Array]:
+    """Lengths of the columns, and their products with a few random vectors."""
+    probes = np.random.default_rng(0).standard_normal((_PROJECTIONS, rows))
+    lengths, marks = np.empty(columns), np.empty((_PROJECTIONS, columns))
+    start = 0
+    for block in blocks():
+        values = np.asarray(block, dtype=np.float64)
+        some = slice(start, start + values.shape[1])
+        lengths[some] = np.sqrt(np.einsum("ij,ij->j", values, values))
+        marks[:, some] = probes @ values
+        start += values.shape[1]
+    return lengths, marks
+
+
+def zero_columns(lengths: Array, precision: str) -> NDArray[np.bool_]:
+    """Columns that move no output, up to rounding."""
+    top = float(lengths.max(initial=0.0))
+    return np.asarray(lengths <= TOLERANCE[precision] * 1e-2 * top)
+
+
+def _parallel(lengths: Array, marks: Array, tolerance: float) -> tuple[tuple[int, ...], ...]:
+    """Groups of non-zero columns that are multiples of each other, found by random products.
+
+    Products with a few random vectors agree for directions that agree, and by chance alone almost
+    never: as numerical as the rank itself.
+    """
+    alive = np.flatnonzero(lengths > tolerance * 1e-2 * lengths.max(initial=0.0))
+    unit = marks[:, alive] / lengths[alive]
+    unit *= np.where(unit[0] < 0, -1.0, 1.0)
+    order = np.argsort(unit[0], kind="stable")
+    unit = unit[:, order]
+    near = 1e3 * tolerance if tolerance > 1e-8 else 1e-9
+    same = np.abs(np.diff(unit, axis=1)).max(axis=0, initial=0.0) < near
+    groups: list[tuple[int, ...]] = []
+    start = 0
+    for i in range(len(alive)):
+        if i == len(alive) - 1 or not same[i]:
+            if i > start:
+                groups.append(tuple(sorted(int(alive[order[j]]) for j in range(start, i + 1))))
+            start = i + 1
+    return tuple(sorted(groups))

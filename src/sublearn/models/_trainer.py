@@ -1,0 +1,341 @@
+"""Short training runs of a torch model on few of its weights, undone to the bit afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, whole_number
+from sublearn.models._choice import Mask
+
+if TYPE_CHECKING:
+    import torch
+
+Loss = Callable[[Any, Any], Any]  # (outputs, labels) -> a number with a gradient
+Step = Callable[[Any, Any, Any], Any]  # (model, inputs, labels) -> a number with a gradient
+Loop = Callable[[Any, Mapping[str, Mask], Any, Any, float], None]
+Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
+BATCH = 128
+STEPS = 60
+CLASSES, NUMBERS, OWN = "accuracy", "R^2", "own"
+
+
+def take(values: Any, ids: Any) -> Any:
+    """The samples ``ids`` of a tensor, or of each tensor in a tuple or dict."""
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {key: take(value, ids) for key, value in values.items()}
+    if isinstance(values, (tuple, list)):
+        return tuple(take(value, ids) for value in values)
+    return values[ids] if getattr(values, "ndim", 0) else values
+
+
+def count_of(inputs: Any) -> int:
+    """How many samples a part of the inputs holds."""
+    from sublearn.models._derivatives import count_samples
+
+    return count_samples(inputs)
+
+
+def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
+    """The weights that may be chosen from: floating point, and not frozen; tied ones once."""
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise BadInputError(f"model must be a torch.nn.Module, not {type(model).__name__}.")
+    every = dict(model.named_parameters())
+    if not every:
+        raise BadInputError("model has no parameters, so there is nothing to choose from.")
+    free = {n: p for n, p in every.items() if p.requires_grad and p.is_floating_point()}
+    if not free:
+        raise BadInputError(
+            f"all {len(every)} weights of model are frozen (requires_grad is False): free those that "
+            "may be chosen."
+        )
+    return free
+
+
+class Trainer:
+    """A model with its samples: tunes chosen entries on some of them, scores on others.
+
+    Without ``loss``, ``step`` or ``loop`` it minimises cross-entropy where the labels are whole
+    numbers and the mean squared error where they are not, by Adam on the chosen entries alone, with a
+    rate that falls to zero over ``steps``. The model is in its evaluation mode meanwhile, and every
+    weight, flag and mode is as before when a run ends.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        inputs: Any,
+        labels: Any,
+        *,
+        loss: Loss | None = None,
+        step: Step | None = None,
+        loop: Loop | None = None,
+        metric: Metric | None = None,
+        steps: int = STEPS,
+        batch: int = BATCH,
+        seed: int = 0,
+    ) -> None:
+        import torch
+
+        from sublearn.models._derivatives import as_inputs, count_samples
+
+        self.model = model
+        self.free = free_parameters(model)
+        self.inputs = as_inputs(model, inputs)
+        self.samples = count_samples(self.inputs)
+        self.steps = whole_number("steps", steps, least=1)
+        self.batch = whole_number("batch", batch, least=1)
+        self.seed = whole_number("seed", seed, least=0)
+        self.loop, self.step, self.metric_of = loop, step, metric
+        if labels is None:
+            if step is None:
+                raise BadInputError(
+                    "labels may be left out only where step computes the loss itself."
+                )
+            self.labels = None
+        else:
+            self.labels = torch.as_tensor(labels, device=next(iter(self.free.values())).device)
+            if self.labels.ndim == 0 or len(self.labels) != self.samples:
+                raise BadInputError(
+                    f"labels must be as many as the samples, {self.samples}, not "
+                    f"{len(self.labels) if self.labels.ndim else 'a single number'}."
+                )
+        with self.evaluating(), torch.no_grad():
+            outputs = self.outputs(slice(0, min(self.samples, BATCH)))
+        self.output_shape = tuple(outputs.shape[1:])
+        self.kind = self._kind(outputs)
+        self.own_loss = loss
+        if self.kind == NUMBERS and self.labels is not None:
+            spread = float(self.labels.double().var(correction=0))
+            self._variance = spread if spread > 0 else 1.0
+
+    def _kind(self, outputs: torch.Tensor) -> str:
+        import torch
+
+        if not torch.isfinite(outputs).all():
+            raise BadInputError("model gives NaN or infinite outputs on inputs.")
+        if self.labels is None:
+            return OWN
+        if self.labels.is_floating_point():
+            wanted = (self.samples, *outputs.shape[1:])
+            if self.labels.numel() != int(np.prod(wanted)):
+                raise BadInputError(
+                    f"labels must have the shape of the outputs, {wanted}, not "
+                    f"{tuple(self.labels.shape)}."
+                )
+            if not torch.isfinite(self.labels).all():
+                raise BadInputError("labels must be finite, and some are NaN or infinite.")
+            return NUMBERS
+        if outputs.ndim < 2:
+            raise BadInputError(
+                f"labels are whole numbers, so model must give one output per class, not outputs of "
+                f"shape {tuple(outputs.shape)}."
+            )
+        if tuple(self.labels.shape) != (self.samples, *outputs.shape[1:-1]):
+            raise BadInputError(
+                f"labels must have shape {(self.samples, *outputs.shape[1:-1])}, one class per output, "
+                f"not {tuple(self.labels.shape)}."
+            )
+        used = self.labels[self.labels != -100]  # what torch's cross-entropy leaves out
+        classes = outputs.shape[-1]
+        if not len(used) or int(used.min()) < 0 or int(used.max()) >= classes:
+            found = f"{int(used.min())} to {int(used.max())}" if len(used) else "none at all"
+            raise BadInputError(f"labels must be classes from 0 to {classes - 1}, not {found}.")
+        return CLASSES
+
+    @property
+    def metric(self) -> str:
+        """What the scores are, in a word."""
+        if self.metric_of is not None:
+            return getattr(self.metric_of, "__name__", "own metric")
+        return "minus the loss" if self.kind == OWN else self.kind
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Every module in evaluation mode, and afterwards in the mode it was in."""
+        modes = {module: module.training for module in self.model.modules()}
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    def outputs(self, ids: Any) -> torch.Tensor:
+        """Of some samples, with the weights as they are now."""
+        from sublearn.models._derivatives import as_outputs, call_model
+
+        part = take(self.inputs, ids)
+        outputs: torch.Tensor = as_outputs(call_model(self.model, part), count_of(part))
+        return outputs
+
+    def loss(self, ids: Any) -> torch.Tensor:
+        """The loss on some samples, with its gradient."""
+        if self.step is not None:
+            value: torch.Tensor = self.step(
+                self.model, take(self.inputs, ids), take(self.labels, ids)
+            )
+            return value
+        return self.loss_of(self.outputs(ids), take(self.labels, ids))
+
+    def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss of outputs against labels."""
+        from torch.nn import functional
+
+        if self.own_loss is not None:
+            own: torch.Tensor = self.own_loss(outputs, labels)
+            return own
+        if self.kind == CLASSES:
+            return functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
+        return functional.mse_loss(outputs, labels.reshape(outputs.shape).to(outputs.dtype))
+
+    @contextmanager
+    def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
+        """Within: the model, tuned at ``rate`` on the samples ``ids``; afterwards it is as it was."""
+        with self.evaluating():
+            if self.loop is None:
+                with self._adam(masks, ids, rate):
+                    yield
+            else:
+                with self._own_loop(masks, ids, rate):
+                    yield
+
+    @contextmanager
+    def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
+        import torch
+
+        touched = {
+            name: tuple(
+                torch.from_numpy(axis).to(self.free[name].device) for axis in np.nonzero(mask)
+            )
+            for name, mask in masks.items()
+            if mask.any()
+        }
+        weights = [self.free[name] for name in touched]
+        places = list(touched.values())
+        before = [
+            weight.detach()[place].clone() for weight, place in zip(weights, places, strict=True)
+        ]
+        sizes = [len(old) for old in before]
+        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
+        try:
+            # What is frozen needs no derivative, which saves most of a pass where the last layer runs.
+            chosen = {id(weight) for weight in weights}
+            for parameter in flags:
+                parameter.requires_grad_(id(parameter) in chosen)
+            # Steps are summed in single precision at least, and rounded to the weight's own.
+            wide = torch.promote_types(torch.float32, before[0].dtype) if before else torch.float32
+            value = torch.cat([old.to(wide) for old in before]) if before else torch.zeros(0)
+            mean, square = torch.zeros_like(value), torch.zeros_like(value)
+            batches = self._batches(ids)
+            for number in range(1, self.steps + 1):
+                gradients = torch.autograd.grad(
+                    self.loss(next(batches)), weights, allow_unused=True
+                )
+                gradient = torch.cat(
+                    [
+                        torch.zeros_like(old) if found is None else found[place].to(wide)
+                        for found, place, old in zip(gradients, places, before, strict=True)
+                    ]
+                )
+                # Adam (Kingma and Ba, 2015), on the chosen entries and nothing else.
+                mean.mul_(0.9).add_(gradient, alpha=0.1)
+                square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+                root = (square / (1 - 0.999**number)).sqrt_().add_(1e-8)
+                falling = rate * (1 - (number - 1) / self.steps)
+                value = value - (falling / (1 - 0.9**number)) * mean / root
+                for weight, place, new in zip(weights, places, value.split(sizes), strict=True):
+                    weight.data.index_put_(place, new.to(weight.dtype))
+            yield
+        finally:
+            for weight, place, old in zip(weights, places, before, strict=True):
+                weight.data.index_put_(place, old)
+            for parameter, flag in flags.items():
+                parameter.requires_grad_(flag)
+
+    def _batches(self, ids: Any) -> Iterator[Any]:
+        import torch
+
+        count = len(ids)
+        draws = torch.Generator().manual_seed(self.seed)
+        while True:
+            if count <= self.batch:
+                yield ids
+            else:
+                yield ids[torch.randperm(count, generator=draws)[: self.batch]]
+
+    @contextmanager
+    def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
+        import torch
+
+        assert self.loop is not None
+        before = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
+        try:
+            self.loop(self.model, masks, take(self.inputs, ids), take(self.labels, ids), rate)
+            for name, parameter in self.model.named_parameters():
+                moved = (parameter.detach() != before[name]).cpu().numpy()
+                stray = moved & ~masks[name] if name in masks else moved
+                if stray.any():
+                    raise BadInputError(
+                        f"loop moved {int(stray.sum())} entries of {name} that are not chosen: it must "
+                        "change what masks holds and nothing else."
+                    )
+            self.model.eval()
+            yield
+        finally:
+            with torch.no_grad():
+                for name, value in self.model.state_dict().items():
+                    value.copy_(before[name])
+            for parameter, flag in flags.items():
+                parameter.requires_grad_(flag)
+
+    def evaluate(self, ids: Any) -> tuple[float, float]:
+        """Score, where higher is better, and loss of the model as it is now, on some samples."""
+        import torch
+
+        with self.evaluating(), torch.no_grad():
+            if self.step is not None:
+                loss = float(self.loss(ids))
+                if self.kind == OWN and self.metric_of is None:
+                    return -loss, loss
+            outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
+            labels = take(self.labels, ids)
+            if self.step is None:
+                loss = float(self.loss_of(outputs, labels))
+        return self._score(outputs, labels), loss if np.isfinite(loss) else float("inf")
+
+    def _score(self, outputs: torch.Tensor, labels: Any) -> float:
+        import torch
+
+        if self.metric_of is not None:
+            return float(self.metric_of(outputs, labels))
+        if not torch.isfinite(outputs).all():
+            return 0.0 if self.kind == CLASSES else float("-inf")
+        if self.kind == CLASSES:
+            used = labels != -100
+            return float((outputs.argmax(-1)[used] == labels[used]).double().mean())
+        error = torch.nn.functional.mse_loss(
+            outputs.double(), labels.reshape(outputs.shape).double()
+        )
+        return 1.0 - float(error) / self._variance
+
+    def entries(self, masks: Mapping[str, Mask]) -> NDArray[np.float64]:
+        """The chosen entries as they are now, name by name in the order of the weights."""
+        import torch
+
+        held = [
+            parameter.detach().cpu()[torch.from_numpy(masks[name])].double()
+            for name, parameter in self.free.items()
+            if name in masks
+        ]
+        found: NDArray[np.float64] = torch.cat(held).numpy()
+        return found

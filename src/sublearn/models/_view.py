@@ -1,0 +1,252 @@
+"""What rules look at, computed from a torch model on some of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError
+from sublearn.models._choice import Mask
+from sublearn.models._pursuit import Array, Derivatives, wanted_change
+from sublearn.models._trainer import CLASSES, OWN, Trainer, take
+
+if TYPE_CHECKING:
+    import torch
+
+POSITIONS = 128  # of sequences, over all samples, at which outputs are looked at
+PART = 512  # samples that go through the model at once
+OTHERS = 16  # classes besides the right one, where there are more than twice as many
+
+
+class TorchView:
+    """A model on the samples ``ids``; see :class:`sublearn.models._rules.View`."""
+
+    def __init__(self, trainer: Trainer, ids: Any, seed: int = 0) -> None:
+        self._trainer = trainer
+        self._ids = ids
+        self._seed = seed
+
+    @cached_property
+    def weights(self) -> dict[str, NDArray[Any]]:
+        found = {name: _array(parameter) for name, parameter in self._trainer.free.items()}
+        for values in found.values():
+            values.flags.writeable = False  # they are the model's own
+        return found
+
+    @cached_property
+    def gradient(self) -> dict[str, NDArray[Any]]:
+        import torch
+
+        total = [torch.zeros_like(parameter) for parameter in self._trainer.free.values()]
+        for part in self._ids.split(PART):
+            share = len(part) / len(self._ids)
+            for held, gradient in zip(total, self._gradients(part), strict=True):
+                if gradient is not None:
+                    held.add_(gradient, alpha=share)
+        return {name: _array(held) for name, held in zip(self._trainer.free, total, strict=True)}
+
+    @cached_property
+    def squared_gradients(self) -> dict[str, NDArray[Any]]:
+        import torch
+
+        trainer = self._trainer
+        total = [torch.zeros_like(parameter) for parameter in trainer.free.values()]
+        for sample in self._ids:
+            for held, gradient in zip(total, self._gradients(sample.reshape(1)), strict=True):
+                if gradient is not None:
+                    held.addcmul_(gradient, gradient)
+        return {name: _array(held) for name, held in zip(trainer.free, total, strict=True)}
+
+    def _gradients(self, ids: Any) -> tuple[torch.Tensor | None, ...]:
+        import torch
+
+        trainer = self._trainer
+        with trainer.evaluating():
+            found: tuple[torch.Tensor | None, ...] = torch.autograd.grad(
+                trainer.loss(ids), list(trainer.free.values()), allow_unused=True
+            )
+        return found
+
+    @cached_property
+    def _readout(self) -> _Readout:
+        return _Readout(self._trainer, self._ids, self._seed)
+
+    @cached_property
+    def derivatives(self) -> Derivatives:
+        return self._readout.derivatives()
+
+    @cached_property
+    def target(self) -> Array:
+        return self._readout.target(self.derivatives.outputs)
+
+    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
+        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
+
+        None where tuning moves no output.
+        """
+        derivatives = self.derivatives  # taken here, before the weights move
+        before = self._trainer.entries(masks)
+        with self._trainer.tuned(masks, self._ids, rate):
+            change = self._readout.outputs() - derivatives.outputs
+            delta = self._trainer.entries(masks) - before
+        moved = float(np.linalg.norm(change))
+        if not 0 < moved < np.inf:
+            return None
+        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
+        return float(np.linalg.norm(change - linear)) / moved
+
+    @cached_property
+    def layers(self) -> list[list[str]]:
+        return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
+
+
+class _Readout:
+    """Which outputs of each sample are looked at: all of few, else some positions and classes."""
+
+    def __init__(self, trainer: Trainer, ids: Any, seed: int) -> None:
+        import torch
+
+        if trainer.kind == OWN:
+            raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+        self._trainer, self._ids = trainer, ids
+        self.labels = take(trainer.labels, ids)
+        shape = trainer.output_shape
+        samples = len(ids)
+        draws = torch.Generator().manual_seed(seed)
+        self._places: torch.Tensor | None = None  # (samples, looked at): flat places among outputs
+        if trainer.kind != CLASSES:
+            width = int(np.prod(shape)) if shape else 1
+            self._groups, self._classes = 1, width
+            if width > 2 * OTHERS:
+                self._places = torch.rand(samples, width, generator=draws).argsort(1)[
+                    :, : 2 * OTHERS
+                ]
+                self._classes = 2 * OTHERS
+            return
+        width = int(np.prod(shape[:-1])) if len(shape) > 1 else 1
+        classes = shape[-1]
+        labels = self.labels.reshape(samples, width)
+        self._groups = min(width, max(1, -(-POSITIONS // samples)))
+        self._classes = classes if classes <= 2 * OTHERS else OTHERS + 1
+        if self._groups == width and self._classes == classes:
+            self._right = labels
+            return
+        # Positions whose label is left out come last.
+        order = torch.rand(samples, width, generator=draws) + (labels == -100) * 2.0
+        where = order.argsort(1)[:, : self._groups]
+        right = labels.gather(1, where)
+        if self._classes == classes:
+            picked = torch.arange(classes).expand(samples, self._groups, classes)
+            self._right = right
+        else:
+            free = torch.rand(samples, self._groups, classes, generator=draws)
+            free.scatter_(2, right.clamp_min(0)[..., None], 2.0)  # the right class comes first
+            picked = free.argsort(2, descending=True)[..., : self._classes]
+            self._right = torch.where(right == -100, right, torch.zeros_like(right))
+        self._places = (where[..., None] * classes + picked).reshape(samples, -1)
+
+    def derivatives(self) -> Derivatives:
+        return _Streamed(self._trainer, take(self._trainer.inputs, self._ids), self._places)
+
+    def outputs(self) -> Array:
+        """What is looked at, with the weights as they are now."""
+        import torch
+
+        with torch.no_grad():
+            parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
+        flat = torch.cat(parts)
+        found: Array = (
+            (flat if self._places is None else flat.gather(1, self._places)).double().cpu().numpy()
+        )
+        return found
+
+    def target(self, outputs: Array) -> Array:
+        samples = len(outputs)
+        if self._trainer.kind != CLASSES:
+            targets = self.labels.reshape(samples, -1)
+            if self._places is not None:
+                targets = targets.gather(1, self._places)
+            return wanted_change(outputs, targets=targets.double().cpu().numpy())
+        labels = self._right.reshape(-1).cpu().numpy()
+        change = wanted_change(outputs.reshape(-1, self._classes), labels=np.maximum(labels, 0))
+        change[labels < 0] = 0.0  # nothing is wanted where the label is left out
+        return change.reshape(outputs.shape)
+
+
+class _Streamed:
+    """The torch layer's three sums, with the model in evaluation mode whenever they are asked for."""
+
+    def __init__(self, trainer: Trainer, inputs: Any, places: Any) -> None:
+        from sublearn.models._derivatives import Derivatives as Torch
+
+        with trainer.evaluating():
+            self._found = Torch(trainer.model, inputs, names=list(trainer.free), outputs=places)
+        self._trainer = trainer
+        self._norms: dict[str, NDArray[Any]] | None = None
+        self.shapes = {name: tuple(p.shape) for name, p in trainer.free.items()}
+        self.outputs: Array = self._found.outputs
+
+    def scores(self, cotangents: Array) -> dict[str, NDArray[Any]]:
+        with self._trainer.evaluating():
+            return self._found.scores(cotangents)
+
+    def squared_norms(self) -> dict[str, NDArray[Any]]:
+        if self._norms is None:
+            with self._trainer.evaluating():
+                self._norms = self._found.squared_norms()
+        return self._norms
+
+    def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
+        ordered = {name: masks[name] for name in self.shapes if name in masks}
+        with self._trainer.evaluating():
+            return self._found.gather(ordered)
+
+
+def _array(tensor: Any) -> NDArray[Any]:
+    held = tensor.detach()
+    # numpy has no bfloat16.
+    found: NDArray[Any] = (held if held.element_size() >= 4 else held.float()).cpu().numpy()
+    return found
+
+
+def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[list[str]]:
+    """The names of the weights of each layer, the one that acts last first.
+
+    A layer is a module with weights of its own. Modules that only hold others' weights, such as one
+    with a position embedding beside its layers, come after those, since they act around them.
+    """
+    import torch
+
+    from sublearn.models._derivatives import call_model
+
+    names = {id(parameter): name for name, parameter in free.items()}
+    order: list[Any] = []
+    hooks = []
+    for module in model.modules():
+        if any(True for _ in module.parameters(recurse=False)):
+            hooks.append(module.register_forward_hook(lambda m, *_: order.append(m)))
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            call_model(model, take(inputs, slice(0, 1)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    whole = [m for m in order if not any(True for c in m.children() for _ in c.parameters())]
+    around = [m for m in order if m not in whole]
+    seen: set[str] = set()
+    layers: list[list[str]] = []
+    for module in [*reversed(whole), *reversed(around), *model.modules()]:
+        held = [names[id(p)] for p in module.parameters(recurse=False) if id(p) in names]
+        held = [name for name in held if name not in seen]
+        seen.update(held)
+        if held:
+            layers.append(held)
+    return layers

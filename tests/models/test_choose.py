@@ -1,0 +1,487 @@
+"""choose and compare on torch models: rules against their definitions, nothing left moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
+
+from sublearn import BadInputError  # noqa: E402
+from sublearn.models import _view  # noqa: E402
+from sublearn.models._choose import choose  # noqa: E402
+from sublearn.models._compare import compare  # noqa: E402
+from sublearn.models._derivatives import Derivatives  # noqa: E402
+from sublearn.models._limits import Limits  # noqa: E402
+from sublearn.models._pursuit import DenseDerivatives, pursue, wanted_change  # noqa: E402
+from sublearn.models._rules import RULES, Setting, apply_rule  # noqa: E402
+from sublearn.models._trainer import Trainer  # noqa: E402
+from sublearn.models._view import TorchView  # noqa: E402
+
+nn, functional = torch.nn, torch.nn.functional
+
+
+def mlp(seed: int = 0, dtype: Any = torch.float32) -> Any:
+    torch.manual_seed(seed)
+    layers = (
+        nn.Linear(5, 8),
+        nn.Tanh(),
+        nn.LayerNorm(8),
+        nn.Linear(8, 6),
+        nn.Tanh(),
+        nn.Linear(6, 3),
+    )
+    return nn.Sequential(*layers).to(dtype)
+
+
+def samples(seed: int = 1, count: int = 30, dtype: Any = torch.float32) -> tuple[Any, Any]:
+    draws = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, 5, generator=draws, dtype=dtype)
+    return inputs, (inputs @ torch.randn(5, 3, generator=draws, dtype=dtype)).argmax(1)
+
+
+class Characters(nn.Module):
+    """Embedding, a recurrent weight used at every step, LayerNorm, and a head tied to the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(7, 6)
+        self.mix = nn.Linear(6, 6)
+        self.norm = nn.LayerNorm(6)
+        self.head = nn.Linear(6, 7, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, codes: Any) -> Any:
+        state = self.embed(codes)
+        for _ in range(2):
+            state = state + torch.tanh(self.mix(state.cumsum(1)))
+        return self.head(self.norm(state))
+
+
+class Images(nn.Module):
+    """Convolution, group normalisation and attention, with a parameter of its own beside them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = nn.GroupNorm(2, 4)
+        self.places = nn.Parameter(torch.randn(16, 4) * 0.1)
+        self.attend = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.rms = nn.RMSNorm(4)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, images: Any) -> Any:
+        state = self.norm(torch.relu(self.conv(images))).flatten(2).transpose(1, 2) + self.places
+        state = state + self.attend(state, state, state, need_weights=False)[0]
+        return self.head(self.rms(state).mean(1))
+
+
+def dense(model: Any, inputs: Any) -> tuple[DenseDerivatives, Any]:
+    """J row by row, by the backward pass of one output at a time."""
+    named = dict(model.named_parameters())
+    outputs = model(inputs)
+    rows = []
+    for value in outputs.flatten():
+        found = torch.autograd.grad(
+            value, list(named.values()), retain_graph=True, allow_unused=True
+        )
+        parts = [
+            torch.zeros(weight.numel(), dtype=weight.dtype) if part is None else part.flatten()
+            for weight, part in zip(named.values(), found, strict=True)
+        ]
+        rows.append(torch.cat(parts).numpy())
+    shapes = {name: tuple(value.shape) for name, value in named.items()}
+    values = outputs.detach().flatten(1).numpy()
+    return DenseDerivatives(np.stack(rows), shapes, values), outputs
+
+
+def setting_of(model: Any, inputs: Any, labels: Any, budget: int, **limits: Any) -> Setting:
+    trainer = Trainer(model, inputs, labels)
+    shapes = {name: tuple(value.shape) for name, value in trainer.free.items()}
+    view = TorchView(trainer, torch.arange(trainer.samples))
+    return Setting(view, budget, Limits(shapes, **limits), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("budget", [7, 40])
+@pytest.mark.parametrize("kind", ["mlp", "images", "characters"])
+def test_pursuit_chooses_what_a_dense_reference_does(kind: str, budget: int) -> None:
+    torch.manual_seed(3)
+    double = torch.float64
+    if kind == "mlp":
+        model, (inputs, labels) = mlp(dtype=double), samples(dtype=double)
+    elif kind == "images":
+        model = Images().to(double)
+        inputs, labels = torch.randn(12, 1, 4, 4, dtype=double), torch.arange(12) % 3
+    else:
+        model = Characters().to(double)
+        inputs, labels = torch.randint(7, (10, 4)), torch.randint(7, (10, 4))
+    setting = setting_of(model, inputs, labels, budget)
+    reference, outputs = dense(model, inputs)
+    flat = outputs.reshape(-1, outputs.shape[-1]).detach().numpy()
+    target = wanted_change(flat, labels=labels.flatten().numpy()).reshape(reference.outputs.shape)
+    expected = pursue(reference, target, budget, setting.limits)
+    found = apply_rule("pursuit", RULES["pursuit"], setting)
+    for name, mask in expected.masks.items():
+        assert (found.masks[name] == mask).all(), name
+    assert found.gap == pytest.approx(expected.gap, rel=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 30])
+def test_the_same_choice_on_any_chunk_size(at_once: int) -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    found = Derivatives(model, inputs, samples_at_once=at_once)
+    target = wanted_change(found.outputs, labels=labels.numpy())
+    masks = pursue(found, target, 25, Limits(found.shapes)).masks
+    expected = pursue(dense(model, inputs)[0], target, 25, Limits(found.shapes)).masks
+    assert all((masks[name] == mask).all() for name, mask in expected.items())
+
+
+def test_many_samples_go_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    whole = setting_of(model, inputs, labels, 5).gradient
+    monkeypatch.setattr(_view, "PART", 7)
+    parts = setting_of(model, inputs, labels, 5).gradient
+    for name, value in whole.items():
+        assert parts[name] == pytest.approx(value, abs=1e-12)
+
+
+def test_weights_cannot_be_changed_by_a_rule() -> None:
+    model, (inputs, labels) = mlp(), samples()
+    with pytest.raises(ValueError, match="read-only"):
+        setting_of(model, inputs, labels, 5).weights["0.weight"][0, 0] = 1.0
+
+
+def test_bfloat16_steps_are_summed_in_single_precision() -> None:
+    model, (inputs, labels) = mlp().to(torch.bfloat16), samples()
+    inputs = inputs.to(torch.bfloat16)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    trainer = Trainer(model, inputs, labels, steps=40)
+    masks = {"5.weight": np.ones((3, 6), bool)}
+    # Each step is far below half a unit in the last place of most weights; their sum is not.
+    with trainer.tuned(masks, torch.arange(30), 2e-4):
+        assert not torch.equal(model[5].weight, before["5.weight"])
+        assert torch.equal(model[3].weight, before["3.weight"])
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_rules_against_their_definitions() -> None:
+    model, (inputs, labels) = mlp(), samples()
+    named = dict(model.named_parameters())
+    budget = 20
+
+    def flat(values: Mapping[str, Any]) -> Any:
+        return torch.cat([values[name].detach().flatten() for name in named])
+
+    loss = functional.cross_entropy(model(inputs), labels)
+    gradient = flat(dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True)))
+    weight = flat(named)
+
+    def one(given: Any, x: Any, y: Any) -> Any:
+        outputs = torch.func.functional_call(model, given, (x[None],))
+        return functional.cross_entropy(outputs, y[None])
+
+    held = {name: value.detach() for name, value in named.items()}
+    each = torch.func.vmap(torch.func.grad(one), (None, 0, 0))(held, inputs, labels)
+    fisher = flat({name: value.square().sum(0) for name, value in each.items()})
+    expected = {
+        "gradient": gradient.abs(),
+        "fisher": fisher,
+        "weight-times-gradient": (weight * gradient).abs(),
+        "gradient-over-weight": gradient.abs() / (weight.abs() + 1e-8),
+        "large-gradient-small-weight": gradient.abs().argsort().argsort()
+        - weight.abs().argsort().argsort(),
+        "magnitude": weight.abs(),
+    }
+    for name, score in expected.items():
+        found = apply_rule(name, RULES[name], setting_of(model, inputs, labels, budget))
+        mask = torch.cat([torch.from_numpy(found.masks[key]).flatten() for key in named])
+        assert int(mask.sum()) == budget
+        least, most = score[mask].min(), score[~mask].max()
+        assert least >= most - 1e-6 * abs(most), name
+
+
+def test_the_last_layers() -> None:
+    model, (inputs, labels) = mlp(), samples()
+    for name in ("last", "last-by-gradient"):
+        few = apply_rule(name, RULES[name], setting_of(model, inputs, labels, 9)).masks
+        assert few["5.weight"].sum() + few["5.bias"].sum() == 9
+        # 21 entries are in the last layer, 54 in the one before it.
+        more = apply_rule(name, RULES[name], setting_of(model, inputs, labels, 30)).masks
+        assert more["5.weight"].all() and more["5.bias"].all()
+        assert more["3.weight"].sum() + more["3.bias"].sum() == 9
+    biases = apply_rule("biases", RULES["biases-and-gains"], setting_of(model, inputs, labels, 200))
+    assert biases.count == 8 + 8 + 8 + 6 + 3
+    assert not any(biases.masks[f"{layer}.weight"].any() for layer in (0, 3, 5))
+    tied = Characters()
+    codes = torch.randint(7, (8, 4))
+    masks = apply_rule("last", RULES["last"], setting_of(tied, codes, codes, 5)).masks
+    assert masks["embed.weight"].sum() == 5  # the head is the embedding, under its first name
+
+
+def test_pivoted_qr_is_better_conditioned_than_chance() -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    setting = setting_of(model, inputs, labels, 40)
+
+    def smallest(rule: str) -> float:
+        masks = apply_rule(rule, RULES[rule], setting).masks
+        values = np.linalg.svd(setting.view.derivatives.gather(masks), compute_uv=False)
+        assert len(values) == 40
+        return float(values[-1])
+
+    assert smallest("pivoted-qr") > max(smallest("random") for _ in range(20))
+    # 139 entries, of rank below 90: where the rank is used up, the rest follows all the same.
+    most = setting_of(model, inputs, labels, 120)
+    assert apply_rule("pivoted-qr", RULES["pivoted-qr"], most).count == 120
+
+
+def bits(model: Any) -> dict[str, bytes]:
+    return {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
+
+
+def test_the_race_is_seeded_and_leaves_the_model_alone(tmp_path: Path) -> None:
+    model, (inputs, labels) = mlp(), samples(count=40)
+    model.train()
+    before = bits(model)
+    model[3].weight.requires_grad_(False)
+    rules = ["pursuit", "gradient", "last", "random"]
+    settings: dict[str, Any] = {"rules": rules, "rates": [0.03, 0.3], "steps": 8, "seed": 5}
+    choice = choose(model, inputs, labels, 12, **settings)
+    assert bits(model) == before
+    assert model.training and all(module.training for module in model.modules())
+    assert not model[3].weight.requires_grad and model[5].weight.requires_grad
+    assert choice.count == 12 and "3.weight" not in choice.masks
+    assert choice.method in rules and choice.rate in (0.03, 0.3)
+    assert {row.rule for row in choice.standings} == set(rules)
+    assert [len(choice.standings[0].scores), choice.metric] == [3, "accuracy"]
+    assert choice == choose(model, inputs, labels, 12, **settings)
+    resumed = choose(model, inputs, labels, 12, **settings, resume=tmp_path / "race.jsonl")
+    lines = (tmp_path / "race.jsonl").read_text().splitlines()
+    assert resumed == choice
+    assert len(lines) == 1 + 8 + 4 + 4
+    (tmp_path / "race.jsonl").write_text("\n".join(lines[:7]) + "\n")
+    assert choose(model, inputs, labels, 12, **settings, resume=tmp_path / "race.jsonl") == choice
+    with pytest.raises(BadInputError, match="belongs to another race"):
+        choose(model, inputs, labels, 13, **settings, resume=tmp_path / "race.jsonl")
+
+
+def test_a_tuning_run_is_masked_gradient_descent() -> None:
+    """Our Adam on the chosen entries against torch's on all of them with masked gradients."""
+    model, (inputs, labels) = mlp(), samples()
+    trainer = Trainer(model, inputs, labels, steps=15)
+    rng = np.random.default_rng(0)
+    masks = {name: rng.random(tuple(p.shape)) < 0.3 for name, p in model.named_parameters()}
+    with trainer.tuned(masks, torch.arange(30), 0.05):
+        found = {name: value.clone() for name, value in model.state_dict().items()}
+    other = mlp()
+    optimizer = torch.optim.Adam(other.parameters(), 0.05)
+    for step in range(15):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.05 * (1 - step / 15)
+        optimizer.zero_grad()
+        functional.cross_entropy(other(inputs), labels).backward()
+        for name, parameter in other.named_parameters():
+            parameter.grad *= torch.from_numpy(masks[name])
+        optimizer.step()
+    for name, value in other.state_dict().items():
+        assert torch.allclose(found[name], value, atol=1e-5), name
+        assert torch.equal(found[name][~torch.from_numpy(masks[name])],
+                           model.state_dict()[name][~torch.from_numpy(masks[name])])  # fmt: skip
+
+
+def test_the_linearisation_error() -> None:
+    model, (inputs, labels) = mlp(dtype=torch.float64), samples(dtype=torch.float64)
+    last = choose(model, inputs, labels, 10, rules=["last"], rates=[0.1], steps=20)
+    assert last.linearisation_error == pytest.approx(0.0, abs=1e-12)  # outputs are linear in it
+    first = choose(model, inputs, labels, 10, rules=["gradient"], within="0", rates=[0.3], steps=20)
+    assert first.linearisation_error is not None and first.linearisation_error > 1e-3
+
+
+def test_own_loss_step_loop_and_metric() -> None:
+    model, (inputs, labels) = mlp(), samples(count=40)
+    fixed: dict[str, Any] = {"rules": ["last", "random"], "rates": [0.1], "steps": 5}
+    ours = choose(model, inputs, labels, 9, **fixed)
+    by_loss = choose(model, inputs, labels, 9, **fixed, loss=functional.cross_entropy)
+    by_step = choose(
+        model, inputs, labels, 9, **fixed, step=lambda m, x, y: functional.cross_entropy(m(x), y)
+    )
+    assert ours == by_loss == by_step
+    seen: list[float] = []
+
+    def loop(given: Any, masks: Mapping[str, Any], x: Any, y: Any, rate: float) -> None:
+        seen.append(rate)
+        with torch.no_grad():
+            for name, parameter in given.named_parameters():
+                parameter[torch.from_numpy(masks[name])] += rate
+
+    before = bits(model)
+    looped = choose(model, inputs, labels, 9, **fixed, loop=loop)
+    assert seen and bits(model) == before and looped.count == 9
+
+    def stray(given: Any, masks: Any, x: Any, y: Any, rate: float) -> None:
+        with torch.no_grad():
+            given[0].weight += 1.0
+
+    with pytest.raises(BadInputError, match=r"loop moved 4\d entries of 0.weight|loop moved"):
+        choose(model, inputs, labels, 9, rules=["last"], rates=[0.1], loop=stray)
+    assert bits(model) == before
+
+    def share_of_first(outputs: Any, _: Any) -> float:
+        return float((outputs.argmax(1) == 0).float().mean())
+
+    own = choose(model, inputs, labels, 9, **fixed, metric=share_of_first)
+    assert own.metric == "share_of_first"
+    alone = choose(model, inputs, None, 9, **fixed, step=lambda m, x, y: m(x).square().mean())
+    assert alone.metric == "minus the loss" and alone.count == 9
+
+
+def test_numbers_and_sequences() -> None:
+    model, (inputs, _) = mlp(), samples(count=40)
+    wanted = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    choice = choose(model, inputs, wanted, 9, rules=["pursuit", "last"], rates=[0.03], steps=5)
+    assert choice.metric == "R^2" and choice.count == 9
+    torch.manual_seed(0)
+    text = Characters()
+    codes = torch.randint(7, (30, 5))
+    choice = choose(text, codes[:, :-1], codes[:, 1:], 9, rates=[0.03], steps=3)
+    assert choice.metric == "accuracy" and choice.count == 9
+
+
+def test_limits_hold_for_every_rule() -> None:
+    model, (inputs, labels) = mlp(), samples()
+    for method in RULES:
+        choice = choose(
+            model, inputs, labels, 8, method=method, forbidden="0", required="2.bias",
+            at_most={"5": 3, "2": 20}, steps=3,
+        )  # fmt: skip
+        assert choice.masks["2.bias"].all() and choice.count == 8
+    for method in RULES:
+        choice = choose(
+            model, inputs, labels, 12, method=method, forbidden="0", at_most={"5": 3}, steps=3
+        )
+        assert not choice.masks["0.weight"].any() and not choice.masks["0.bias"].any()
+        assert choice.masks["5.weight"].sum() + choice.masks["5.bias"].sum() <= 3
+        rows = choose(model, inputs, labels, 20, method=method, unit="row", steps=3)
+        assert 0 < rows.count <= 20
+        for mask in rows.masks.values():
+            if mask.ndim > 1:
+                assert (mask.all(axis=1) == mask.any(axis=1)).all()
+
+
+def test_a_rule_of_ones_own() -> None:
+    model, (inputs, labels) = mlp(), samples()
+
+    def small_weights(setting: Setting) -> Any:
+        return {name: -abs(weight) for name, weight in setting.weights.items()}
+
+    def first_bias(setting: Setting) -> Any:
+        return {"0.bias": np.ones(8, bool)}
+
+    choice = choose(model, inputs, labels, 5, method=small_weights)
+    flat = torch.cat([p.detach().flatten() for p in model.parameters()]).abs()
+    mask = np.concatenate([m.reshape(-1) for m in choice.masks.values()])
+    assert choice.method == "small_weights"
+    assert flat[mask].max() <= flat[~mask].min()
+    assert choose(model, inputs, labels, 8, method=first_bias).masks["0.bias"].all()
+    raced = choose(model, inputs, labels, 5, rules=[small_weights, "last"], rates=[0.1], steps=3)
+    assert {row.rule for row in raced.standings} == {"small_weights", "last"}
+
+    def wrong(setting: Setting) -> Any:
+        return {"nowhere": np.ones(3)}
+
+    with pytest.raises(
+        BadInputError, match="the rule wrong must return scores or masks by the names"
+    ):
+        choose(model, inputs, labels, 5, method=wrong)
+
+
+def test_too_few_samples_to_race() -> None:
+    model, (inputs, labels) = mlp(), samples(count=12)
+    choice = choose(model, inputs, labels, 5)
+    assert choice.method == "last" and not choice.standings
+    assert "12 samples are too few to race in 3 folds (18 are needed): chosen by 'last'" in str(
+        choice
+    )
+
+
+def test_compare_is_fair_and_paired() -> None:
+    model, (inputs, labels) = mlp(), samples(count=60)
+    before = bits(model)
+    found = compare(
+        model, inputs, labels, [6, 12], methods=["race", "last", "random", "all"], seeds=2,
+        rates=[0.03, 0.3], steps=4,
+    )  # fmt: skip
+    assert bits(model) == before
+    assert found.methods == ["race", "last", "random", "all"] and found.budgets == [6, 12]
+    assert len(found.results) == 4 * 2 * 2
+    for row in found.results:
+        same = [r for r in found.results if (r.budget, r.seed) == (row.budget, row.seed)]
+        scores = {r.method: r.score for r in same}
+        if row.method == "race":
+            rivals = {(r.rule, r.rate): r.score for r in same if r.method in ("last", "random")}
+            assert row.rule in ("last", "random")
+            assert row.score == rivals.get((row.rule, row.rate), row.score)
+        assert 0 <= scores[row.method] <= 1
+    assert {row.rate for row in found.results if row.method == "all"} <= {0.003, 0.03}
+    gaps = np.array(found.scores("race", 6)) - np.array(found.scores("random", 6))
+    assert found.difference("race", "random", 6).mean == pytest.approx(gaps.mean())
+    assert found.to_csv().count("\n") == 17
+    assert "race minus" in str(found)
+    own = compare(
+        model, inputs[:40], labels[:40], 6, methods=["last"], seeds=1, rates=[0.1], steps=4,
+        test=(inputs[40:], labels[40:]),
+    )  # fmt: skip
+    trainer = Trainer(model, inputs, labels, steps=4)
+    chosen = choose(model, inputs[:40], labels[:40], 6, method="last", steps=4)
+    with trainer.tuned(chosen.masks, torch.arange(40), 0.1):
+        score = float((model(inputs[40:]).argmax(1) == labels[40:]).float().mean())
+    assert own.results[0].score == pytest.approx(score)
+
+
+def nan_model() -> Any:
+    model = mlp()
+    with torch.no_grad():
+        model[5].bias[0] = float("nan")
+    return model
+
+
+def frozen_model() -> Any:
+    return mlp().requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": nan_model}, "NaN"),
+        ({"model": lambda: nn.ReLU()}, "no parameters"),
+        ({"model": frozen_model}, "all 8 weights of model are frozen"),
+        ({"model": lambda: 3}, "model must be a torch.nn.Module, not int"),
+        ({"labels": torch.arange(30)}, "labels must be classes from 0 to 2, not 0 to 29"),
+        (
+            {"labels": torch.zeros(7, dtype=torch.int64)},
+            "labels must be as many as the samples, 30, not 7",
+        ),
+        ({"labels": torch.zeros(30, 2)}, r"labels must have the shape of the outputs, \(30, 3\)"),
+        ({"labels": None}, "labels may be left out only where step"),
+        ({"budget": 0}, "budget must be a whole number of at least 1, not 0"),
+        (
+            {"budget": 1000},
+            "budget must be at most 139, the number of weights of the model, not 1000",
+        ),
+        ({"within": "0.wieght"}, "Did you mean '0.weight'"),
+        ({"method": "pursiut"}, "Did you mean 'pursuit'"),
+        ({"rules": []}, "rules must name at least one rule"),
+        ({"rates": [0.0]}, "rates must be positive numbers"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+        ({"folds": 1}, "folds must be a whole number of at least 2"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], words: str) -> None:
+    inputs, labels = samples()
+    given: dict[str, Any] = {"inputs": inputs, "labels": labels, "budget": 5, **change}
+    model = given.pop("model", mlp)()
+    with pytest.raises(BadInputError, match=words):
+        choose(model, **given)

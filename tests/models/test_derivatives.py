@@ -1,0 +1,209 @@
+"""Derivatives from captured activations equal those of torch.func and of plain backward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is tested by make test-models")
+
+from models.layers import KINDS, dense_jacobian, make  # noqa: E402
+from sublearn import BadInputError  # noqa: E402
+from sublearn.models import Derivatives  # noqa: E402
+
+nn = torch.nn
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
+
+
+@pytest.mark.parametrize("at_once", [None, 4, 1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_to_the_dense_jacobian(kind: str, at_once: int | None) -> None:
+    model, inputs = make(kind)
+    J = dense_jacobian(model, inputs)
+    found = Derivatives(model, inputs, samples_at_once=at_once)
+    rng = np.random.default_rng(0)
+    R = rng.standard_normal(found.outputs.shape)
+    scores, squares = found.scores(R), found.squared_norms()
+    for name, columns in J.items():
+        scale = max(1.0, np.abs(columns).max() ** 2)
+        assert np.abs(scores[name].ravel() - R.ravel() @ columns).max() < 1e-12 * scale
+        assert np.abs(squares[name].ravel() - (columns**2).sum(0)).max() < 1e-12 * scale
+    for share in (1.0, 0.3, 0.02):
+        masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
+        wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
+        assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_that_are_known_take_the_fast_way(kind: str) -> None:
+    model, inputs = make(kind)
+    ways = Derivatives(model, inputs).followed
+    slow = {"einsum": {"w"}, "routed": {"low.weight", "low.bias", "high.weight", "high.bias"}}
+    assert {name for name, way in ways.items() if way != "batch"} == slow.get(kind, set())
+
+
+def test_flags_and_gradients_are_left_alone() -> None:
+    model, inputs = make("mlp")
+    next(iter(model.parameters())).requires_grad_(False)
+    before = [p.requires_grad for p in model.parameters()]
+    Derivatives(model, inputs).squared_norms()
+    assert [p.requires_grad for p in model.parameters()] == before
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_only_named_parameters() -> None:
+    model, inputs = make("mlp")
+    found = Derivatives(model, inputs, names=["2.weight"])
+    assert list(found.squared_norms()) == ["2.weight"] == list(found.scores(found.outputs))
+
+
+def test_chosen_outputs_of_a_language_model() -> None:
+    model, inputs = make("language")
+    every = dense_jacobian(model, inputs)
+    samples, (positions, classes) = len(inputs), (5, 11)
+    rng = np.random.default_rng(1)
+    chosen = np.stack(
+        [rng.integers(0, positions, (samples, 3)), rng.integers(0, classes, (samples, 3))], axis=-1
+    )
+    found = Derivatives(model, inputs, outputs=chosen)
+    flat = chosen[..., 0] * classes + chosen[..., 1]
+    rows = (np.arange(samples)[:, None] * positions * classes + flat).ravel()
+    whole = {n: np.ones(s, bool) for n, s in found.shapes.items()}
+    wanted = np.concatenate([every[n][rows] for n in found.shapes], axis=1)
+    assert np.abs(found.gather(whole) - wanted).max() < 1e-12
+    by_place = Derivatives(model, inputs, outputs=flat)
+    assert np.array_equal(by_place.outputs, found.outputs)
+    drawn = Derivatives(model, inputs, outputs=4, seed=3)
+    assert drawn.outputs.shape == (samples, 4)
+    assert np.array_equal(drawn.outputs, Derivatives(model, inputs, outputs=4, seed=3).outputs)
+
+
+def test_an_operation_that_was_missed_is_found_by_the_check() -> None:
+    """A custom autograd function is not seen by the recorder; the comparison with autograd is."""
+
+    class Hidden(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            x, w = ctx.saved_tensors
+            return grads[0] * w, (grads[0] * x).sum(0)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(4, dtype=torch.float64))
+            self.out = nn.Linear(4, 2).double()
+
+        def forward(self, x: Any) -> Any:
+            return self.out(Hidden.apply(x * self.w, self.w))
+
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(5, 4, dtype=torch.float64)
+    found = Derivatives(model, x)
+    assert found.followed["w"] == "jacrev" and found.followed["out.weight"] == "batch"
+    rows = [torch.autograd.grad(o, model.w, retain_graph=True)[0] for o in model(x).reshape(-1)]
+    wanted = torch.stack(rows).numpy()
+    assert np.abs(found.gather({"w": np.ones(4, bool)}) - wanted).max() < 1e-12
+
+
+def test_half_precision_and_float32() -> None:
+    model, inputs = make("mlp")
+    exact = Derivatives(model, inputs).squared_norms()
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 0.1)):
+        found = Derivatives(model.to(dtype), inputs).squared_norms()
+        for name, values in exact.items():
+            assert np.abs(found[name] - values).max() <= tolerance * values.max()
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "no module": (lambda: Derivatives(len, torch.ones(2, 2)), "model must be a torch.nn.Module"),
+    "no parameters": (lambda: Derivatives(nn.ReLU(), torch.ones(2, 2)), "no parameters"),
+    "unknown name": (
+        lambda: Derivatives(nn.Linear(2, 1), torch.ones(2, 2), names=["wieght"]),
+        "Did you mean 'weight'",
+    ),
+    "nan": (
+        lambda: Derivatives(nn.Linear(2, 1), torch.full((2, 2), float("nan"))),
+        "NaN or infinity",
+    ),
+    "no samples": (lambda: Derivatives(nn.Linear(2, 1), torch.ones(0, 2)), "no sample"),
+    "other counts": (
+        lambda: Derivatives(nn.Bilinear(2, 2, 1), (torch.ones(2, 2), torch.ones(3, 2))),
+        "same number of samples",
+    ),
+    "batch norm": (
+        lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), torch.ones(4, 2)),
+        "batch normalisation '1' is in training mode.*model.eval",
+    ),
+    "dropout": (
+        lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), torch.ones(4, 2)),
+        "dropout '1' is in training mode.*model.eval",
+    ),
+    "not a tensor": (
+        lambda: Derivatives(nn.Linear(2, 1), torch.ones(2, 2), forward=lambda m, x: "no"),
+        "must return a floating-point tensor",
+    ),
+    "wrong rows": (
+        lambda: Derivatives(nn.Linear(2, 1), torch.ones(2, 2), forward=lambda m, x: m(x).T),
+        "one row per sample",
+    ),
+    "interaction": (
+        lambda: Derivatives(
+            nn.Linear(2, 2), torch.randn(4, 2), forward=lambda m, x: m(x) - m(x).mean(0)
+        ),
+        "changes with the other samples",
+    ),
+    "outputs beyond": (
+        lambda: Derivatives(nn.Linear(2, 3), torch.ones(2, 2), outputs=[[0], [3]]),
+        "outputs must lie within",
+    ),
+    "too many outputs": (
+        lambda: Derivatives(nn.Linear(1, 5000), torch.ones(2, 1)),
+        "5000 outputs per sample.*outputs=16",
+    ),
+    "mask of another shape": (
+        lambda: Derivatives(nn.Linear(2, 3), torch.ones(2, 2)).gather({"bias": [True]}),
+        r"mask of bias must be of shape \(3,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence(case: str) -> None:
+    run, message = BAD[case]
+    torch.manual_seed(0)
+    with pytest.raises(BadInputError, match=message) as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+def test_samples_may_lie_anywhere() -> None:
+    """As many positions as samples, samples second: the layout is found from the cotangents."""
+    torch.manual_seed(0)
+
+    class Second(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 4)
+            self.out = nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(torch.tanh(self.inner(x.transpose(0, 1))).cumsum(0)[-1])
+
+    model, x = Second().double(), torch.randn(5, 5, 3, dtype=torch.float64)
+    J = dense_jacobian(model, x)
+    found = Derivatives(model, x)
+    assert set(found.followed.values()) == {"batch"}
+    assert (
+        np.abs(
+            found.squared_norms()["inner.weight"].ravel() - (J["inner.weight"] ** 2).sum(0)
+        ).max()
+        < 1e-12
+    )

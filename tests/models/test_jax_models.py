@@ -1,0 +1,335 @@
+"""JAX models under the same verbs, against torch and against jax.jacrev."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import sublearn as sl  # noqa: E402
+import sublearn.models as sm  # noqa: E402
+from sublearn._jax import enable_x64  # noqa: E402
+from sublearn.models import FrozenWeightsMovedError  # noqa: E402
+
+jnp = jax.numpy
+
+
+def _params(seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {
+        "hidden": {"w": rng.standard_normal((4, 5)), "b": rng.standard_normal(5)},
+        "out": [rng.standard_normal((5, 3)), rng.standard_normal(3)],
+    }
+
+
+def _apply(p: Any, x: Any) -> Any:
+    return jnp.tanh(x @ p["hidden"]["w"] + p["hidden"]["b"]) @ p["out"][0] + p["out"][1]
+
+
+def _inputs(samples: int = 6) -> Any:
+    return np.random.default_rng(1).standard_normal((samples, 4))
+
+
+def _dense(model: sm.JaxModel, x: Any) -> dict[str, Any]:
+    with enable_x64()(True):
+        found = jax.jacrev(lambda p: model.apply(p, x))(model.params)
+        leaves = jax.tree_util.tree_flatten_with_path(found)[0]
+        rows = x.shape[0] * 3
+        return {
+            name: np.asarray(leaf).reshape(rows, -1)
+            for name, (_, leaf) in zip(model.shapes, leaves, strict=True)
+        }
+
+
+def test_the_three_sums() -> None:
+    model, x = sm.JaxModel(_apply, _params()), _inputs()
+    assert list(model.shapes) == ["hidden.b", "hidden.w", "out.0", "out.1"]
+    J = _dense(model, x)
+    found = sm.JaxDerivatives(model, x)
+    rng = np.random.default_rng(0)
+    R = rng.standard_normal(found.outputs.shape)
+    masks = {n: rng.random(s) < 0.4 for n, s in model.shapes.items()}
+    scores, squares = found.scores(R), found.squared_norms()
+    for name, columns in J.items():
+        assert np.abs(scores[name].ravel() - R.ravel() @ columns).max() < 1e-12
+        assert np.abs(squares[name].ravel() - (columns**2).sum(0)).max() < 1e-12
+    wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in model.shapes], axis=1)
+    assert np.abs(found.gather(masks) - wanted).max() < 1e-12
+
+
+def test_chosen_outputs() -> None:
+    model, x = sm.JaxModel(_apply, _params()), _inputs()
+    J = _dense(model, x)["out.0"]
+    places = np.array([[0], [1], [2], [0], [1], [2]])
+    found = sm.JaxDerivatives(model, x, ["out.0"], outputs=places)
+    rows = np.arange(6) * 3 + places[:, 0]
+    assert np.abs(found.gather({"out.0": np.ones((5, 3), bool)}) - J[rows]).max() < 1e-12
+    assert sm.JaxDerivatives(model, x, outputs=2).outputs.shape == (6, 2)
+
+
+def test_audit() -> None:
+    model, x = sm.JaxModel(_apply, _params()), _inputs(20)
+    found = sm.audit(model, x, ["hidden.b", "out.1"], perturb=0)
+    J = _dense(model, x)
+    both = np.concatenate([J["hidden.b"], J["out.1"]], axis=1)
+    assert found.rank == np.linalg.matrix_rank(both) == 8
+    assert found.verdict == "ok" and found.precision == "double"
+    tree = {"hidden": {"w": False, "b": True}, "out": [False, True]}
+    assert sm.audit(model, x, tree, perturb=0).rank == found.rank
+    assert sm.audit(sm.JaxModel(_apply, _params(), tree), x, perturb=0).rank == found.rank
+    dead = _params()
+    dead["out"][0][:] = 0
+    assert sm.audit(sm.JaxModel(_apply, dead), x, ["hidden.w"]).verdict == "fail"
+
+
+def test_a_network_of_ours_has_the_rank_that_certify_proves() -> None:
+    net = sl.FeedForward((4, 5, 3))
+    allocation = sl.Allocation.from_entries(
+        net,
+        {"W1": [(0, 0), (0, 1), (1, 2), (4, 3)], "W2": [(0, 0), (1, 1), (2, 2), (2, 4), (0, 3)]},
+    )
+    rng = np.random.default_rng(0)
+    params = {n: rng.standard_normal(s) for n, s in net.shapes.items()}
+    model = sm.JaxModel(lambda p, x: x @ p["W1"].T @ p["W2"].T, params)
+    found = sm.audit(model, rng.standard_normal((3, 4)), allocation)
+    assert found.rank == sl.certify(sl.Problem(net, samples=3), allocation).rank
+
+
+def test_attach_trains_r_numbers() -> None:
+    model, x = sm.JaxModel(_apply, jax.tree.map(jnp.float32, _params())), jnp.float32(_inputs())
+    rng = np.random.default_rng(0)
+    masks = {n: rng.random(s) < 0.3 for n, s in model.shapes.items()}
+    tuned = sm.attach_jax(model, masks)
+    assert tuned.count == sum(int(m.sum()) for m in masks.values())
+
+    def loss(values: Any) -> Any:
+        return (tuned(values, x) ** 2).mean()
+
+    def whole(params: Any) -> Any:
+        return (_apply(params, x) ** 2).mean()
+
+    values, params, tree = tuned.values, model.params, model.mask_tree(masks)
+    for _ in range(5):
+        assert abs(float(loss(values)) - float(whole(params))) < 1e-6
+        values = jax.tree.map(lambda v, g: v - 0.1 * g, values, jax.grad(loss)(values))
+        steps = jax.tree.map(lambda g, m: jnp.where(m, g, 0), jax.grad(whole)(params), tree)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, steps)
+    sm.assert_frozen(model, sm.JaxModel(_apply, tuned.merge(values)), masks)
+
+
+def _trained(rule: Any, params: Any, x: Any, steps: int = 3, masks: Any = None) -> Any:
+    optax = pytest.importorskip("optax")
+
+    def loss(p: Any) -> Any:
+        return (_apply(p, x) ** 2).mean()
+
+    state = rule.init(params)
+    for _ in range(steps):
+        grads = jax.grad(loss)(params)
+        if masks is not None:
+            grads = jax.tree.map(lambda g, m: jnp.where(m, g, 0), grads, masks)
+        updates, state = rule.update(grads, state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "adam": lambda o: o.adam(0.01),
+    "adamw": lambda o: o.adamw(0.01, weight_decay=0.1),
+    "sgd with momentum": lambda o: o.sgd(0.01, momentum=0.9),
+    "lion": lambda o: o.lion(0.01),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_masked_leaves_frozen_entries_alone(case: str) -> None:
+    optax = pytest.importorskip("optax")
+    model, x = sm.JaxModel(_apply, jax.tree.map(jnp.float32, _params())), jnp.float32(_inputs())
+    rng = np.random.default_rng(0)
+    masks = {n: rng.random(s) < 0.3 for n, s in model.shapes.items()}
+    model.params["out"][1] = jnp.array([-0.0, 0.0, 1.0], dtype=jnp.float32)
+    masks["out.1"] = np.array([False, False, True])
+    tree = model.mask_tree(masks)
+    after = _trained(sm.masked(CASES[case](optax), tree), model.params, x)
+    sm.assert_frozen(model.params, after, tree)
+    assert all(
+        np.all(np.asarray(a)[np.asarray(m)] != np.asarray(b)[np.asarray(m)])
+        for a, b, m in zip(*map(jax.tree.leaves, (model.params, after, tree)), strict=True)
+    )
+
+
+def test_what_optax_does_on_its_own() -> None:
+    """optax.masked lets frozen leaves climb the gradient; set_to_zero keeps them; decay moves all."""
+    optax = pytest.importorskip("optax")
+    params, x = jax.tree.map(jnp.float32, _params()), jnp.float32(_inputs())
+    flags = {"hidden": {"w": True, "b": False}, "out": [True, False]}
+    climbed = _trained(optax.masked(optax.sgd(0.01), flags), params, x, steps=1)
+    with pytest.raises(FrozenWeightsMovedError, match=r"hidden\.b"):
+        sm.assert_frozen(params, climbed, flags)
+    grad = jax.grad(lambda p: (_apply(p, x) ** 2).mean())(params)
+    moved = np.asarray(climbed["hidden"]["b"] - params["hidden"]["b"])
+    assert np.allclose(moved, np.asarray(grad["hidden"]["b"]), atol=1e-6)  # up the gradient
+    labels = jax.tree.map(lambda free: "train" if free else "freeze", flags)
+    kept = optax.multi_transform(
+        {"train": optax.adamw(0.01), "freeze": optax.set_to_zero()}, labels
+    )
+    sm.assert_frozen(params, _trained(kept, params, x), flags)
+    rng = np.random.default_rng(0)
+    masks = jax.tree.map(lambda leaf: rng.random(leaf.shape) < 0.3, params)
+    sm.assert_frozen(params, _trained(optax.adam(0.01), params, x, masks=masks), masks)
+    with pytest.raises(FrozenWeightsMovedError):
+        sm.assert_frozen(params, _trained(optax.adamw(0.01), params, x, masks=masks), masks)
+    with pytest.raises(sl.BadInputError, match="tree of booleans"):
+        sm.masked(optax.adam(0.01), {"hidden": True}).init(params)
+
+
+def test_equinox() -> None:
+    eqx = pytest.importorskip("equinox")
+    module = eqx.nn.MLP(4, 3, 5, 1, key=jax.random.PRNGKey(0))
+    spec = jax.tree.map(lambda _: False, module)
+    spec = eqx.tree_at(lambda m: (m.layers[-1].weight, m.layers[-1].bias), spec, (True, True))
+    model = sm.JaxModel.from_equinox(module, spec)
+    x = _inputs(12)
+    found = sm.audit(model, x)
+    assert [row.name for row in found.layers] == ["layers.1.bias", "layers.1.weight"] or [
+        row.name for row in found.layers
+    ] == ["layers.1.weight", "layers.1.bias"]
+    assert found.count == 3 * 5 + 3 and found.rank == 18
+    every = sm.JaxModel.from_equinox(module)
+    assert sm.audit(every, x, ["layers.0.bias"]).count == 5
+    frozen = jax.tree.map(lambda _: False, module)
+    with pytest.raises(sl.BadInputError, match="leaves no parameter"):
+        sm.JaxModel.from_equinox(module, frozen)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_flax() -> None:
+    nn = pytest.importorskip("flax.linen")
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x: Any) -> Any:
+            return nn.Dense(3)(nn.tanh(nn.Dense(5)(x)))  # Dense_0 is the outer one
+
+    net, x = Net(), _inputs(12)
+    params = net.init(jax.random.PRNGKey(0), x)["params"]
+    model = sm.JaxModel(lambda p, v: net.apply({"params": p}, v), params)
+    found = sm.audit(model, x, ["Dense_0.kernel", "Dense_0.bias"])
+    assert found.count == found.rank == 18
+    assert sm.attach_jax(model, ["Dense_0.bias"]).count == 3
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "no parameters": (lambda: sm.JaxModel(_apply, {}), "no parameters"),
+    "integers": (lambda: sm.JaxModel(_apply, {"n": np.arange(3)}), "floating-point"),
+    "not a function": (lambda: sm.JaxModel(3, _params()), "apply must be a function"),
+    "unknown name": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), ["hidden.v"]),
+        "Did you mean",
+    ),
+    "nan": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), np.full((3, 4), np.nan)),
+        "NaN or infinity",
+    ),
+    "samples meet": (
+        lambda: sm.audit(
+            sm.JaxModel(lambda p, x: _apply(p, x) - _apply(p, x).mean(0), _params()), _inputs()
+        ),
+        "changes with the other samples",
+    ),
+    "rows": (
+        lambda: sm.audit(sm.JaxModel(lambda p, x: _apply(p, x).T, _params()), _inputs()),
+        "one row per sample",
+    ),
+    "not a JAX model": (lambda: sm.attach_jax(3), "must be a JaxModel"),
+    "outputs": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), outputs=[[5]] * 6),
+        "outputs must lie from 0 to 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence(case: str) -> None:
+    run, message = BAD[case]
+    with pytest.raises(sl.BadInputError, match=message) as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+def _task() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((48, 4))
+    return (
+        jax.tree.map(jnp.float32, _params()),
+        np.float32(x),
+        (x @ _params(1)["hidden"]["w"][:, :3]).argmax(1),
+    )
+
+
+def test_the_race() -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    options: dict[str, Any] = {"rules": ["gradient", "last", "random", "pursuit"], "steps": 10}
+    choice = sm.choose_jax(model, x, y, 8, **options)
+    assert choice.count == 8 and choice.method in options["rules"]
+    assert choice == sm.choose_jax(model, x, y, 8, **options)  # seeded
+    assert choice.standings[0].rule == choice.method
+    sm.assert_frozen(params, model.params, [])
+    few = sm.choose_jax(model, x[:10], y[:10], 4)
+    assert few.method == "last" and "too few to race" in few.notes[0]
+    # The outputs are affine in the last layer, which is how it is found.
+    assert {n.split(".")[0] for n, m in few.masks.items() if m.any()} == {"out"}
+
+
+def test_rules_against_their_definitions() -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+
+    def loss(p: Any, a: Any, b: Any) -> Any:
+        return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, a)), b[:, None], 1).mean()
+
+    slopes = model.arrays(jax.grad(loss)(params, x, y))
+    flat = np.concatenate([np.abs(slopes[n]).ravel() for n in model.shapes])
+    chosen = sm.choose_jax(model, x, y, 6, method="gradient").masks
+    picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
+    assert set(np.flatnonzero(picked)) == set(np.argsort(-flat)[:6])
+    squares = [
+        model.arrays(jax.grad(loss)(params, x[i : i + 1], y[i : i + 1])) for i in range(len(x))
+    ]
+    fisher = np.concatenate([sum(s[n] ** 2 for s in squares).ravel() for n in model.shapes])
+    chosen = sm.choose_jax(model, x, y, 6, method="fisher").masks
+    picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
+    assert set(np.flatnonzero(picked)) == set(np.argsort(-fisher)[:6])
+    with pytest.raises(sl.BadInputError, match="labels must be classes from 0 to 2"):
+        sm.choose_jax(model, x, y + 1, 3)
+    with pytest.raises(sl.BadInputError, match="budget"):
+        sm.choose_jax(model, x, y, 0)
+
+
+def test_regression_and_limits() -> None:
+    params, x, _ = _task()
+    model = sm.JaxModel(_apply, params, ["out.0", "hidden.w"])
+    y = np.float32(np.random.default_rng(2).standard_normal((48, 3)))
+    choice = sm.choose_jax(model, x, y, 5, rules=["gradient", "magnitude"], steps=5)
+    assert choice.count == 5 and set(choice.masks) == {"out.0", "hidden.w"}
+
+
+def test_learning_under_noise_takes_a_choice() -> None:
+    """local_geometry on the chosen entries: the gradient lives there and nowhere else."""
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    choice = sm.choose_jax(model, x, y, 7, method="gradient")
+
+    def loss(p: Any) -> Any:
+        return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, x)), y[:, None], 1).mean()
+
+    found = sl.local_geometry(loss=loss, params=params, mask=model.mask_tree(choice))
+    slopes = model.arrays(jax.grad(loss)(params))
+    chosen = np.concatenate([slopes[n][m] for n, m in choice.masks.items()])
+    assert found.plastic == 7
+    assert found.gradient_norm == pytest.approx(float(np.linalg.norm(chosen)), rel=1e-4)
