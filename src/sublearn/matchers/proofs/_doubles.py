@@ -136,10 +136,15 @@ def residual(
     multiply(side, inputs[0], inputs[1], place, m, targets[0], -1.0, out)
     for o in range(d):
         for s in range(m):
-            rest = targets[1, o, s]
-            out[2, o, s] += targets[2, o, s] + U * (abs(out[1, o, s]) + abs(rest))
-            out[1, o, s] -= rest
-            out[2, o, s] *= SLACK
+            high, low, rest = out[0, o, s], out[1, o, s], targets[1, o, s]
+            small = low - rest
+            bound = out[2, o, s] + targets[2, o, s] + U * (abs(low) + abs(rest))
+            # Near a root the high parts cancel, and what is left must show in the high part again.
+            total = high + small
+            virtual = total - high
+            out[1, o, s] = (high - (total - virtual)) + (small - virtual)
+            out[0, o, s] = total
+            out[2, o, s] = bound * SLACK
     return out
 
 
