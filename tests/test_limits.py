@@ -234,6 +234,13 @@ def test_sweeps_of_too_many_trials(
     assert list(tmp_path.iterdir()) == [], "no lock is left"
 
 
+def test_sweeps_of_too_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 10**9)
+    params = {**SWEEP["params"], "samples": 10**9}
+    with pytest.raises(BadInputError, match=r"needs about 24 GB of memory, and at most 1 GB"):
+        sweep_from_dict({**SWEEP, "params": params}, TASKS)
+
+
 TOML = [
     (b"a = " + b"[" * 5000 + b"]" * 5000, "nested deeper than 4 levels"),
     (b"axes.k = [[[[[1]]]]]", "nested deeper than 4 levels"),

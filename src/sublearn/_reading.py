@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -185,7 +186,9 @@ def read_array(file: Any, most: int) -> np.ndarray:
     try:
         version = npy.read_magic(file)
         head = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-        shape, columnwise, kind = head(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy's advice to whoever wrote it
+            shape, columnwise, kind = head(file)
     except Exception:  # garbage fails in a dozen ways
         raise Unreadable("it is no array in numpy's format") from None
     if kind.hasobject:
@@ -210,8 +213,6 @@ def read_array(file: Any, most: int) -> np.ndarray:
 
 def read_numbers(path: Path) -> np.ndarray:
     """A matrix from a .csv file: rows of numbers set apart by commas."""
-    import warnings
-
     import numpy as np
 
     content = read_regular(path, MOST_JSON)

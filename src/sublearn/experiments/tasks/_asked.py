@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from sublearn._errors import BadInputError, one_of
+from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import (
     Distribution,
@@ -69,7 +70,10 @@ def problem_of(point: Mapping[str, Json]) -> Problem:
 
 @lru_cache(maxsize=256)
 def _problem(network: str, samples: int, ensemble: str) -> Problem:
-    return Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
+    problem = Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
+    numbers = samples * (sum(problem.network.input_blocks) + problem.network.output_size)
+    check_memory(f"{samples} samples of {network!r}", 8 * numbers, "fewer samples")
+    return problem
 
 
 def learn_of(point: Mapping[str, Json], problem: Problem) -> Learn:
