@@ -113,6 +113,18 @@ def test_an_operation_that_was_missed_is_found_by_the_check() -> None:
     assert np.abs(found.gather({"w": np.ones(4, bool)}) - wanted).max() < 1e-12
 
 
+def test_weights_that_lie_otherwise_in_memory() -> None:
+    model, inputs = make("conv2d")
+    wanted = dense_jacobian(model, inputs)
+    model = model.to(memory_format=torch.channels_last)
+    model[-1].weight = nn.Parameter(model[-1].weight.detach().T.contiguous().T)
+    found = Derivatives(model, inputs)
+    squares = found.squared_norms()
+    assert found.followed["7.weight"] == "jacrev"
+    for name, columns in wanted.items():
+        assert np.abs(squares[name].ravel() - (columns**2).sum(0)).max() < 1e-12
+
+
 def test_half_precision_and_float32() -> None:
     model, inputs = make("mlp")
     exact = Derivatives(model, inputs).squared_norms()

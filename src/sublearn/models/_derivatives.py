@@ -351,7 +351,8 @@ class Derivatives:
         if order is not None and names != order:
             return names
         cotangents, gradients = run.cotangents(R, list(self.parameters))
-        unknown |= run.unknown
+        # Places within a parameter are counted as it lies in memory.
+        unknown |= run.unknown | {n for n, p in self.parameters.items() if not p.is_contiguous()}
         for i, use in enumerate(run.uses):
             allowed: list[Layout | None] = [None]
             if self._at_once > 1:
