@@ -123,7 +123,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names come from 
         gated_rank,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "RNN",

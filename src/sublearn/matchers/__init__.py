@@ -3,6 +3,7 @@
 from sublearn.matchers._affine import Affine
 from sublearn.matchers._construct import Construct
 from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._halfspaces import Halfspaces
 from sublearn.matchers._ladder import decide, standard_ladder
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import Nonlinear
@@ -25,6 +26,7 @@ __all__ = [
     "Copy",
     "Decision",
     "Effort",
+    "Halfspaces",
     "Intertwine",
     "Matcher",
     "MixedInteger",

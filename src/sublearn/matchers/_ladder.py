@@ -22,6 +22,7 @@ def standard_ladder() -> list[Matcher]:
     """The rungs in the order in which they are tried."""
     from sublearn.matchers._affine import Affine
     from sublearn.matchers._construct import Construct
+    from sublearn.matchers._halfspaces import Halfspaces
     from sublearn.matchers._nonlinear import Nonlinear
     from sublearn.matchers._rank import Rank
     from sublearn.matchers.complete._complete import FEW_QUADRATIC, Complete
@@ -43,6 +44,7 @@ def standard_ladder() -> list[Matcher]:
         Search(first=30, last=100),
         Complete(fewest=FEW_QUADRATIC + 1),
         Search(first=100),
+        Halfspaces(),
         Relu(),
         Nonlinear(),
     ]
