@@ -16,7 +16,17 @@ CROSS = sl.Allocation.from_entries(NETWORK, {"W": [(0, 1), (1, 0)]})
 
 
 def markov(instance: Instance) -> tuple[Fraction, Fraction]:
-    """(D W B, D W^2 B) that the targets ask for: Y X^-1, with X_1 facing W^2."""
+    """(D W B, D W^2 B) that the targets ask for: the teacher's own, else Y X^-1, X_1 facing W^2."""
+    if instance.teacher is not None:
+        held = {
+            k: [[Fraction(v) for v in row] for row in m.tolist()]
+            for k, m in instance.teacher.weights.items()
+        }
+        (w11, w12), (w21, w22) = held["W"]
+        b1, b2 = held["B"][0][0], held["B"][1][0]
+        d1, d2 = held["D"][0]
+        u, v = w11 * b1 + w12 * b2, w21 * b1 + w22 * b2
+        return d1 * u + d2 * v, d1 * (w11 * u + w12 * v) + d2 * (w21 * u + w22 * v)
     x = [[Fraction(float(instance.inputs[t, 0, s])) for s in range(2)] for t in range(2)]
     y = [Fraction(float(v)) for v in instance.targets[0]]
     det = x[0][0] * x[1][1] - x[0][1] * x[1][0]

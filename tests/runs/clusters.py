@@ -42,7 +42,8 @@ def cluster(
 def _address(file: Path, running: list[subprocess.Popen[bytes]], workers: int) -> str:
     from distributed import Client
 
-    while not file.exists():
+    # The scheduler writes its file in place: it may be there before it is whole.
+    while not (file.exists() and file.read_text().rstrip().endswith("}")):
         assert running[0].poll() is None, "the scheduler did not start"
     address = str(json.loads(file.read_text())["address"])
     with Client(address, set_as_default=False) as client:

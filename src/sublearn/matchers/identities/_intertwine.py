@@ -43,8 +43,8 @@ class Intertwine(Matcher):
     """MATCHED by an identity of linear networks: the teacher in other coordinates, proved to exist.
 
     >>> import sublearn as sl
-    >>> problem = sl.Problem(sl.FeedForward((3, 1, 3)), samples=3)   # rank 1: five dimensions of nine
-    >>> instance = sl.draw(problem, {"W1": sl.Anywhere(2), "W2": sl.Anywhere(3)}, seed=0, trial=0)
+    >>> problem = sl.Problem(sl.FeedForward((4, 2, 4)), samples=4)   # rank 2: 12 dimensions of 16
+    >>> instance = sl.draw(problem, {"W1": sl.Anywhere(6), "W2": sl.Anywhere(6)}, seed=0, trial=3)
     >>> decision = sl.decide(instance)
     >>> decision.kind, decision.rung, str(decision.grade)
     ('matched', 'intertwine', 'proof')
