@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shi
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
+    from sublearn.networks import Network
 
 BACKWARD_ERROR = 1e-10  # of an affine certificate's centre, which float64 arithmetic found
 
@@ -159,28 +160,62 @@ def _check_affine(instance: Instance, certificate: Certificate) -> Check:
 
 
 def solves(instance: Instance, certificate: Certificate) -> bool:
-    """Whether the residual at the centre, enclosed, is small beside what adds up to it."""
-    size = len(instance.allocation)
-    magnitudes = {name: np.abs(value) for name, value in instance.weights.items()}
-    values = np.abs(certificate.values)
+    """Whether the residual at the centre is small beside what adds up to it, by proof."""
+    values = certificate.values
     if not np.isfinite(values).all():
         return False
-    for name in instance.allocation.names:
-        flat = instance.allocation.flat(name)
-        magnitudes[name].ravel()[flat] = values[: flat.size]
-        values = values[flat.size :]
-    # A bound on the sizes needs no proof: it is only what the residual is compared with.
+    weights = instance.with_values(values)
     with np.errstate(all="ignore"):
-        terms = instance.network.forward(magnitudes, np.abs(instance.inputs))
-        terms = terms + np.abs(instance.targets)
+        terms = _terms(instance.network, weights, instance.inputs) + np.abs(instance.targets)
+        room = BACKWARD_ERROR * terms
+        if _rounding(instance, certificate, weights, terms) <= room.min(initial=np.inf):
+            return True
     with precision(max(certificate.bits, 256)):
-        chain = Chain(instance)
-        centre = [to_ball(x) for x in certificate.centre]
-        residual = chain.residual(centre).entries() if size else []
+        residual = Chain(instance).residual([to_ball(x) for x in certificate.centre]).entries()
         return all(
-            bool(abs(ball) <= BACKWARD_ERROR * float(term))
-            for ball, term in zip(residual, terms.ravel(), strict=True)
+            bool(abs(ball) <= float(most))
+            for ball, most in zip(residual, room.ravel(), strict=True)
         )
+
+
+def _terms(
+    network: Network, weights: Mapping[str, NDArray[np.float64]], inputs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The sums of the sizes of all that adds up to each output."""
+    sizes = {name: np.abs(value) for name, value in weights.items()}
+    return network.forward(sizes, np.abs(inputs))
+
+
+def _rounding(
+    instance: Instance,
+    certificate: Certificate,
+    weights: Mapping[str, NDArray[np.float64]],
+    terms: NDArray[np.float64],
+) -> float:
+    """The largest that the residual can be, from float64 and all its roundings; infinite if unknown.
+
+    K additions and products in a row lose at most K u / (1 - K u) of the sizes that they add up (Higham,
+    "Accuracy and Stability of Numerical Algorithms", section 3.1); what is charged is four times that. The
+    targets were computed in the same way, from the sizes in the teacher.
+    """
+    centre = certificate.values
+    plain = all(_same(x, float(v)) for x, v in zip(certificate.centre, centre, strict=True))
+    teacher = instance.teacher
+    known = instance.asking is None or (teacher is not None and teacher.network.is_linear)
+    if not plain or not known or instance.inputs_are_rounded or not terms.min(initial=1.0) > 1e-250:
+        return np.inf
+    sums, networks = terms, [instance.network]
+    if teacher is not None:
+        sums = sums + _terms(teacher.network, teacher.weights, instance.inputs)
+        networks.append(teacher.network)
+    length = sum(
+        sum(network.shapes[step.weight]) + max(network.input_blocks) + 4
+        for network in networks
+        for step in network.steps
+    )
+    off = np.abs(instance.network.forward(weights, instance.inputs) - instance.targets)
+    most = off + 4 * length * 2.0**-53 * sums
+    return float(most.max()) if np.isfinite(most).all() else np.inf
 
 
 def _is_prime(number: int) -> bool:
