@@ -46,9 +46,9 @@ def child(good: Path, log: Path, first: int, last: int) -> None:
             told.flush()
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))
+def _limit(process: subprocess.Popen[bytes]) -> None:
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.prlimit(process.pid, resource.RLIMIT_CPU, (CPU, CPU))
 
 
 def outcomes(log: Path) -> dict[int, str]:
@@ -84,9 +84,8 @@ def fuzz(out: Path, cases: int, first: int = 0) -> dict[int, str]:
             last += 1
         words = [sys.executable, __file__, "--child", str(good), str(log), str(place), str(last)]
         path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-        process = subprocess.Popen(
-            words, env={**os.environ, "PYTHONPATH": path}, preexec_fn=_limit, cwd=out
-        )
+        process = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": path}, cwd=out)
+        _limit(process)
         why = _watched(process, log)
         found = outcomes(log)
         ended = max((n for n in range(place, last) if n in found), default=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -128,10 +127,13 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 SCRIPT = """
-import sys
+import os, resource, sys
 from runs.toys import walks
 from sublearn.runs import execute
 if __name__ == "__main__":
+    if os.environ["LARGEST_FILE"]:
+        limit = int(os.environ["LARGEST_FILE"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     folder, kind, where = sys.argv[1:]
     more = {"workers": int(where)} if kind == "workers" else {"dask": where}
     execute([walks(points=4, trials=60, chunk=3)], out=folder, **more)
@@ -141,19 +143,21 @@ if __name__ == "__main__":
 def started(
     script: Path, *words: str, limit: int | None = None, naps: float = 0.0
 ) -> subprocess.Popen[bytes]:
-    """A run in a process of its own; with ``limit`` no file of it may be larger."""
+    """A run in a process of its own; with ``limit`` no file of it may be larger.
 
-    def small() -> None:
-        assert limit is not None
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+    It limits itself: JAX, which other tests load, forbids code between fork and exec.
+    """
     script.write_text(SCRIPT)
     path = os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, str(script), *words],
-        env={**os.environ, "PYTHONPATH": path, "WALK_NAPS": str(naps)},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "WALK_NAPS": str(naps),
+            "LARGEST_FILE": "" if limit is None else str(limit),
+        },
         stderr=subprocess.PIPE,
-        preexec_fn=None if limit is None else small,
     )
 
 
