@@ -24,7 +24,7 @@ SAMPLES = 1000
 ROWS = (13, 14, 16, 20, 30, 40, 60, 100)
 
 
-def _share(found: sl.SolvedEstimate) -> str:
+def _share(found: sl.estimates.SolvedEstimate) -> str:
     low, high = found.confidence
     steps = "-" if found.median_steps is None else f"{found.median_steps:g}"
     return (
@@ -34,11 +34,13 @@ def _share(found: sl.SolvedEstimate) -> str:
 
 
 def figure(rows: tuple[int, ...], trials: int, workers: int) -> tuple[list[dict[str, Any]], int]:
-    problem = sl.Problem(NETWORK, SAMPLES, teacher=sl.Labels(sl.mnist()))
+    problem = sl.Problem(NETWORK, SAMPLES, teacher=sl.Labels(sl.datasets.mnist()))
     out, missed = [], 0
     print("  k       solved  share (95% interval)  median steps  accuracy      loss (medians)")
     for k in rows:
-        found = sl.estimate_solved(problem, {"W1": sl.FirstRows(k)}, trials, workers=workers)
+        found = sl.estimates.estimate_solved(
+            problem, {"W1": sl.FirstRows(k)}, trials, workers=workers
+        )
         print(f"{k:3d}  {_share(found)}", flush=True)
         missed += k > 40 and found.solved < found.trials
         out.append({"k": k, **found.to_dict()})
@@ -50,8 +52,8 @@ def conjectures(k: int, trials: int, steps: int, workers: int) -> list[dict[str,
     print(
         "data                    target       solved  share (95% interval)  median steps  accuracy      loss"
     )
-    cells = sl.compare_conjectures(
-        sl.mnist(),
+    cells = sl.estimates.compare_conjectures(
+        sl.datasets.mnist(),
         NETWORK,
         SAMPLES,
         {"W1": sl.FirstRows(k)},

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 import sublearn as sl
 from sublearn.ensembles import Instance
-from sublearn.learners import Adam, Objective, Streams, starting_values
+from sublearn.training import Adam, Objective, Streams, starting_values
 
 SINGLE = np.float32
 FLOORS = {40: 15.0}  # on the ratio of the two Adam steps
@@ -81,7 +81,7 @@ def cost(action: Callable[[], object], times: int) -> float:
 
 def measure(k: int, rounds: int) -> dict[str, float]:
     network = sl.FeedForward((784, 1000, 10), activation="relu")
-    problem = sl.Problem(network, samples=1000, teacher=sl.Labels(sl.mnist()))
+    problem = sl.Problem(network, samples=1000, teacher=sl.Labels(sl.datasets.mnist()))
     instance = sl.draw(problem, {"W1": sl.FirstRows(k)}, seed=0)
     objective = Objective(instance, loss="cross-entropy", dtype=SINGLE)
     streams = Streams(0, [(0,)])

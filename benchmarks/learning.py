@@ -32,7 +32,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from sublearn.learning import DEEP_NOISE, DEEP_WIDTHS, deep_sigmoid
+from sublearn.noise import DEEP_NOISE, DEEP_WIDTHS, deep_sigmoid
 
 CYCLES, SAMPLES = 1500, 50
 PRECISIONS = {"single": np.float32, "double": np.float64}

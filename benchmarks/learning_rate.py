@@ -18,8 +18,8 @@ from itertools import product
 import numpy as np
 
 import sublearn as sl
-from sublearn.learning import sigmoid_path, slides_expanded_rate, slides_size
-from sublearn.learning._curvature import basis_diagonal, layers_diagonal
+from sublearn.noise import sigmoid_path, slides_expanded_rate, slides_size
+from sublearn.noise._curvature import basis_diagonal, layers_diagonal
 
 GAMMA = (0.8, 1.0, 0.05)
 OTHER = (0.3, 0.8, 0.1)
@@ -45,7 +45,7 @@ def expansions(draws: int) -> bool:
         for factor in (1.4, 2.0, 3.0, 4.0):
             for reading in ("expanded", "projected"):
                 for start in ("embedded", "random"):
-                    grown = sl.expansion_path(
+                    grown = sl.noise.expansion_path(
                         net,
                         weights,
                         **data,
@@ -100,19 +100,19 @@ def masks(draws: int) -> bool:
 def sizes(draws: int) -> bool:
     """Where the measured rate is largest, for expansion and for redundant synapses."""
     net, weights, data = task(1)
-    path = sl.expansion_path(net, weights, **data, factors=[k / 5 for k in range(7, 29, 2)])
-    found = sl.measure_best_size(path, GAMMA, 1.0, draws=draws)
+    path = sl.noise.expansion_path(net, weights, **data, factors=[k / 5 for k in range(7, 29, 2)])
+    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=draws)
     low, high = found.interval
     closed = sl.best_size(path, GAMMA, 1.0).closed_form.value
     good = 400 in found and 144 not in found
     print(f"best size, expansion at gamma = {GAMMA}: {found.best:.0f} [{low:.0f}, {high:.0f}]")
     print(f"  closed form {closed:.0f}, slides {slides_size(GAMMA, 1.0).value:.0f}")
     base = sl.local_geometry(net, weights, **data)
-    best = sl.best_redundancy(base, GAMMA, 1.0).value
+    best = sl.noise.best_redundancy(base, GAMMA, 1.0).value
     assert best is not None
     counts = sorted({max(1, round(best * 1.5 ** (place / 2))) for place in range(-6, 7)})
-    path = [sl.add_synapses(net, weights, **data, synapses=c) for c in counts]
-    found = sl.measure_best_size(path, GAMMA, 1.0, draws=max(400, draws // 4))
+    path = [sl.noise.add_synapses(net, weights, **data, synapses=c) for c in counts]
+    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=max(400, draws // 4))
     low, high = found.interval
     print(f"best size, redundant synapses: {found.best:.0f} [{low:.0f}, {high:.0f}]")
     print(f"  maximum of <k> {best * base.plastic:.0f}, closed form {closed:.0f}")

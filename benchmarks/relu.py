@@ -65,7 +65,7 @@ def decide(instances: Iterator[sl.Instance], **budget: int) -> dict[str, float]:
 
 
 def show(n: int, k: int, row: dict[str, float]) -> None:
-    low, high = sl.clopper_pearson(int(row["matched"]), int(row["trials"]))
+    low, high = sl.estimates.clopper_pearson(int(row["matched"]), int(row["trials"]))
     counts = [int(row[name]) for name in ("trials", "matched", "refuted", "undecided", "proofs")]
     print(
         f"{n:3d} {k:3d} " + " ".join(f"{c:9d}" for c in counts) + f"   {low:.3f} to {high:.3f} "

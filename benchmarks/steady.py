@@ -16,9 +16,9 @@ import sys
 import numpy as np
 
 import sublearn as sl
-from sublearn.learning import step_correlation
-from sublearn.learning._balance import Noise, balance
-from sublearn.learning._steady import doubt
+from sublearn.noise import step_correlation
+from sublearn.noise._balance import Noise, balance
+from sublearn.noise._steady import doubt
 
 
 def directions(rng: np.random.Generator, repeats: int, size: int) -> np.ndarray:

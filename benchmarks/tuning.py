@@ -190,7 +190,7 @@ def mnist() -> tuple[Any, Any]:
     """5,000 digits of MNIST, 500 of each, as 28 x 28 images in [0, 1]."""
     import sublearn as sl
 
-    data = sl.mnist()
+    data = sl.datasets.mnist()
     images = np.asarray(data.features, dtype=np.float32).T.reshape(-1, 28, 28) / 255.0
     return images, np.asarray(data.labels)
 
@@ -313,7 +313,7 @@ def digits_task(each: int) -> Callable[[int], Given]:
 
         rng = np.random.default_rng(seed)
         torch.manual_seed(seed)
-        data = sl.digits()
+        data = sl.datasets.digits()
         inputs = torch.tensor(np.asarray(data.inputs).T, dtype=torch.float32)
         labels = np.asarray(data.labels)
         code = np.where(labels % 2 == 0, labels // 2, rng.permutation(5)[labels // 2])

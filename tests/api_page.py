@@ -27,18 +27,19 @@ ROOMS = {
     "estimates": "[How to choose a matcher](matching/choosing.md), "
     "[match within eps](nonlinear/within-eps.md)",
     "patterns": "[Shallow ReLU, exactly](nonlinear/relu.md)",
-    "learners": "[Learners](nonlinear/learners.md)",
-    "learning": "[The formulas](learning/formulas.md), [simulation](learning/simulation.md), "
-    "[placement](learning/placement.md)",
+    "training": "[Learners](nonlinear/learners.md)",
+    "noise": "[The formulas](noise/formulas.md), [simulation](noise/simulation.md), "
+    "[placement](noise/placement.md)",
     "runs": "[Start, stop, go on](runs/running.md), "
     "[how to add an experiment](runs/adding-an-experiment.md)",
-    "_errors": "",
 }
+BASEMENT = ("BadInputError", "Grade")  # of every room
 HEAD = """# Public names
 
-Everything that `import sublearn as sl` offers, by the room it lives in, with the first sentence of its
-docstring. `help(sl.certify)` shows the rest: the definition, the arguments and an example that runs.
-What is not on this page is private and may change.
+What `import sublearn as sl` offers, by the room it lives in, with the first sentence of its docstring: the
+names most people need are flat (`sl.certify`), the others are in their rooms (`sl.patterns.pattern_counts`).
+`help(sl.certify)` shows the rest: the definition, the arguments and an example that runs. What is not on
+this page is private and may change.
 """
 
 
@@ -53,23 +54,23 @@ def _markdown(docstring: str) -> str:
     return words.replace("``", "`").replace("|", "\\|")
 
 
+def _documented(thing: object) -> bool:
+    return inspect.isclass(thing) or inspect.isroutine(thing)
+
+
 def page() -> str:
     """The text of docs/api.md."""
-    names: dict[str, list[str]] = {}
-    for name in sublearn.__all__:
-        if not name.startswith("__"):
-            names.setdefault(sublearn._ROOM_OF[name].split(".")[1], []).append(name)
-    missing = sorted(set(names) - set(ROOMS))
-    assert not missing, f"rooms with public names and no place on the page: {missing}"
-    parts = [HEAD]
+    every = [f"| `sl.{name}` | {summary(getattr(sublearn, name))} |" for name in BASEMENT]
+    parts = ["\n".join([HEAD, "| name | what it is |", "|---|---|", *every]) + "\n"]
     for room, more in ROOMS.items():
-        if room not in names:
-            continue
-        title = "Errors" if room == "_errors" else room.capitalize()
-        about = summary(import_module(f"sublearn.{room}"))
-        lines = [f"## {title}\n", about + (f" More: {more}." if more else "") + "\n"]
+        module = import_module(f"sublearn.{room}")
+        names = [name for name in module.__all__ if _documented(getattr(module, name))]
+        names.sort(key=lambda name: (not hasattr(sublearn, name), name.lower()))
+        lines = [f"## {room.capitalize()}\n", f"{summary(module)} More: {more}.\n"]
         lines += ["| name | what it is |", "|---|---|"]
-        lines += [f"| `{name}` | {summary(getattr(sublearn, name))} |" for name in names[room]]
+        for name in names:
+            place = "sl" if name in sublearn.__all__ else f"sl.{room}"
+            lines.append(f"| `{place}.{name}` | {summary(getattr(module, name))} |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join([*parts, models_part()])
 

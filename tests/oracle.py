@@ -171,7 +171,9 @@ def oracle_of(problem: sl.Problem) -> Oracle:
     """The oracle of a problem whose teacher has the same architecture."""
     law = problem.ensemble.inputs
     return Oracle(
-        problem.network, problem.samples, law.rank if isinstance(law, sl.LowRank) else None
+        problem.network,
+        problem.samples,
+        law.rank if isinstance(law, sl.ensembles.LowRank) else None,
     )
 
 

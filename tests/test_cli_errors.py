@@ -85,7 +85,7 @@ CASES = [
         ["certify", *LAYER, "--learn", "W1:all", "--error", "small"],
         "--error must be a number, not 'small'.",
     ),
-    (["learn", "plaec"], "No such command 'plaec'. Did you mean 'place'?"),
+    (["noise", "plaec"], "No such command 'plaec'. Did you mean 'place'?"),
     (["certify", "--samples", "2", "--learn", "W1:all"], "Missing option '--network'."),
     (["certify", *LAYER, "--learn", "W1:all", "--frob"], "No such option: --frob"),
     (["frobnicate"], "No such command 'frobnicate'."),

@@ -17,11 +17,11 @@ LAYER = ["--network", "ffn:3-3-2", "--samples", "2"]
 LESSON = ["--network", "linear:inputs=3,outputs=2", "--samples", "4", "--gamma", ".1,.1,.1"]
 # What the commands would work with: none of it may be reached.
 VERBS = {
-    "sublearn.learners.train": ["train", *LAYER, "--learn", "W1:all"],
-    "sublearn.learning.local_geometry": ["learn", "rate", *LESSON],
-    "sublearn.learning.best_size": ["learn", "size", *LESSON],
-    "sublearn.learning.simulate": ["learn", "steady", *LESSON],
-    "sublearn.learning.place": ["learn", "place", *LESSON, "--plastic", "2"],
+    "sublearn.training.train": ["train", *LAYER, "--learn", "W1:all"],
+    "sublearn.noise.local_geometry": ["noise", "rate", *LESSON],
+    "sublearn.noise.best_size": ["noise", "size", *LESSON],
+    "sublearn.noise.simulate": ["noise", "steady", *LESSON],
+    "sublearn.noise.place": ["noise", "place", *LESSON, "--plastic", "2"],
     "sublearn.runs.execute": ["reproduce", "fig2a"],
     "sublearn.designs.design": ["design", *LAYER, "--learn", "W1"],
     "sublearn.designs.repair": ["repair", *LAYER, "--learn", "W1:rows=0-1"],

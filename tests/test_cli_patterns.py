@@ -21,7 +21,7 @@ def test_counts_are_printed_and_given_as_json() -> None:
     words = ["--network", "ffn:3-4-2,activation=relu", "--samples", "3", *COLUMN]
     shown = run(*words)
     assert shown.returncode == 0
-    wanted = sl.pattern_counts(2, 3, [2, 2, 1, 1])
+    wanted = sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
     assert [line.split()[-1] for line in shown.stdout.splitlines()[1:]] == [
         str(value) for value in wanted.to_dict().values()
     ]

@@ -37,7 +37,7 @@ def test_train_is_the_api_and_saves(tmp_path: Path) -> None:
     text = run(*words, "--starts", "3", "--trial", "2", "--seed", "5", "--out", str(out))
     problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), 6)
     instance = sl.draw(problem, {"W1": sl.FirstRows(6)}, seed=5, trial=2)
-    expected = sl.train(instance, sl.AdaHessian(rate=0.1), steps=30, starts=3, seed=5)
+    expected = sl.train(instance, sl.training.AdaHessian(rate=0.1), steps=30, starts=3, seed=5)
     assert text.startswith(str(expected)) and str(out) in text
     assert sorted(p.name for p in out.iterdir()) == [
         "curve.csv",
@@ -70,9 +70,9 @@ def test_estimate_labels_is_the_api() -> None:
     words = ["estimate", *DIGITS, *ROWS, "--labels", "--trials", "2", "--steps", "40", "--json"]
     found = json.loads(run(*words))
     problem = sl.Problem(
-        sl.FeedForward((64, 90, 10), activation="relu"), 50, teacher=sl.Labels(sl.digits())
+        sl.FeedForward((64, 90, 10), activation="relu"), 50, teacher=sl.Labels(sl.datasets.digits())
     )
-    expected = sl.estimate_solved(problem, {"W1": sl.FirstRows(40)}, trials=2, steps=40)
+    expected = sl.estimates.estimate_solved(problem, {"W1": sl.FirstRows(40)}, trials=2, steps=40)
     assert found["solved"] == expected.solved and found["learner"] == "adam"
     assert "every label right" in run(*words[:-1])
 

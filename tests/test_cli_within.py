@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import sublearn as sl
 from sublearn import cli
 from sublearn.estimates import confidence_sequence
-from sublearn.learners import Adam
+from sublearn.training import Adam
 
 RELU = ["--network", "ffn:4-6-3,activation=relu", "--samples", "4", "--learn", "W1:first-rows=6"]
 PROBLEM = sl.Problem(sl.FeedForward((4, 6, 3), "relu"), 4)
@@ -58,7 +58,7 @@ def test_several_learners_make_a_table() -> None:
     text = run(*words, "--learner", ",".join(names))
     assert [line.split()[0] for line in text.splitlines()[2:]] == names
     found = json.loads(run(*words, "--learner", ",".join(names), "--json"))
-    same = sl.trainability(PROBLEM, RULE, 6, eps=0.1, learners=names, steps=30, starts=2)
+    same = sl.estimates.trainability(PROBLEM, RULE, 6, eps=0.1, learners=names, steps=30, starts=2)
     assert [run["within"] for run in found["learners"]] == [run.within for run in same.runs]
     assert found["by_any"] == same.by_any
 

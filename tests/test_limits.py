@@ -225,11 +225,11 @@ def test_sweeps_of_too_many_trials(
     monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 24 * 10**9)
     with pytest.raises(BadInputError, match="of memory, and at most 24 GB can be had here"):
         sweep_from_dict({**SWEEP, "trials": trials}, TASKS)
-    point = sl.Point(SWEEP["params"] | {"learn": "W:rows=0"}, trials)
-    plan = sl.Plan((point,))
-    big = sl.Experiment("big", "", "", "", TASKS["estimate"], plan, plan, 0.0)
+    point = sl.runs.Point(SWEEP["params"] | {"learn": "W:rows=0"}, trials)
+    plan = sl.runs.Plan((point,))
+    big = sl.runs.Experiment("big", "", "", "", TASKS["estimate"], plan, plan, 0.0)
     with pytest.raises(BadInputError, match="of memory, and at most 24 GB can be had here"):
-        sl.execute([big], out=tmp_path / "run")
+        sl.runs.execute([big], out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == [], "no lock is left"
 
 
@@ -298,7 +298,7 @@ def test_workers(tmp_path: Path) -> None:
     many = sweep_from_dict(SWEEP, TASKS)
     message = f"workers must be at most {most_workers()}, not 10000"
     with pytest.raises(BadInputError, match=message):
-        sl.execute([many], out=tmp_path / "run", workers=10_000)
+        sl.runs.execute([many], out=tmp_path / "run", workers=10_000)
     with pytest.raises(BadInputError, match=message):
         sl.estimate(problem, {"W": sl.FirstRows(1)}, 4, workers=10_000)
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from numbers import Integral
+from math import inf, nan
+from numbers import Integral, Real
 
 _LONGEST = 1000
 
@@ -39,6 +40,22 @@ def whole_number(name: str, value: object, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise BadInputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
     return int(value)
+
+
+def positive(name: str, value: object) -> float:
+    """``value`` as a positive finite float, or an error that names it."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    if not 0 < number < inf:
+        raise BadInputError(f"{name} must be positive and finite, not {value!r}.")
+    return number
+
+
+def fraction(name: str, value: object) -> float:
+    """``value`` as a float in [0, 1), or an error that names it."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    if not 0 <= number < 1:
+        raise BadInputError(f"{name} must lie in [0, 1), not {value!r}.")
+    return number
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:

@@ -87,7 +87,7 @@ def the_example_of_lemma_b4_is_decided() -> None:
 @case
 def inputs_of_rank_one_do_not_replace_a_bias() -> None:
     net = sl.FeedForward((5, 2), bias=True)
-    problem = sl.Problem(net, 3, sl.Ensemble(inputs=sl.LowRank(rank=1)))
+    problem = sl.Problem(net, 3, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1)))
     assert sl.certify(problem, sl.Allocation.whole(net, ["W1"])).kind == "minimal"
     matched, _, undecided = counts(problem, {"W1": sl.Anywhere(10)}, 10)
     assert (matched, undecided) == (0, 0)
@@ -211,7 +211,7 @@ def inputs_of_rank_one_leave_a_teacher_behind_tanh_few_dimensions() -> None:
     # tanh((V u) v'): two numbers V u, whatever the teacher's layers, and one learnable weight in each row.
     net = sl.FeedForward((2, 2), output="tanh")
     teacher = sl.FeedForward((2, 1, 2), output="tanh")
-    problem = sl.Problem(net, 2, sl.Ensemble(inputs=sl.LowRank(rank=1)), teacher)
+    problem = sl.Problem(net, 2, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1)), teacher)
     asked = sl.Allocation.from_entries(net, {"W1": [(0, 1), (1, 0)]})
     assert counts(problem, asked, 10) == (10, 0, 0)
     assert sl.certify(problem, asked).kind != "minimal"
@@ -220,7 +220,7 @@ def inputs_of_rank_one_leave_a_teacher_behind_tanh_few_dimensions() -> None:
 @case
 def saturated_features_are_independent() -> None:
     net = sl.RNN(n=3, b=1, d=1, T=2)
-    problem = sl.Problem(net, 2, sl.Gaussian(20.0), sl.Targets(sl.Normal(20.0)))
+    problem = sl.Problem(net, 2, sl.Gaussian(20.0), sl.Targets(sl.ensembles.Normal(20.0)))
     asked = sl.Allocation.from_entries(net, {"D": [(0, 0), (0, 2)]})
     # A few differ only after hundreds of digits, and stay undecided.
     matched, refuted, _ = counts(problem, asked, 10)

@@ -47,13 +47,13 @@ LAWS = ("normal", "uniform", "student-t", "rademacher", "sparse", "lowrank", "sc
 DENSE = ("normal", "uniform", "student-t", "lowrank", "scaled")  # laws with a density
 
 _DISTRIBUTIONS: Mapping[str, Any] = {
-    "normal": lambda: sl.Normal(),
-    "uniform": lambda: sl.Uniform(),
-    "student-t": lambda: sl.StudentT(df=3.0),
-    "rademacher": lambda: sl.Rademacher(),
-    "sparse": lambda: sl.Sparse(density=0.6),
-    "lowrank": lambda: sl.Normal(),
-    "scaled": lambda: sl.Normal(20.0),
+    "normal": lambda: sl.ensembles.Normal(),
+    "uniform": lambda: sl.ensembles.Uniform(),
+    "student-t": lambda: sl.ensembles.StudentT(df=3.0),
+    "rademacher": lambda: sl.ensembles.Rademacher(),
+    "sparse": lambda: sl.ensembles.Sparse(density=0.6),
+    "lowrank": lambda: sl.ensembles.Normal(),
+    "scaled": lambda: sl.ensembles.Normal(20.0),
 }
 
 
@@ -181,8 +181,8 @@ def _complex_phi(name: str, value: Any) -> Any:
 
 def _ensemble(law: str) -> sl.Ensemble:
     own = _DISTRIBUTIONS[law]()
-    inputs = sl.LowRank(rank=1) if law == "lowrank" else own
-    return sl.Ensemble(own, own, sl.Normal() if law == "scaled" else inputs)
+    inputs = sl.ensembles.LowRank(rank=1) if law == "lowrank" else own
+    return sl.Ensemble(own, own, sl.ensembles.Normal() if law == "scaled" else inputs)
 
 
 def make(cell: Cell, index: int) -> Case:

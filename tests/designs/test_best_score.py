@@ -135,7 +135,7 @@ def test_masks_and_allocations_say_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["ffn:3-4-2,activation=tanh", "rnn:n=3,b=1,d=2,T=2"])
 def test_analytic_networks_have_best_bases(text: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), 3)
+    problem = sl.Problem(sl.networks.network_from_text(text), 3)
     network = problem.network
     names = list(network.shapes)[:2]
     rng = np.random.default_rng(0)
@@ -163,7 +163,7 @@ def test_analytic_networks_have_best_bases(text: str) -> None:
 )
 def test_saturated_draws_hide_no_weights(text: str, samples: int, g: float) -> None:
     """The generic rank does not depend on the law; where tanh is flat, float64 shows too little of it."""
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     scores = {"W": np.random.default_rng(0).standard_normal(network.shapes["W"])}
     tame = sl.design(sl.Problem(network, samples), ["W"], scores)
     wild = sl.Problem(network, samples, sl.Gaussian(g))

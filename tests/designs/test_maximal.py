@@ -29,7 +29,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "samples", "names"), CASES)
 def test_maximal_designs_are_maximal(text: str, samples: int, names: list[str]) -> None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     found = sl.design(problem, names)
     verdict = sl.certify(problem, found)
     assert (verdict.kind, verdict.wasted, verdict.surplus) == ("maximal", 0, 0)
@@ -39,7 +39,7 @@ def test_maximal_designs_are_maximal(text: str, samples: int, names: list[str]) 
 
 @pytest.mark.parametrize(("text", "samples", "names"), [case for case in CASES if case[1] > 1][:11])
 def test_required_and_forbidden(text: str, samples: int, names: list[str]) -> None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     network = problem.network
     rng = np.random.default_rng(0)
     answered = 0
@@ -164,6 +164,8 @@ def test_nothing_known_to_be_maximal() -> None:
 
 
 def test_no_density() -> None:
-    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(inputs=sl.Rademacher()))
+    problem = sl.Problem(
+        sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(inputs=sl.ensembles.Rademacher())
+    )
     with pytest.raises(sl.BadInputError, match="law of the inputs has no density"):
         sl.design(problem, ["W1"])

@@ -237,7 +237,7 @@ def test_no_repair_moves_fewer(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_seed_changes_no_design(seed: int) -> None:
     for spec, m in (("ffn:3-4-2,activation=relu", 3), ("rnn:n=3,b=1,d=2,T=2,activation=relu", 2)):
-        problem = sl.Problem(sl.network_from_text(spec), m)
+        problem = sl.Problem(sl.networks.network_from_text(spec), m)
         name = next(iter(problem.network.shapes))
         rng = np.random.default_rng(seed)
         scores = {name: rng.standard_normal(problem.network.shapes[name])}
@@ -339,7 +339,7 @@ def test_one_feature_has_few_gates() -> None:
 def test_gates_of_deep_networks_with_biases() -> None:
     """Gates of draws, found again from the gates alone."""
     for spec in ("ffn:2-3-3-2,activation=relu", "ffn:1-3-2-2,activation=relu,bias=yes"):
-        problem = sl.Problem(sl.network_from_text(spec), 3)
+        problem = sl.Problem(sl.networks.network_from_text(spec), 3)
         rng = np.random.default_rng(1)
         again = 0
         for _ in range(20):
@@ -364,7 +364,7 @@ def test_rounding_leaves_doubt() -> None:
 
 @pytest.mark.usefixtures("few_gates")
 def test_networks_whose_gates_are_not_searched_are_only_called_best_at_the_bound() -> None:
-    problem = sl.Problem(sl.network_from_text("rnn:n=3,b=1,d=2,T=3,activation=relu"), 3)
+    problem = sl.Problem(sl.networks.network_from_text("rnn:n=3,b=1,d=2,T=3,activation=relu"), 3)
     rng = np.random.default_rng(0)
     for _ in range(10):
         found = sl.design(problem, ["W"], {"W": rng.standard_normal((3, 3))}, effort=20)
@@ -374,7 +374,7 @@ def test_networks_whose_gates_are_not_searched_are_only_called_best_at_the_bound
 
 def test_low_rank_inputs() -> None:
     """Inputs of rank 1 leave W1 one direction a unit and sample: no 6 weights are independent."""
-    law = sl.Ensemble(inputs=sl.LowRank(1))
+    law = sl.Ensemble(inputs=sl.ensembles.LowRank(1))
     problem = replace(asked((3, 4, 2), False, 3), ensemble=law)
     found = sl.design(problem, ["W1", "W2"], want="best score")
     assert found.best

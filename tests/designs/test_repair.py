@@ -144,7 +144,7 @@ def test_repair_is_deterministic() -> None:
 
 @pytest.mark.parametrize("text", ["ffn:4-4-3,activation=tanh", "ffn:4-4-3,activation=sigmoid"])
 def test_nonlinear_networks(text: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), 3)
+    problem = sl.Problem(sl.networks.network_from_text(text), 3)
     # Row 0 of W2 has one weight too many, row 2 one too few.
     held = {"W2": [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]}
     before = sl.Allocation.from_entries(problem.network, held)
@@ -176,7 +176,7 @@ def test_bad_requests_are_refused_with_or_without_waste(
 
 
 def test_no_density_and_no_problem() -> None:
-    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(weights=sl.Sparse()))
+    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(weights=sl.ensembles.Sparse()))
     held = sl.Allocation.whole(problem.network, ["W1"])
     with pytest.raises(sl.BadInputError, match="law of the weights has no density"):
         sl.repair(problem, held)

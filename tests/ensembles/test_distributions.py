@@ -14,12 +14,12 @@ from sublearn import BadInputError, ensembles
 from sublearn.ensembles import Distribution
 
 LAWS: list[Distribution] = [
-    sl.Normal(),
-    sl.Uniform(),
-    sl.StudentT(df=6.0),
-    sl.Rademacher(),
-    sl.Sparse(density=0.3),
-    sl.LowRank(rank=2),
+    sl.ensembles.Normal(),
+    sl.ensembles.Uniform(),
+    sl.ensembles.StudentT(df=6.0),
+    sl.ensembles.Rademacher(),
+    sl.ensembles.Sparse(density=0.3),
+    sl.ensembles.LowRank(rank=2),
 ]
 
 
@@ -33,7 +33,7 @@ def test_no_law_is_forgotten() -> None:
         and not inspect.isabstract(thing)
     }
     # Correlated fixes the number of features, so it has tests of its own below.
-    assert {type(law) for law in LAWS} | {sl.Correlated} == concrete
+    assert {type(law) for law in LAWS} | {sl.ensembles.Correlated} == concrete
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -52,24 +52,26 @@ def test_mean_variance_and_scale(law: Distribution, g: float) -> None:
     same = one.draw(np.random.default_rng(2), (3, 2))
     again = many.draw(np.random.default_rng(2), (3, 2))
     # LowRank has it in a factor, so that their product is what it says: the view rounds otherwise.
-    np.testing.assert_allclose(g * same, again, rtol=1e-15 if type(law) is sl.LowRank else 0)
+    np.testing.assert_allclose(
+        g * same, again, rtol=1e-15 if type(law) is sl.ensembles.LowRank else 0
+    )
 
 
 def test_supports() -> None:
     rng = np.random.default_rng(3)
-    uniform = sl.Uniform(g=2.0).draw(rng, (10_000,))
+    uniform = sl.ensembles.Uniform(g=2.0).draw(rng, (10_000,))
     assert np.abs(uniform).max() <= 2 * np.sqrt(3) and np.abs(uniform).max() > 3.4
-    assert set(sl.Rademacher(g=2.0).draw(rng, (100,)).tolist()) == {-2.0, 2.0}
-    zeros = (sl.Sparse(density=0.3).draw(rng, (10_000,)) == 0).mean()
+    assert set(sl.ensembles.Rademacher(g=2.0).draw(rng, (100,)).tolist()) == {-2.0, 2.0}
+    zeros = (sl.ensembles.Sparse(density=0.3).draw(rng, (10_000,)) == 0).mean()
     assert abs(zeros - 0.7) < 0.02
     # df <= 2 has no variance and is left as it is: the median of |t| with one degree is 1.
-    assert abs(np.median(np.abs(sl.StudentT(df=1.0).draw(rng, (10_000,)))) - 1) < 0.05
+    assert abs(np.median(np.abs(sl.ensembles.StudentT(df=1.0).draw(rng, (10_000,)))) - 1) < 0.05
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3, 7])
 @pytest.mark.parametrize("shape", [(5, 6), (3, 2, 6)])
 def test_low_rank_has_that_rank(rank: int, shape: tuple[int, ...]) -> None:
-    x = sl.LowRank(rank=rank).draw(np.random.default_rng(4), shape)
+    x = sl.ensembles.LowRank(rank=rank).draw(np.random.default_rng(4), shape)
     assert x.shape == shape
     features = int(np.prod(shape[:-1]))
     assert np.linalg.matrix_rank(x.reshape(features, -1)) == min(rank, features, shape[-1])
@@ -84,32 +86,32 @@ def test_flags() -> None:
 
 def test_equal_laws_describe_themselves_equally() -> None:
     for one, other in (
-        (sl.Normal(1), sl.Normal(1.0)),
-        (sl.Normal(np.float32(0.5)), sl.Normal(0.5)),  # type: ignore[arg-type]
-        (sl.StudentT(df=3), sl.StudentT(df=3.0)),
-        (sl.LowRank(rank=np.int64(2)), sl.LowRank(rank=2)),  # type: ignore[arg-type]
+        (sl.ensembles.Normal(1), sl.ensembles.Normal(1.0)),
+        (sl.ensembles.Normal(np.float32(0.5)), sl.ensembles.Normal(0.5)),  # type: ignore[arg-type]
+        (sl.ensembles.StudentT(df=3), sl.ensembles.StudentT(df=3.0)),
+        (sl.ensembles.LowRank(rank=np.int64(2)), sl.ensembles.LowRank(rank=2)),  # type: ignore[arg-type]
     ):
         assert one == other and repr(one.describe()) == repr(other.describe())
-    assert sl.LowRank(rank=2).describe() == {"law": "LowRank", "g": 1.0, "rank": 2}
+    assert sl.ensembles.LowRank(rank=2).describe() == {"law": "LowRank", "g": 1.0, "rank": 2}
 
 
 BAD: list[tuple[Callable[[], object], str]] = [
-    (lambda: sl.Normal(0), "scale g must be positive and finite, not 0"),
-    (lambda: sl.Normal(-1.0), "scale g"),
-    (lambda: sl.Uniform(np.nan), "scale g .* not nan"),
-    (lambda: sl.Rademacher(np.inf), "scale g"),
-    (lambda: sl.Normal("1"), "scale g .* not '1'"),  # type: ignore[arg-type]
-    (lambda: sl.Normal(True), "scale g .* not True"),
-    (lambda: sl.StudentT(df=0), "df must be positive"),
-    (lambda: sl.StudentT(df=None), "df must be positive"),  # type: ignore[arg-type]
-    (lambda: sl.Sparse(density=0), "density must be positive"),
-    (lambda: sl.Sparse(density=1), "density must lie strictly between 0 and 1"),
-    (lambda: sl.LowRank(rank=0), "rank must be a whole number of at least 1, not 0"),
-    (lambda: sl.LowRank(rank=1.5), "rank must be a whole number"),  # type: ignore[arg-type]
-    (lambda: sl.LowRank(g=-1.0), "scale g"),
-    (lambda: sl.StudentT(g=0), "scale g"),
-    (lambda: sl.Sparse(g=0), "scale g"),
-    (lambda: sl.Correlated(g=0), "scale g"),
+    (lambda: sl.ensembles.Normal(0), "scale g must be positive and finite, not 0"),
+    (lambda: sl.ensembles.Normal(-1.0), "scale g"),
+    (lambda: sl.ensembles.Uniform(np.nan), "scale g .* not nan"),
+    (lambda: sl.ensembles.Rademacher(np.inf), "scale g"),
+    (lambda: sl.ensembles.Normal("1"), "scale g .* not '1'"),  # type: ignore[arg-type]
+    (lambda: sl.ensembles.Normal(True), "scale g .* not True"),
+    (lambda: sl.ensembles.StudentT(df=0), "df must be positive"),
+    (lambda: sl.ensembles.StudentT(df=None), "df must be positive"),  # type: ignore[arg-type]
+    (lambda: sl.ensembles.Sparse(density=0), "density must be positive"),
+    (lambda: sl.ensembles.Sparse(density=1), "density must lie strictly between 0 and 1"),
+    (lambda: sl.ensembles.LowRank(rank=0), "rank must be a whole number of at least 1, not 0"),
+    (lambda: sl.ensembles.LowRank(rank=1.5), "rank must be a whole number"),  # type: ignore[arg-type]
+    (lambda: sl.ensembles.LowRank(g=-1.0), "scale g"),
+    (lambda: sl.ensembles.StudentT(g=0), "scale g"),
+    (lambda: sl.ensembles.Sparse(g=0), "scale g"),
+    (lambda: sl.ensembles.Correlated(g=0), "scale g"),
 ]
 
 
@@ -122,7 +124,7 @@ def test_bad_parameters(make: Callable[[], object], match: str) -> None:
 
 def test_correlated_inputs_have_their_covariance() -> None:
     wanted = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
-    law = sl.Correlated(g=2.0, covariance=wanted.tolist())
+    law = sl.ensembles.Correlated(g=2.0, covariance=wanted.tolist())
     drawn = law.draw(np.random.default_rng(3), (3, 1, 200_000)).reshape(3, -1)
     assert np.allclose(np.cov(drawn), 4.0 * wanted, atol=0.05)
     net = sl.LinearRNN(n=4, b=1, d=1, T=3)
@@ -147,11 +149,11 @@ def test_correlated_inputs_have_their_covariance() -> None:
 )
 def test_covariances_are_checked(covariance: object, words: str) -> None:
     with pytest.raises(sl.BadInputError, match=words):
-        sl.Correlated(covariance=covariance)  # type: ignore[arg-type]
+        sl.ensembles.Correlated(covariance=covariance)  # type: ignore[arg-type]
 
 
 def test_a_covariance_fits_its_network() -> None:
-    law = sl.Correlated(covariance=((1.0, 0.2), (0.2, 1.0)))
+    law = sl.ensembles.Correlated(covariance=((1.0, 0.2), (0.2, 1.0)))
     with pytest.raises(sl.BadInputError, match="covariance must be 3 x 3"):
         sl.Problem(sl.FeedForward((3, 2)), 2, sl.Ensemble(inputs=law))
     with pytest.raises(sl.BadInputError, match="Correlated is for inputs"):

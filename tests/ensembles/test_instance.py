@@ -53,7 +53,7 @@ def test_dependent_samples_stay() -> None:
     instance = sl.draw(many, {"W": sl.FirstRows(3)})
     assert instance.samples == 7 and len(instance.allocation) == 6
     assert len(instance.exact_inputs.pivots()) == 3
-    low = sl.Problem(PROBLEM.network, 3, sl.Ensemble(inputs=sl.LowRank(rank=2)))
+    low = sl.Problem(PROBLEM.network, 3, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=2)))
     instance = sl.draw(low, {"W": sl.FirstRows(3)})
     assert instance.samples == 3 and len(instance.allocation) == 4
     # The product is exact: rank 2 in whole numbers, which its rounding to float64 would not have.
@@ -135,7 +135,7 @@ def test_a_teacher_of_ones_own() -> None:
 
 def test_generic_only_if_drawn_from_densities() -> None:
     assert sl.draw(PROBLEM, RULE).generic
-    signs = sl.Problem(PROBLEM.network, 3, sl.Ensemble(weights=sl.Rademacher()))
+    signs = sl.Problem(PROBLEM.network, 3, sl.Ensemble(weights=sl.ensembles.Rademacher()))
     assert not sl.draw(signs, RULE).generic
     made = sl.draw(PROBLEM, RULE)
     given = sl.Instance(made.network, made.allocation, made.weights, made.inputs, made.targets)
@@ -175,11 +175,11 @@ def test_shapes_are_checked() -> None:
         sl.draw(PROBLEM, RULE, seed=-1)
 
 
-@pytest.mark.parametrize("law", [sl.Rademacher(), sl.Normal()])
+@pytest.mark.parametrize("law", [sl.ensembles.Rademacher(), sl.ensembles.Normal()])
 @pytest.mark.parametrize("student", [False, True])
 @pytest.mark.parametrize("teacher", [False, True])
 def test_a_bias_on_either_side_keeps_two_samples_of_a_line(
-    law: sl.Normal | sl.Rademacher, student: bool, teacher: bool
+    law: sl.ensembles.Normal | sl.ensembles.Rademacher, student: bool, teacher: bool
 ) -> None:
     """Samples of one number are dependent, but where an output may be shifted two are needed."""
     network, other = (sl.FeedForward((1, 2), bias=b) for b in (student, teacher))
@@ -199,14 +199,14 @@ def test_a_bias_on_either_side_keeps_two_samples_of_a_line(
 
 def test_a_sample_of_zeros_is_kept_where_it_is_the_only_one() -> None:
     network = sl.LinearEstimator(2, 1)
-    zeros = sl.Ensemble(inputs=sl.Sparse(density=0.2))
+    zeros = sl.Ensemble(inputs=sl.ensembles.Sparse(density=0.2))
     problem = sl.Problem(network, samples=1, ensemble=zeros)
     drawn = [sl.draw(problem, sl.Allocation.whole(network), trial=trial) for trial in range(8)]
     assert all(instance.inputs.shape == (2, 1) for instance in drawn)
     assert any(not instance.inputs.any() for instance in drawn)
 
 
-@pytest.mark.parametrize("law", [sl.Rademacher(), sl.Sparse(0.5)])
+@pytest.mark.parametrize("law", [sl.ensembles.Rademacher(), sl.ensembles.Sparse(0.5)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_samples_that_are_dependent_by_chance_are_left_out(law: object, bias: bool) -> None:
     from fractions import Fraction

@@ -10,7 +10,9 @@ import pytest
 import sublearn as sl
 from networks.reference import one_sentence
 
-DATA = sl.Dataset("letters", np.arange(40.0).reshape(4, 10), np.arange(10) % 3, classes=3, mean=2.0)
+DATA = sl.datasets.Dataset(
+    "letters", np.arange(40.0).reshape(4, 10), np.arange(10) % 3, classes=3, mean=2.0
+)
 NETWORK = sl.FeedForward((4, 5, 3), activation="relu")
 PROBLEM = sl.Problem(NETWORK, samples=6, teacher=sl.Labels(DATA))
 RULE = {"W1": sl.FirstRows(5, 10)}
@@ -53,7 +55,7 @@ def test_generic_facts_are_not_used() -> None:
 
 
 def test_data_that_does_not_fit() -> None:
-    inputs = sl.Ensemble(inputs=sl.Uniform())
+    inputs = sl.Ensemble(inputs=sl.ensembles.Uniform())
     for network, samples, ensemble, match in (
         (sl.FeedForward((5, 3)), 4, sl.Ensemble(), "has 4 features a sample"),
         (sl.LinearRNN(n=3, b=4, d=3, T=1), 4, sl.Ensemble(), "takes others"),

@@ -39,9 +39,11 @@ def test_a_teacher_of_the_same_architecture_is_no_other_teacher() -> None:
 
 def test_ensembles() -> None:
     g = sl.Gaussian(2.0)
-    assert g == sl.Ensemble(sl.Normal(2.0), sl.Normal(2.0), sl.Normal(1.0))
+    assert g == sl.Ensemble(
+        sl.ensembles.Normal(2.0), sl.ensembles.Normal(2.0), sl.ensembles.Normal(1.0)
+    )
     assert g.without_density == ()
-    mixed = sl.Ensemble(weights=sl.Rademacher(), inputs=sl.Sparse())
+    mixed = sl.Ensemble(weights=sl.ensembles.Rademacher(), inputs=sl.ensembles.Sparse())
     assert mixed.without_density == ("weights", "inputs")
     assert set(mixed.describe()) == {"weights", "teacher", "inputs"}
 
@@ -49,7 +51,7 @@ def test_ensembles() -> None:
 @pytest.mark.parametrize("network", NETWORKS, ids=by_spec)
 @pytest.mark.parametrize("rank", [None, 1, 2])
 def test_effective_samples_are_a_rank(network: Network, rank: int | None) -> None:
-    law = sl.Normal() if rank is None else sl.LowRank(rank=rank)
+    law = sl.ensembles.Normal() if rank is None else sl.ensembles.LowRank(rank=rank)
     for samples in (1, 2, 3, 9):
         problem = Problem(network, samples, sl.Ensemble(inputs=law))
         x = law.draw(RNG(0), network.input_shape(samples)).reshape(-1, samples)
@@ -64,7 +66,7 @@ def test_effective_samples_are_a_rank(network: Network, rank: int | None) -> Non
 def test_effective_samples_carry_the_whole_rank(rank: int) -> None:
     # What dependent samples add to the rank of the full Jacobian is nothing.
     network = sl.LinearRNN(n=5, b=2, d=2, T=2)
-    problem = Problem(network, 6, sl.Ensemble(inputs=sl.LowRank(rank=rank)))
+    problem = Problem(network, 6, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=rank)))
     rng = RNG(1)
     weights = {name: rng.normal(size=shape) for name, shape in network.shapes.items()}
     x = problem.ensemble.inputs.draw(rng, network.input_shape(6))
@@ -87,7 +89,7 @@ def test_digest_by_hand() -> None:
 
 
 def test_digest_changes_with_every_field() -> None:
-    normal, wide = sl.Normal(), sl.Normal(2.0)
+    normal, wide = sl.ensembles.Normal(), sl.ensembles.Normal(2.0)
     problems = [
         Problem(NET, 4),
         Problem(NET, 5),
@@ -96,14 +98,14 @@ def test_digest_changes_with_every_field() -> None:
         Problem(NET, 4, sl.Ensemble(wide, normal, normal)),
         Problem(NET, 4, sl.Ensemble(normal, wide, normal)),
         Problem(NET, 4, sl.Ensemble(normal, normal, wide)),
-        Problem(NET, 4, sl.Ensemble(normal, normal, sl.Uniform())),
-        Problem(NET, 4, sl.Ensemble(normal, normal, sl.LowRank(rank=2))),
-        Problem(NET, 4, sl.Ensemble(normal, normal, sl.LowRank(rank=3))),
-        Problem(NET, 4, sl.Ensemble(inputs=sl.StudentT(df=4.0))),
-        Problem(NET, 4, sl.Ensemble(inputs=sl.StudentT(df=5.0))),
+        Problem(NET, 4, sl.Ensemble(normal, normal, sl.ensembles.Uniform())),
+        Problem(NET, 4, sl.Ensemble(normal, normal, sl.ensembles.LowRank(rank=2))),
+        Problem(NET, 4, sl.Ensemble(normal, normal, sl.ensembles.LowRank(rank=3))),
+        Problem(NET, 4, sl.Ensemble(inputs=sl.ensembles.StudentT(df=4.0))),
+        Problem(NET, 4, sl.Ensemble(inputs=sl.ensembles.StudentT(df=5.0))),
         Problem(NET, 4, teacher=sl.LinearRNN(n=9, b=1, d=4, T=4)),
         Problem(NET, 4, teacher=sl.Targets()),
-        Problem(NET, 4, teacher=sl.Targets(sl.Uniform())),
+        Problem(NET, 4, teacher=sl.Targets(sl.ensembles.Uniform())),
         Problem(NET, 4, teacher=sl.Targets(wide)),
     ]
     for one, other in combinations(problems, 2):
@@ -120,7 +122,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Problem(NET, None), "samples must be .* not None"),  # type: ignore[arg-type]
     (lambda: Problem("lrnn", 2), "network must be a sublearn network, not 'lrnn'"),  # type: ignore
     (lambda: Problem(sl.LinearRNN, 2), "network must be a sublearn network"),  # type: ignore
-    (lambda: Problem(NET, 2, sl.Normal()), "ensemble must be an Ensemble"),  # type: ignore
+    (lambda: Problem(NET, 2, sl.ensembles.Normal()), "ensemble must be an Ensemble"),  # type: ignore
     (lambda: Problem(NET, 2, teacher="same"), "teacher must be a network or Targets"),  # type: ignore
     (
         lambda: Problem(NET, 2, teacher=sl.LinearRNN(n=8, b=1, d=4, T=3)),
@@ -137,11 +139,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
         r"inputs have shape \(3, 2\), the student's \(1, 3, 2\)",
     ),
     (lambda: sl.Ensemble(weights=1.0), "weights must be a distribution"),  # type: ignore[arg-type]
-    (lambda: sl.Ensemble(inputs=sl.Normal), "inputs must be a distribution"),  # type: ignore
-    (lambda: sl.Ensemble(weights=sl.LowRank()), "LowRank is for inputs, not for weights"),
-    (lambda: sl.Ensemble(teacher=sl.LowRank()), "LowRank is for inputs, not for teacher"),
+    (lambda: sl.Ensemble(inputs=sl.ensembles.Normal), "inputs must be a distribution"),  # type: ignore
+    (lambda: sl.Ensemble(weights=sl.ensembles.LowRank()), "LowRank is for inputs, not for weights"),
+    (lambda: sl.Ensemble(teacher=sl.ensembles.LowRank()), "LowRank is for inputs, not for teacher"),
     (lambda: sl.Targets(3), "law must be a distribution"),  # type: ignore[arg-type]
-    (lambda: sl.Targets(sl.LowRank()), "LowRank is for inputs, not for targets"),
+    (lambda: sl.Targets(sl.ensembles.LowRank()), "LowRank is for inputs, not for targets"),
     (lambda: sl.Gaussian(0), "scale g"),
 ]
 

@@ -16,7 +16,7 @@ def test_the_table_is_made_of_the_estimates() -> None:
     learners = ["gradient-descent", "levenberg-marquardt"]
     steps = {"gradient-descent": 100, "levenberg-marquardt": 50}
     asked = {"eps": 1e-2, "starts": 2, "seed": 3}
-    table = sl.trainability(RNN, ROWS, 16, learners=learners, steps=steps, **asked)
+    table = sl.estimates.trainability(RNN, ROWS, 16, learners=learners, steps=steps, **asked)
     assert table.learners == tuple(learners) and table.solved.shape == (16, 2)
     for column, name in enumerate(learners):
         alone = sl.estimate(RNN, ROWS, 16, method=name, steps=steps[name], **asked)
@@ -35,9 +35,9 @@ def test_the_table_is_made_of_the_estimates() -> None:
 
 def test_bad_tables() -> None:
     with pytest.raises(sl.BadInputError, match="at least one"):
-        sl.trainability(RNN, ROWS, 2, eps=0.1, learners=[])
+        sl.estimates.trainability(RNN, ROWS, 2, eps=0.1, learners=[])
     with pytest.raises(sl.BadInputError, match="steps names 'adam'"):
-        sl.trainability(RNN, ROWS, 2, eps=0.1, learners=["sgd"], steps={"adam": 3})
+        sl.estimates.trainability(RNN, ROWS, 2, eps=0.1, learners=["sgd"], steps={"adam": 3})
 
 
 def test_fresh_samples_are_the_same_teacher_s() -> None:
@@ -52,7 +52,7 @@ def test_fresh_samples_are_the_same_teacher_s() -> None:
 
 
 def test_fresh_labelled_samples_were_not_seen() -> None:
-    data = sl.digits()
+    data = sl.datasets.digits()
     problem = sl.Problem(sl.FeedForward((64, 20, 10), "relu"), 1000, teacher=sl.Labels(data))
     seen = sl.draw(problem, sl.Allocation.spread(problem.network, {"W1": 30}), trial=1).inputs
     inputs, targets = fresh_samples(problem, 700, trial=1)
@@ -75,14 +75,14 @@ def test_teachers_without_fresh_samples() -> None:
     network = RNN.network
     with pytest.raises(sl.BadInputError, match="without a teacher"):
         fresh_samples(sl.Problem(network, 3, teacher=sl.Targets()), 5)
-    low = sl.Ensemble(inputs=sl.LowRank(rank=2))
+    low = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=2))
     with pytest.raises(sl.BadInputError, match="low rank"):
         fresh_samples(sl.Problem(network, 3, low), 5)
 
 
 def test_enough_samples_determine_a_linear_map() -> None:
     """m = T b: an exact match is the teacher's map, so nothing is wrong on fresh samples."""
-    found = sl.generalisation(RNN, ROWS, 6, fresh=200)
+    found = sl.estimates.generalisation(RNN, ROWS, 6, fresh=200)
     assert found.eps is None and found.solved == 6 == found.better_than_zero
     assert found.relative.max() < 1e-10
 
@@ -92,7 +92,7 @@ def test_the_error_of_the_solution_of_least_norm() -> None:
     network = sl.LinearEstimator(inputs=6, outputs=2)
     problem = sl.Problem(network, 3)
     whole = sl.Allocation.whole(network, ["W"])
-    found = sl.generalisation(problem, whole, 8, fresh=300, seed=2)
+    found = sl.estimates.generalisation(problem, whole, 8, fresh=300, seed=2)
     assert found.solved == 8
     for record in found.records:
         instance = sl.draw(problem, whole, seed=2, trial=record.trial)
@@ -107,7 +107,7 @@ def test_the_error_of_the_solution_of_least_norm() -> None:
     quartiles = np.percentile(found.relative, [25, 50, 75])
     assert found.to_dict()["relative_error_quartiles"] == pytest.approx(quartiles.tolist())
     with pytest.raises(sl.BadInputError, match="trials must be a whole number"):
-        sl.generalisation(problem, whole, 0)
+        sl.estimates.generalisation(problem, whole, 0)
 
 
 def test_fresh_errors_are_those_of_the_decided_solutions() -> None:
@@ -126,14 +126,14 @@ def test_fresh_errors_are_those_of_the_decided_solutions() -> None:
                 out.append(float(((outputs - targets) ** 2).mean()))
         return out
 
-    found = sl.generalisation(problem, rows, 6, fresh=20, seed=4, budget=few)
+    found = sl.estimates.generalisation(problem, rows, 6, fresh=20, seed=4, budget=few)
     assert [r.fresh_error for r in found.records if r.solved] == errors(few, 4)
     assert errors(few, 4) not in (errors(few, 0), errors(sl.Budget(), 4))
 
 
 def test_unsolved_instances_are_left_out() -> None:
     problem = sl.Problem(sl.FeedForward((4, 6, 3), "relu"), 4)
-    found = sl.generalisation(
+    found = sl.estimates.generalisation(
         problem, {"W1": sl.FirstRows(6)}, 12, fresh=100, eps=0.02, steps=60, starts=2
     )
     same = sl.estimate(problem, {"W1": sl.FirstRows(6)}, 12, eps=0.02, steps=60, starts=2)
@@ -144,7 +144,7 @@ def test_unsolved_instances_are_left_out() -> None:
             assert record.own_error == pytest.approx(close.error, rel=1e-9)
         else:
             assert np.isnan(record.fresh_error)
-    none = sl.generalisation(
+    none = sl.estimates.generalisation(
         problem, {"W1": sl.FirstRows(6)}, 2, fresh=5, eps=1e-9, steps=1, starts=1
     )
     assert none.solved == 0 and "nothing to say" in str(none)
@@ -153,8 +153,8 @@ def test_unsolved_instances_are_left_out() -> None:
 
 def test_bad_generalisation() -> None:
     with pytest.raises(sl.BadInputError, match="give eps"):
-        sl.generalisation(RNN, ROWS, 2, method="adam")
+        sl.estimates.generalisation(RNN, ROWS, 2, method="adam")
     with pytest.raises(sl.BadInputError, match="budget belongs"):
-        sl.generalisation(RNN, ROWS, 2, eps=0.1, budget=sl.Budget())
+        sl.estimates.generalisation(RNN, ROWS, 2, eps=0.1, budget=sl.Budget())
     with pytest.raises(sl.BadInputError, match="fresh"):
-        sl.generalisation(RNN, ROWS, 2, fresh=0)
+        sl.estimates.generalisation(RNN, ROWS, 2, fresh=0)

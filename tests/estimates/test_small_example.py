@@ -64,7 +64,7 @@ def test_a_million_discriminants_give_the_known_probabilities(diagonal: bool, kn
     rng = np.random.default_rng(20)
     student, teacher = drawn(rng, 1_000_000), drawn(rng, 1_000_000)
     good = int((discriminant(*student, *markov(*teacher), diagonal) >= 0).sum())
-    low, high = sl.clopper_pearson(good, 1_000_000, 0.99)
+    low, high = sl.estimates.clopper_pearson(good, 1_000_000, 0.99)
     assert low <= known <= high
     assert not low <= 0.74 <= high, "the printed value for the diagonal is off"
 

@@ -11,17 +11,17 @@ import sublearn as sl
 from sublearn.estimates import _conjectures
 
 NETWORK = sl.FeedForward((64, 90, 10), activation="relu")
-DIGITS = sl.Problem(NETWORK, samples=60, teacher=sl.Labels(sl.digits()))
+DIGITS = sl.Problem(NETWORK, samples=60, teacher=sl.Labels(sl.datasets.digits()))
 ROWS = {"W1": sl.FirstRows(30)}
 
 
 def test_every_trial_is_a_training() -> None:
-    found = sl.estimate_solved(DIGITS, ROWS, trials=4, steps=150)
+    found = sl.estimates.estimate_solved(DIGITS, ROWS, trials=4, steps=150)
     assert found.trials == 4 and found.goal == "every label right"
     assert found.solved == sum(r.right == 60 for r in found.records)
     assert 0 < found.solved < 4, "the budget is meant to be short for some of them"
-    assert found.confidence == sl.clopper_pearson(found.solved, 4)
-    more = sl.estimate_solved(DIGITS, ROWS, trials=4, steps=400)
+    assert found.confidence == sl.estimates.clopper_pearson(found.solved, 4)
+    more = sl.estimates.estimate_solved(DIGITS, ROWS, trials=4, steps=400)
     assert more.solved == 4 and more.median_accuracy == 1.0
     # The same starts: what 150 steps solved, 400 solve after as many steps.
     for few, many in zip(found.records, more.records, strict=True):
@@ -31,7 +31,7 @@ def test_every_trial_is_a_training() -> None:
 
 def test_within_eps_is_another_goal() -> None:
     problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
-    found = sl.estimate_solved(
+    found = sl.estimates.estimate_solved(
         problem,
         {"W1": sl.FirstRows(8)},
         trials=6,
@@ -53,8 +53,8 @@ def test_trials_are_the_drawn_instances() -> None:
     held = sl.Allocation.from_entries(network, {"W": [(0, 0), (0, 1), (0, 2), (1, 1), (1, 3)]})
     seen: list[int] = []
 
-    def run() -> sl.SolvedEstimate:
-        return sl.estimate_solved(
+    def run() -> sl.estimates.SolvedEstimate:
+        return sl.estimates.estimate_solved(
             problem, held, 3, learner="levenberg-marquardt", steps=60, eps=1e-12, seed=3,
             precision="double", progress=lambda so_far: seen.append(so_far.trials),
         )  # fmt: skip
@@ -72,14 +72,16 @@ def test_trials_are_the_drawn_instances() -> None:
 
 @pytest.mark.slow
 def test_the_same_on_two_processes() -> None:
-    alone = sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60)
-    assert sl.estimate_solved(DIGITS, ROWS, trials=3, steps=60, workers=2) == alone
+    alone = sl.estimates.estimate_solved(DIGITS, ROWS, trials=3, steps=60)
+    assert sl.estimates.estimate_solved(DIGITS, ROWS, trials=3, steps=60, workers=2) == alone
 
 
 def test_every_cell_is_asked_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(_conjectures, "estimate_solved", lambda *_, **named: asked.append(named))
-    sl.compare_conjectures(sl.digits(), NETWORK, 60, ROWS, 2, steps=7, eps=0.1, seed=5)
+    sl.estimates.compare_conjectures(
+        sl.datasets.digits(), NETWORK, 60, ROWS, 2, steps=7, eps=0.1, seed=5
+    )
     assert [one.pop("eps") for one in asked] == [None, 0.1] * 3
     assert all((one["seed"], one["steps"], one["learner"]) == (5, 7, "adam") for one in asked)
 
@@ -88,8 +90,8 @@ def test_every_cell_is_asked_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_conjectures_on_small_digits() -> None:
     network = sl.FeedForward((64, 200, 10), activation="relu")
     seen: list[str] = []
-    cells = sl.compare_conjectures(
-        sl.digits(),
+    cells = sl.estimates.compare_conjectures(
+        sl.datasets.digits(),
         network,
         samples=200,
         rules={"W1": sl.FirstRows(60)},
@@ -114,7 +116,11 @@ def test_both_conjectures_on_small_digits() -> None:
 def test_figure_3c_at_forty_rows() -> None:
     # The paper: with more than 40 rows the match probability was constant 1.
     problem = sl.Problem(
-        sl.FeedForward((784, 1000, 10), activation="relu"), 1000, teacher=sl.Labels(sl.mnist())
+        sl.FeedForward((784, 1000, 10), activation="relu"),
+        1000,
+        teacher=sl.Labels(sl.datasets.mnist()),
     )
-    found = sl.estimate_solved(problem, {"W1": sl.FirstRows(41)}, trials=2, steps=1500, seed=9)
+    found = sl.estimates.estimate_solved(
+        problem, {"W1": sl.FirstRows(41)}, trials=2, steps=1500, seed=9
+    )
     assert found.solved == 2 and len(found.records) == 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.learners import LEARNERS, Adam
+from sublearn.training import LEARNERS, Adam
 
 RELU = sl.Problem(sl.FeedForward((4, 6, 3), "relu"), 4)
 RULE = {"W1": sl.FirstRows(6)}
@@ -40,7 +40,7 @@ def test_within_eps_is_what_least_squares_says(seed: int) -> None:
         there += record.within
     assert 0 < there == found.within < found.trials
     assert found.share == there / 40
-    assert found.confidence == sl.clopper_pearson(there, 40)
+    assert found.confidence == sl.estimates.clopper_pearson(there, 40)
     drawn = [sl.draw(problem, allocation, seed=seed, trial=t) for t in range(40)]
     squares = [(instance.targets**2).mean() for instance in drawn]
     assert found.relative_eps == pytest.approx(eps / np.median(squares))
@@ -93,7 +93,7 @@ def test_a_run_stops_early_with_an_honest_interval() -> None:
     decoder = sl.Allocation.block(network, "W2", columns=[0, 1, 2])
     found = sl.estimate(problem, decoder, 200, eps=1e-2, precision=0.1, starts=4)
     assert found.trials < 200 and found.within == found.trials
-    assert found.confidence == sl.confidence_sequence(found.within, found.trials)
+    assert found.confidence == sl.estimates.confidence_sequence(found.within, found.trials)
     assert (found.confidence[1] - found.confidence[0]) / 2 <= 0.1
 
 

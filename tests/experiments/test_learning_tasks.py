@@ -196,7 +196,7 @@ def test_predicted_best_sizes() -> None:
 def test_deep_repeats_are_those_of_the_simulation_and_paired() -> None:
     rows = TASKS["deep-sizes"].run(DEEP, 3, range(6))
     for width in (5, 6):
-        run = sl.deep_sigmoid(width, 0.05, cycles=60, repeats=3, seed=3)
+        run = sl.noise.deep_sigmoid(width, 0.05, cycles=60, repeats=3, seed=3)
         held = [row["value"] for row in rows if row["width"] == width]
         assert held == run.final(50).tolist()
     lines = TASKS["deep-sizes"].summarise(DEEP, _columns("deep-sizes", rows))
@@ -214,13 +214,13 @@ def test_placements_agree_with_place() -> None:
     lines = {row["placement"]: row for row in _summary("placements", PLACEMENT, 8, seed=2)}
     network = sl.LinearEstimator(inputs=6, outputs=3)
     problem = sl.Problem(network, samples=2, ensemble=sl.Gaussian(2.0))
-    W, X, Y = sl.draw_lessons(problem, 4, seed=2)
+    W, X, Y = sl.noise.draw_lessons(problem, 4, seed=2)
     found = sl.place(
         network,
         W,
         inputs=X,
         targets=Y,
-        allocations=sl.candidate_placements(problem, 6),
+        allocations=sl.noise.candidate_placements(problem, 6),
         gamma=(0.1, 1.0, 0.05),
         cycles=400,
         repeats=4,

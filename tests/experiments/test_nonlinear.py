@@ -114,7 +114,7 @@ def test_learners_are_those_of_estimate() -> None:
     point = {**PAIRS, "learners": "adam:rate=0.1 levenberg-marquardt"}
     rows = TASKS["trainability"].run(point, 2, range(12))
     problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=3), samples=3)
-    for place, learner in enumerate((sl.Adam(rate=0.1), sl.LevenbergMarquardt())):
+    for place, learner in enumerate((sl.training.Adam(rate=0.1), sl.training.LevenbergMarquardt())):
         found = sl.estimate(
             problem, {"W": sl.FirstRows(6)}, 6, eps=1e-2, method=learner, steps=60, starts=2, seed=2
         )
@@ -139,9 +139,14 @@ def test_who_solves_what_the_other_misses() -> None:
 
 def test_labels_are_those_of_estimate_solved() -> None:
     network = sl.FeedForward((64, 60, 10), "relu")
-    for name, data in (("digits", sl.digits()), ("digits-shuffled", sl.digits().shuffled(4))):
+    for name, data in (
+        ("digits", sl.datasets.digits()),
+        ("digits-shuffled", sl.datasets.digits().shuffled(4)),
+    ):
         problem = sl.Problem(network, 40, teacher=sl.Labels(data))
-        found = sl.estimate_solved(problem, {"W1": sl.FirstRows(30)}, 2, steps=200, seed=4)
+        found = sl.estimates.estimate_solved(
+            problem, {"W1": sl.FirstRows(30)}, 2, steps=200, seed=4
+        )
         rows = TASKS["labelled"].run({**DIGITS, "data": name}, 4, range(2))
         assert [row["steps"] for row in rows] == [record.steps for record in found.records]
         assert [row["right"] for row in rows] == [record.right for record in found.records]

@@ -185,7 +185,9 @@ def test_the_example_has_its_closed_form() -> None:
 
 def test_ensembles_from_text() -> None:
     found = ensemble_from_text("weights=uniform teacher=student-t*0.5")
-    assert found == sl.Ensemble(sl.Uniform(), sl.StudentT(0.5), sl.Normal())
+    assert found == sl.Ensemble(
+        sl.ensembles.Uniform(), sl.ensembles.StudentT(0.5), sl.ensembles.Normal()
+    )
     assert ensemble_from_text("") == sl.Ensemble()
 
 
@@ -231,4 +233,4 @@ def test_points_that_cannot_be_run_say_why(task: str, point: Row, message: str) 
 def test_problems_are_read_from_points() -> None:
     found = problem_of({**SMALL, "ensemble": "inputs=rademacher"})
     network = sl.LinearRNN(n=2, b=1, d=1, T=2)
-    assert found == sl.Problem(network, 2, sl.Ensemble(inputs=sl.Rademacher()))
+    assert found == sl.Problem(network, 2, sl.Ensemble(inputs=sl.ensembles.Rademacher()))

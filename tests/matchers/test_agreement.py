@@ -35,7 +35,7 @@ NETWORKS: list[tuple[sl.Network, int]] = [
     (sl.FeedForward((2, 3, 2)), 2),
     (sl.FeedForward((3, 4, 4, 2)), 2),
 ]
-MATCHERS: list[sl.Matcher] = [
+MATCHERS: list[sl.matchers.Matcher] = [
     Rank(),
     Affine(),
     Construct(),

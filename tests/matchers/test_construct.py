@@ -98,7 +98,7 @@ def test_the_largest_sizes_many_times(seed: int) -> None:
 
 def test_a_teacher_of_another_kind() -> None:
     network = sl.LinearRNN(n=8, b=1, d=4, T=4)
-    problem = sl.Problem(network, samples=4, teacher=sl.Targets(sl.Normal()))
+    problem = sl.Problem(network, samples=4, teacher=sl.Targets(sl.ensembles.Normal()))
     for trial in range(5):
         instance = draw(problem, {"W": sl.FirstRows(4)}, seed=2, trial=trial)
         _confirm(instance, _attempt(instance))

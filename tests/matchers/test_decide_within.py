@@ -549,22 +549,37 @@ def test_numbers_of_any_size_are_decided_soundly_or_not_at_all(number: int) -> N
 @pytest.mark.parametrize(
     ("network", "samples", "law", "rules"),
     [
-        (sl.FeedForward((3, 2)), 5, sl.LowRank(rank=2), {"W1": sl.Anywhere(6)}),
-        (sl.FeedForward((3, 2), bias=True), 4, sl.LowRank(rank=1), {"W1": sl.Anywhere(5)}),
-        (sl.FeedForward((2, 2, 1), "relu"), 6, sl.LowRank(rank=1), {"W1": sl.Anywhere(4)}),
+        (sl.FeedForward((3, 2)), 5, sl.ensembles.LowRank(rank=2), {"W1": sl.Anywhere(6)}),
+        (
+            sl.FeedForward((3, 2), bias=True),
+            4,
+            sl.ensembles.LowRank(rank=1),
+            {"W1": sl.Anywhere(5)},
+        ),
+        (
+            sl.FeedForward((2, 2, 1), "relu"),
+            6,
+            sl.ensembles.LowRank(rank=1),
+            {"W1": sl.Anywhere(4)},
+        ),
         (
             sl.FeedForward((2, 2, 1), "tanh"),
             7,
-            sl.Normal(),
+            sl.ensembles.Normal(),
             {"W1": sl.Anywhere(4), "W2": sl.Anywhere(2)},
         ),
-        (sl.FeedForward((2, 1), output="tanh"), 4, sl.Normal(5.0), {"W1": sl.Anywhere(2)}),
+        (
+            sl.FeedForward((2, 1), output="tanh"),
+            4,
+            sl.ensembles.Normal(5.0),
+            {"W1": sl.Anywhere(2)},
+        ),
     ],
 )
 def test_exact_targets_and_product_inputs(
     network: sl.FeedForward,
     samples: int,
-    law: sl.Normal | sl.LowRank,
+    law: sl.ensembles.Normal | sl.ensembles.LowRank,
     rules: dict[str, sl.Anywhere],
 ) -> None:
     """What matches a teacher's outputs exactly is within every eps of them, rounded or not."""

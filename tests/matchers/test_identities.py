@@ -19,7 +19,7 @@ def _random(network: sl.Network, seed: int) -> dict[str, np.ndarray]:
     return {name: rng.standard_normal(shape) for name, shape in network.shapes.items()}
 
 
-def _alone(matcher: sl.Matcher, instance: sl.Instance) -> sl.Decision:
+def _alone(matcher: sl.matchers.Matcher, instance: sl.Instance) -> sl.Decision:
     return sl.decide(instance, ladder=[matcher])
 
 

@@ -164,8 +164,8 @@ def test_lemma_d3_fails_for_drawn_instances_of_a_relu_teacher() -> None:
     assert instance.generic and not instance.targets[:, 1].any()
     decision = decide(instance)
     assert decision.kind == "matched" and decision.weights is not None
-    gates = sl.activation_pattern(problem.network, decision.weights, instance.inputs)
-    assert not sl.enough_rows(gates, 2)
+    gates = sl.patterns.activation_pattern(problem.network, decision.weights, instance.inputs)
+    assert not sl.patterns.enough_rows(gates, 2)
 
 
 def test_budget_and_refusals() -> None:

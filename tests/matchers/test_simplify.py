@@ -24,7 +24,7 @@ def test_equal_output_activations_are_taken_off() -> None:
     # Nothing is taken off where the two differ, or where the targets are numbers.
     other = sl.Problem(network, 3, teacher=sl.FeedForward((3, 2), output="tanh", bias=True))
     assert simplify(sl.draw(other, {"W1": sl.Anywhere(6)}))[0].network == network
-    given = sl.Problem(network, 3, teacher=sl.Targets(sl.Uniform(0.1)))
+    given = sl.Problem(network, 3, teacher=sl.Targets(sl.ensembles.Uniform(0.1)))
     assert simplify(sl.draw(given, {"W1": sl.Anywhere(6)}))[0].network == network
 
 
@@ -82,7 +82,9 @@ def test_samples_that_are_there_twice() -> None:
     twice = sl.Instance(network, held, weights, x, np.array([[0.3, np.nextafter(0.3, 1), 0.4]]))
     assert sl.decide(twice).kind == "refuted"
     # A drawn instance of signs repeats samples, and its teacher repeats itself.
-    signs = sl.Problem(sl.FeedForward((2, 3, 1), "tanh"), 6, sl.Ensemble(inputs=sl.Rademacher()))
+    signs = sl.Problem(
+        sl.FeedForward((2, 3, 1), "tanh"), 6, sl.Ensemble(inputs=sl.ensembles.Rademacher())
+    )
     drawn = sl.draw(signs, held, seed=3)
     assert simplify(drawn)[0].samples <= 4
 

@@ -168,7 +168,7 @@ def test_leading_axes_are_a_loop(network: Network, batched: str) -> None:
 @pytest.mark.parametrize("text", ["ffn:3-4-2,activation=tanh,bias=yes", "rnn:n=3,b=1,d=2,T=3"])
 def test_given_states_take_the_place_of_activations(text: str) -> None:
     """What tanh leaves behind, with the slopes 1 - h^2, gives the same factors as tanh itself."""
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     rng = np.random.default_rng(0)
     weights = {name: rng.standard_normal(shape) for name, shape in network.shapes.items()}
     inputs = rng.standard_normal(network.input_shape(2))

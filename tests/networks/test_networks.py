@@ -87,7 +87,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: sl.FeedForward((4, 2), activation="Relu"), "activation must be .* mean 'relu'"),
     (lambda: sl.FeedForward((4, 2), output=None), "output must be .* not None"),  # type: ignore
     (lambda: sl.FeedForward((4, 2), bias="no"), "bias must be True or False"),  # type: ignore
-    (lambda: sl.Step("W", activation="step"), "activation must be one of"),
+    (lambda: sl.networks.Step("W", activation="step"), "activation must be one of"),
 ]
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import sublearn as sl
 from networks.reference import NETWORKS, by_spec, one_sentence
-from sublearn import BadInputError, network_from_text
-from sublearn.networks import Network
+from sublearn import BadInputError
+from sublearn.networks import Network, network_from_text
 from sublearn.networks._text import FORMS
 
 size = st.integers(1, 99)

@@ -27,7 +27,9 @@ def _check_all(most: int) -> int:
                 for d in range(1, k + 1):
                     enough = columns >= d
                     wanted = (2 ** (k * m), enough.sum(), passing.sum(), (enough & passing).sum())
-                    assert tuple(sl.pattern_counts(d, m, counts).to_dict().values()) == wanted
+                    assert (
+                        tuple(sl.patterns.pattern_counts(d, m, counts).to_dict().values()) == wanted
+                    )
                     cases += 1
     return cases
 
@@ -42,15 +44,17 @@ def test_counts_equal_brute_force_up_to_sixteen() -> None:
 
 
 def test_order_of_rows_does_not_matter() -> None:
-    one = sl.pattern_counts(4, 6, [6, 1, 3, 2, 5, 4, 3])
-    other = sl.pattern_counts(4, 6, [1, 2, 3, 3, 4, 5, 6])
+    one = sl.patterns.pattern_counts(4, 6, [6, 1, 3, 2, 5, 4, 3])
+    other = sl.patterns.pattern_counts(4, 6, [1, 2, 3, 3, 4, 5, 6])
     assert one == other
 
 
 def test_the_example_of_appendix_d() -> None:
     # k = d leaves one pattern, as the paper says below Lemma D.3.
     assert (
-        sl.pattern_counts(4, 6, [6] * 4).both == sl.pattern_counts(4, 6, [1] * 4).enough_rows == 1
+        sl.patterns.pattern_counts(4, 6, [6] * 4).both
+        == sl.patterns.pattern_counts(4, 6, [1] * 4).enough_rows
+        == 1
     )
 
 
@@ -65,7 +69,7 @@ def test_the_example_of_appendix_d() -> None:
 def test_full_rank_depends_on_the_columns(entries: list[tuple[int, int]], wanted: int) -> None:
     network = sl.FeedForward((3, 4, 2), activation="relu")
     held = sl.Allocation.from_entries(network, {"W1": entries})
-    assert sl.full_rank_patterns(sl.Problem(network, 3), held) == wanted
+    assert sl.patterns.full_rank_patterns(sl.Problem(network, 3), held) == wanted
 
 
 def test_full_rank_against_ranks_in_floating_point() -> None:
@@ -79,7 +83,7 @@ def test_full_rank_against_ranks_in_floating_point() -> None:
         gates = ((number >> np.arange(6)) & 1).reshape(2, 3)
         columns = [w[i] * gates[i] * x[j] for i, j in entries]
         found += np.linalg.matrix_rank(np.array(columns)) == 3
-    assert sl.full_rank_patterns(sl.Problem(network, 3), held) == found
+    assert sl.patterns.full_rank_patterns(sl.Problem(network, 3), held) == found
 
 
 @pytest.mark.parametrize(
@@ -95,11 +99,11 @@ def test_full_rank_against_ranks_in_floating_point() -> None:
 def test_bad_counts(change: dict[str, object], words: str) -> None:
     given: dict[str, object] = {"outputs": 2, "samples": 3, "row_counts": [1, 1], **change}
     with pytest.raises(sl.BadInputError, match=words):
-        sl.pattern_counts(**given)  # type: ignore[arg-type]
+        sl.patterns.pattern_counts(**given)  # type: ignore[arg-type]
 
 
 def test_listing_has_an_end() -> None:
     network = sl.FeedForward((6, 8, 4), activation="relu")
     held = sl.Allocation.from_rows(network, "W1", [0, 1, 2, 3])
     with pytest.raises(sl.BadInputError, match="2\\^24"):
-        sl.full_rank_patterns(sl.Problem(network, 6), held)
+        sl.patterns.full_rank_patterns(sl.Problem(network, 6), held)

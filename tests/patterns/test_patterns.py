@@ -20,7 +20,7 @@ def test_the_pattern_makes_the_network_linear() -> None:
     rng = np.random.default_rng(0)
     weights = {name: rng.standard_normal(shape) for name, shape in NETWORK.shapes.items()}
     x = rng.standard_normal((3, 7))
-    gates = sl.activation_pattern(NETWORK, weights, x)
+    gates = sl.patterns.activation_pattern(NETWORK, weights, x)
     linear = weights["W2"] @ (gates * (weights["W1"] @ x))
     np.testing.assert_allclose(linear, NETWORK.forward(weights, x), rtol=1e-13)
 
@@ -28,7 +28,7 @@ def test_the_pattern_makes_the_network_linear() -> None:
 def test_biases_move_the_pattern() -> None:
     network = sl.FeedForward((1, 2, 1), activation="relu", bias=True)
     weights = {"W1": [[1], [1]], "W2": [[1, 1]], "b1": [[0], [-3]], "b2": [[0]]}
-    found = sl.activation_pattern(network, weights, [[1.0, 5.0]])
+    found = sl.patterns.activation_pattern(network, weights, [[1.0, 5.0]])
     assert found.tolist() == [[True, True], [False, True]]
 
 
@@ -36,7 +36,7 @@ def test_biases_move_the_pattern() -> None:
 def test_lemma_d1(pairs: list[tuple[bool, float]]) -> None:
     gates, before = np.array([p for p, _ in pairs]), np.array([v for _, v in pairs])
     same = np.array_equal(np.maximum(before, 0), gates * before)
-    assert sl.pattern_agrees(gates, before) == same
+    assert sl.patterns.pattern_agrees(gates, before) == same
 
 
 def test_full_rank_needs_both_lemmas() -> None:
@@ -49,10 +49,10 @@ def test_full_rank_needs_both_lemmas() -> None:
         held = sl.Allocation.whole(network, ["W1"]).select(np.sort(places))
         counts = held.row_counts("W1")
         gates = rng.random((4, 3)) < 0.7
-        if sl.gated_rank(problem, held, {0: gates}).rank == 6:
+        if sl.verdicts.gated_rank(problem, held, {0: gates}).rank == 6:
             rows = np.flatnonzero(counts)
-            assert sl.enough_rows(gates[rows], 2)
-            assert sl.enough_samples(gates[rows], counts[rows].tolist(), 2)
+            assert sl.patterns.enough_rows(gates[rows], 2)
+            assert sl.patterns.enough_samples(gates[rows], counts[rows].tolist(), 2)
             kept += 1
     assert kept > 5
 
@@ -61,8 +61,8 @@ def test_a_surplus_relaxes_lemma_d4() -> None:
     """One row with two weights, one sample, one output: on is enough, though p = 1 < r = 2."""
     network = sl.FeedForward((2, 1, 1), activation="relu")
     held = sl.Allocation.from_rows(network, "W1", [0])
-    assert sl.gated_rank(sl.Problem(network, 1), held, {0: [[1]]}).rank == 1
-    assert sl.enough_samples([[1]], [2], 1)
+    assert sl.verdicts.gated_rank(sl.Problem(network, 1), held, {0: [[1]]}).rank == 1
+    assert sl.patterns.enough_samples([[1]], [2], 1)
 
 
 def _by_linprog(instance: sl.Instance, pattern: np.ndarray) -> bool:
@@ -102,7 +102,7 @@ def test_feasibility_against_highs() -> None:
         rows = sorted({i for i, _ in instance.allocation.entries["W1"]})
         for _ in range(3):
             pattern = rng.random((len(rows), 3)) < 0.85
-            answer = sl.pattern_feasible(instance, pattern)
+            answer = sl.patterns.pattern_feasible(instance, pattern)
             assert bool(answer) == _by_linprog(instance, pattern), (trial, pattern)
             seen[bool(answer)] += 1
     assert seen[False] > 20
@@ -120,7 +120,9 @@ def test_the_pattern_of_planted_weights_is_feasible() -> None:
         planted = empty.with_values(values)
         instance = sl.Instance(NETWORK, drawn.allocation, weights, x, NETWORK.forward(planted, x))
         rows = sorted({i for i, _ in drawn.allocation.entries["W1"]})
-        answer = sl.pattern_feasible(instance, sl.activation_pattern(NETWORK, planted, x)[rows])
+        answer = sl.patterns.pattern_feasible(
+            instance, sl.patterns.activation_pattern(NETWORK, planted, x)[rows]
+        )
         assert answer and answer.values is not None
         assert np.abs(instance.residual(answer.values)).max() < 1e-9
 
@@ -131,7 +133,7 @@ def test_patterns_of_a_row(learnable: int, q: int) -> None:
     network = sl.FeedForward((q, 2, 1), activation="relu")
     held = sl.Allocation.from_entries(network, {"W1": [(1, j) for j in range(learnable)]})
     instance = sl.draw(sl.Problem(network, m), held, seed=3)
-    found = sl.realizable_patterns(instance, 1)
+    found = sl.patterns.realizable_patterns(instance, 1)
     if learnable < q:  # cells of m hyperplanes in general position (Zaslavsky 1975)
         wanted = sum(comb(m, j) for j in range(learnable + 1))
     else:  # all of them through the origin
@@ -150,24 +152,24 @@ TANH = sl.FeedForward((3, 4, 2), activation="tanh")
 @pytest.mark.parametrize("network", [DEEP, TANH, sl.FeedForward((3, 4, 2))])
 def test_other_networks_are_refused(network: sl.Network) -> None:
     with pytest.raises(sl.BadInputError, match="shallow ReLU"):
-        sl.activation_pattern(network, {}, [[1.0]])
+        sl.patterns.activation_pattern(network, {}, [[1.0]])
 
 
 def test_learnable_weights_of_the_last_layer_are_refused() -> None:
     held = sl.Allocation.from_rows(NETWORK, "W2", [0])
     with pytest.raises(sl.BadInputError, match="weights of W2 are learnable"):
-        sl.pattern_feasible(sl.draw(PROBLEM, held), [[1, 1, 1]])
+        sl.patterns.pattern_feasible(sl.draw(PROBLEM, held), [[1, 1, 1]])
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda i: sl.pattern_feasible(i, [[1, 1, 1]]), "shape"),
-        (lambda i: sl.pattern_feasible(i, np.full((2, 3), 2)), "0 or 1"),
-        (lambda i: sl.pattern_feasible("x", [[1]]), "instance"),
-        (lambda i: sl.realizable_patterns(i, 4), "row must be"),
-        (lambda i: sl.enough_samples([[1, 1]], [1, 1], 1), "row_counts"),
-        (lambda i: sl.activation_pattern(NETWORK, i.weights, [[1.0]]), "inputs"),
+        (lambda i: sl.patterns.pattern_feasible(i, [[1, 1, 1]]), "shape"),
+        (lambda i: sl.patterns.pattern_feasible(i, np.full((2, 3), 2)), "0 or 1"),
+        (lambda i: sl.patterns.pattern_feasible("x", [[1]]), "instance"),
+        (lambda i: sl.patterns.realizable_patterns(i, 4), "row must be"),
+        (lambda i: sl.patterns.enough_samples([[1, 1]], [1, 1], 1), "row_counts"),
+        (lambda i: sl.patterns.activation_pattern(NETWORK, i.weights, [[1.0]]), "inputs"),
     ],
 )
 def test_bad_input(call: Any, words: str) -> None:

@@ -45,7 +45,7 @@ def some_allocations(network: sl.Network, rng: np.random.Generator, count: int) 
 
 @pytest.mark.parametrize("text", LINEAR)
 def test_linear_networks(text: str) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     truth = oracle_of(sl.Problem(network, 3))
     rng = np.random.default_rng(0)
     found = [
@@ -71,7 +71,7 @@ def moves(network: sl.Network, held: sl.Allocation, rng: np.random.Generator) ->
 
 @pytest.mark.parametrize("text", [*LINEAR, *NONLINEAR])
 def test_redrawing_in_floating_point(text: str) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     rng = np.random.default_rng(1)
     seen = set()
     for held in some_allocations(network, rng, 40):

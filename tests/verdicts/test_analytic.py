@@ -91,7 +91,7 @@ class Columns:
         law = problem.ensemble.inputs
         features = sum(network.input_blocks)
         weights = {name: numbers(rng, *shape) for name, shape in network.shapes.items()}
-        if isinstance(law, sl.LowRank):
+        if isinstance(law, sl.ensembles.LowRank):
             left = numbers(rng, features, law.rank)
             inputs = product(left, numbers(rng, law.rank, problem.samples))
         else:
@@ -139,8 +139,8 @@ def digits() -> object:
 
 @pytest.mark.parametrize(("text", "samples", "input_rank"), CASES)
 def test_ranks_are_those_at_many_digits(text: str, samples: int, input_rank: int | None) -> None:
-    network = sl.network_from_text(text)
-    law = sl.Normal() if input_rank is None else sl.LowRank(rank=input_rank)
+    network = sl.networks.network_from_text(text)
+    law = sl.ensembles.Normal() if input_rank is None else sl.ensembles.LowRank(rank=input_rank)
     problem = sl.Problem(network, samples, sl.Ensemble(inputs=law))
     columns = Columns(problem, seed=1)
     whole = sl.Allocation.whole(network)
@@ -234,11 +234,11 @@ def test_relu_before_tanh_is_refused() -> None:
 
     class Mixed(sl.FeedForward):
         @property
-        def steps(self) -> tuple[sl.Step, ...]:
+        def steps(self) -> tuple[sl.networks.Step, ...]:
             return (
-                sl.Step("W1", "relu", block=0),
-                sl.Step("W2", "tanh"),
-                sl.Step("W3"),
+                sl.networks.Step("W1", "relu", block=0),
+                sl.networks.Step("W2", "tanh"),
+                sl.networks.Step("W3"),
             )
 
     problem = sl.Problem(Mixed((2, 2, 2, 1), activation="tanh"), 2)

@@ -19,7 +19,7 @@ PROBLEMS = [
     sl.Problem(sl.LinearRNN(n=3, b=2, d=2, T=2), 3),
     sl.Problem(sl.LinearRNN(n=3, b=3, d=1, T=3), 2),
     sl.Problem(sl.LinearRNN(n=2, b=1, d=2, T=4), 4),
-    sl.Problem(sl.FeedForward((4, 3, 3)), 4, sl.Ensemble(inputs=sl.LowRank(rank=2))),
+    sl.Problem(sl.FeedForward((4, 3, 3)), 4, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=2))),
 ]
 
 

@@ -16,7 +16,7 @@ from oracle import oracle_of
     [("ffn:3-3-2", 2, (9, 90, 126)), ("ffn:4-4-3", 3, (1680, 5776, 11440))],
 )
 def test_the_published_counts(text: str, samples: int, counts: tuple[int, int, int]) -> None:
-    count = sl.census(sl.Problem(sl.network_from_text(text), samples), "W1")
+    count = sl.census(sl.Problem(sl.networks.network_from_text(text), samples), "W1")
     assert (count.deficient, count.feasible, count.total) == counts
     assert (count.unbound, count.drawn) == (0, False)
     assert count.grade.kind == "probability" and count.grade.error <= 1e-12
@@ -37,7 +37,7 @@ def test_the_published_counts(text: str, samples: int, counts: tuple[int, int, i
     ],
 )
 def test_against_brute_force(text: str, samples: int, name: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     truth = oracle_of(problem)
     size = problem.effective_equations
     bounds = problem.network.degree_bounds(name, problem.effective_samples)
@@ -103,7 +103,7 @@ def test_the_recurrent_matrix() -> None:
             "depend on gates",
         ),
         (
-            sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(inputs=sl.Rademacher())),
+            sl.Problem(sl.FeedForward((3, 3, 2)), 2, sl.Ensemble(inputs=sl.ensembles.Rademacher())),
             "W1",
             None,
             "density",

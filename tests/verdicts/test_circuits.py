@@ -62,7 +62,7 @@ def test_circuits_are_minimal_dependent_sets(problem: sl.Problem) -> None:
 
 
 def verdict_of(text: str, samples: int, entries: dict[str, list[tuple[int, int]]]) -> Verdict:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     return sl.certify(problem, sl.Allocation.from_entries(problem.network, entries))
 
 
@@ -121,5 +121,5 @@ def test_a_weight_that_does_nothing() -> None:
     network = sl.FeedForward((2, 2, 1), activation="relu")
     problem = sl.Problem(network, 2)
     held = sl.Allocation.from_entries(network, {"W1": [(0, 0), (1, 0)]})
-    dead = sl.gated_rank(problem, held, {0: [[0, 0], [1, 1]]})
+    dead = sl.verdicts.gated_rank(problem, held, {0: [[0, 0], [1, 1]]})
     assert dead.rank == 1 and dead.circuit.tolist() == [0]

@@ -16,7 +16,7 @@ CROSS = [(2, 0), (2, 1), (0, 2), (1, 2)]
 
 def certified(text: str, samples: int, entries: dict[str, list[tuple[int, int]]]) -> Verdict:
     """The verdict; its rank and needed agree with the oracle."""
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     allocation = sl.Allocation.from_entries(problem.network, entries)
     verdict = sl.certify(problem, allocation)
     truth = oracle.oracle_of(problem)
@@ -141,8 +141,10 @@ def test_section_5_columns_under_relu() -> None:
     assert summary(linear) == ("minimal", 4, 6, 2)
     problem = sl.Problem(sl.FeedForward((5, 4, 2), activation="relu"), samples=3)
     column = sl.Allocation.from_entries(problem.network, entries)
-    opened = sl.gated_rank(problem, column, {0: np.ones((4, 3))})
-    mixed = sl.gated_rank(problem, column, {0: [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]})
+    opened = sl.verdicts.gated_rank(problem, column, {0: np.ones((4, 3))})
+    mixed = sl.verdicts.gated_rank(
+        problem, column, {0: [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]}
+    )
     assert (opened.rank, mixed.rank) == (4, 6)
     assert mixed.grade.kind == "proof" and opened.grade.error <= 1e-12
     verdict = sl.certify(problem, column)

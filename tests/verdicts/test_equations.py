@@ -13,7 +13,7 @@ from sublearn.verdicts._equations import equation_counts
 def counts(
     text: str, samples: int, entries: dict[str, list[tuple[int, int]]]
 ) -> EquationCounts | None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     return equation_counts(problem, sl.Allocation.from_entries(problem.network, entries))
 
 
@@ -133,7 +133,7 @@ def test_equations_match_unknowns() -> None:
 
 @pytest.mark.parametrize("text", ["rnn:n=3,b=1,d=1,T=2", "ffn:2-2-2,activation=relu"])
 def test_nonlinear_networks_have_no_such_counts(text: str) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     name = next(iter(network.shapes))
     verdict = sl.certify(
         sl.Problem(network, 2), sl.Allocation.from_entries(network, {name: [(0, 0)]})

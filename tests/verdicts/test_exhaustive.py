@@ -32,7 +32,7 @@ def expected_kind(problem: sl.Problem, truth: Oracle, held: sl.Allocation, rank:
 
 def compare_all(text: str, samples: int, names: list[str], size: int) -> Counter[str]:
     """Certify every allocation of ``size`` weights of the named matrices."""
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     truth = oracle_of(problem)
     labels = [label for label in truth.labels if label[0] in names]
     kinds: Counter[str] = Counter()
@@ -81,7 +81,7 @@ ONE_WEIGHT = [
 
 @pytest.mark.parametrize(("text", "samples", "name"), ONE_WEIGHT)
 def test_all_allocations_of_one_weight(text: str, samples: int, name: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     kinds = compare_all(text, samples, [name], problem.effective_equations)
     if oracle_of(problem).is_affine(sl.Allocation.whole(problem.network, [name])):
         assert not kinds["between"], "an affine component knows only minimal and maximal"
@@ -98,7 +98,7 @@ def test_all_allocations_of_one_weight(text: str, samples: int, name: str) -> No
     ],
 )
 def test_all_allocations_over_all_weights(text: str, samples: int) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     sizes = range(1, sl.Problem(network, samples).effective_equations + 1)
     kinds = [compare_all(text, samples, list(network.shapes), size) for size in sizes]
     assert set(sum(kinds, Counter())) >= {"minimal", "between"}
@@ -115,7 +115,7 @@ def test_other_sizes(size: int) -> None:
 
 
 def test_dependent_inputs() -> None:
-    ensemble = sl.Ensemble(inputs=sl.LowRank(rank=1))
+    ensemble = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1))
     problem = sl.Problem(sl.LinearRNN(n=3, b=2, d=2, T=2), 3, ensemble)
     truth = oracle_of(problem)
     assert truth.needed == 2 < problem.equations

@@ -174,7 +174,7 @@ def test_verdicts_do_not_change_with_the_seed(seed: int, data: st.DataObject) ->
             ]
         )
     )
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     problem = sl.Problem(network, m)
     held = oracle.allocation(network, data.draw(sets_of_labels(network)))
     here, there = sl.certify(problem, held), sl.certify(problem, held, seed=seed)

@@ -18,7 +18,7 @@ SMOOTH = ["ffn:3-4-2,activation=tanh", "ffn:3-4-2,activation=sigmoid", "rnn:n=4,
 
 @pytest.mark.parametrize("text", SMOOTH)
 def test_a_readout_of_full_rank_is_maximal_by_proof(text: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), 3)
+    problem = sl.Problem(sl.networks.network_from_text(text), 3)
     name = "D" if text.startswith("rnn") else "W2"
     last = sl.Allocation.whole(problem.network, [name])
     verdict = sl.certify(problem, last)
@@ -29,7 +29,7 @@ def test_a_readout_of_full_rank_is_maximal_by_proof(text: str) -> None:
 
 @pytest.mark.parametrize("text", SMOOTH)
 def test_a_row_of_the_readout_that_lacks_weights_is_minimal(text: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), 3)
+    problem = sl.Problem(sl.networks.network_from_text(text), 3)
     name = "D" if text.startswith("rnn") else "W2"
     uneven = {name: [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]}
     verdict = sl.certify(problem, sl.Allocation.from_entries(problem.network, uneven))
@@ -108,7 +108,7 @@ def test_gated_rank_against_the_oracle() -> None:
     for k in range(40):
         held = sl.Allocation.whole(network, ["W1"]).select(rng.permutation(12)[:6])
         gates = rng.integers(0, 2, (4, 3))
-        found = sl.gated_rank(problem, held, {0: gates})
+        found = sl.verdicts.gated_rank(problem, held, {0: gates})
         assert found.rank == oracle.rank_of(gated_columns(network, gates, held.labels(), k))
         assert found.grade.kind == "proof" or found.grade.error <= 1e-12
 
@@ -120,7 +120,7 @@ def test_open_gates_are_the_linear_network() -> None:
     for _ in range(20):
         held = sl.Allocation.whole(linear.network).select(rng.permutation(24)[:5])
         gates = {0: np.ones((3, 2)), 1: np.ones((3, 2))}
-        assert sl.gated_rank(gated, held, gates).rank == sl.certify(linear, held).rank
+        assert sl.verdicts.gated_rank(gated, held, gates).rank == sl.certify(linear, held).rank
 
 
 def test_no_pattern_of_gates_exceeds_the_bound_over_all() -> None:
@@ -199,15 +199,15 @@ def test_bad_gates(gates: dict[int, np.ndarray], message: str) -> None:
     problem = sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), 2)
     held = sl.Allocation.whole(problem.network, ["W1"])
     with pytest.raises(sl.BadInputError) as caught:
-        sl.gated_rank(problem, held, gates)
+        sl.verdicts.gated_rank(problem, held, gates)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["ffn:3-3-2", "ffn:3-3-2,activation=tanh"])
 def test_gates_are_for_relu(text: str) -> None:
-    problem = sl.Problem(sl.network_from_text(text), 2)
+    problem = sl.Problem(sl.networks.network_from_text(text), 2)
     with pytest.raises(sl.BadInputError, match="ReLU"):
-        sl.gated_rank(problem, sl.Allocation.whole(problem.network), {0: np.ones((3, 2))})
+        sl.verdicts.gated_rank(problem, sl.Allocation.whole(problem.network), {0: np.ones((3, 2))})
 
 
 def test_relu_ranks_that_were_only_seen_name_no_wasted_weights() -> None:
@@ -314,14 +314,20 @@ def test_silent_layers_do_not_hang() -> None:
     problem = sl.Problem(sl.FeedForward((1, 1, 1, 1), activation="relu"), 3)
     verdict = sl.certify(problem, sl.Allocation.whole(problem.network, ["W2"]))
     assert verdict.gates is not None and verdict.gates.smallest == 0
-    sparse = sl.Problem(problem.network, 3, sl.Ensemble(weights=sl.Sparse(density=0.1)))
+    sparse = sl.Problem(problem.network, 3, sl.Ensemble(weights=sl.ensembles.Sparse(density=0.1)))
     assert sl.certify(sparse, sl.Allocation.whole(problem.network, ["W2"])).kind == "unknown"
 
 
 @pytest.mark.parametrize(
-    "law", [sl.Normal(1e300), sl.Normal(1e-300), sl.StudentT(df=0.02), sl.Uniform(1e200)]
+    "law",
+    [
+        sl.ensembles.Normal(1e300),
+        sl.ensembles.Normal(1e-300),
+        sl.ensembles.StudentT(df=0.02),
+        sl.ensembles.Uniform(1e200),
+    ],
 )
-def test_scales_beyond_float64_change_nothing(law: sl.Normal) -> None:
+def test_scales_beyond_float64_change_nothing(law: sl.ensembles.Normal) -> None:
     """Gates do not depend on the scale of weights and inputs, and ranks are taken modulo primes."""
     network = sl.FeedForward((2, 3, 3, 1), activation="relu")
     problem = sl.Problem(network, 2, sl.Ensemble(law, law, law))

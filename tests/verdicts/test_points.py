@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn._grades import NUMERICAL, PROOF, weakest
 from sublearn.networks import factors
 from sublearn.verdicts import Grade
-from sublearn.verdicts._grade import NUMERICAL, PROOF, weakest
 from sublearn.verdicts._points import PRIMES, _log2_norm, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
@@ -119,8 +119,8 @@ class Polynomials:
 def test_norm_and_degree_of_jacobian_entries(
     text: str, samples: int, input_rank: int | None
 ) -> None:
-    network = sl.network_from_text(text)
-    law = sl.Normal() if input_rank is None else sl.LowRank(rank=input_rank)
+    network = sl.networks.network_from_text(text)
+    law = sl.ensembles.Normal() if input_rank is None else sl.ensembles.LowRank(rank=input_rank)
     problem = sl.Problem(network, samples, sl.Ensemble(inputs=law))
     polynomials = Polynomials(network, samples, input_rank)
     entries = [e for e in polynomials.jacobian_entries() if e != 0]
@@ -248,7 +248,7 @@ def test_options_are_checked_at_every_door(options: dict[str, float], message: s
         lambda: sl.census(problem, "W1", **options),
         lambda: sl.design(problem, ["W1"], **options),
         lambda: sl.repair(problem, held, **options),
-        lambda: sl.gated_rank(relu, held, {0: np.ones((3, 2))}, **options),
+        lambda: sl.verdicts.gated_rank(relu, held, {0: np.ones((3, 2))}, **options),
     ):
         with pytest.raises(sl.BadInputError) as caught:
             ask()

@@ -61,7 +61,7 @@ def test_saturated_allocations_solve_every_instance(
 def test_affine_allocations_solve_all_instances_or_none(
     text: str, m: int, names: list[str]
 ) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     problem = sl.Problem(network, samples=m)
     rng = np.random.default_rng(0)
     labels = sl.Allocation.whole(network, names).labels()

@@ -115,7 +115,7 @@ def test_surplus_and_waste_at_once() -> None:
 def test_what_contains_a_maximal_allocation_is_maximal(
     text: str, samples: int, extra: dict[str, list[tuple[int, int]]], words: str
 ) -> None:
-    problem = sl.Problem(sl.network_from_text(text), samples)
+    problem = sl.Problem(sl.networks.network_from_text(text), samples)
     held = sl.Allocation.from_entries(problem.network, extra)
     verdict = sl.certify(problem, held)
     assert verdict.surplus == 1 and not verdict.affine
@@ -137,9 +137,13 @@ def test_biases_join_a_layer_in_an_affine_part() -> None:
     "text", ["ffn:3-2-3-3", "ffn:2-2-2,bias=yes", "lrnn:n=2,b=1,d=1,T=5", "rnn:n=2,b=1,d=1,T=2"]
 )
 def test_a_student_that_learns_everything_can_copy_its_teacher(text: str) -> None:
-    network = sl.network_from_text(text)
+    network = sl.networks.network_from_text(text)
     assert sl.certify(sl.Problem(network, 3), sl.Allocation.whole(network)).kind == "maximal"
-    signs = sl.Ensemble(weights=sl.Rademacher(), teacher=sl.Rademacher(), inputs=sl.Rademacher())
+    signs = sl.Ensemble(
+        weights=sl.ensembles.Rademacher(),
+        teacher=sl.ensembles.Rademacher(),
+        inputs=sl.ensembles.Rademacher(),
+    )
     verdict = sl.certify(sl.Problem(network, 3, signs), sl.Allocation.whole(network))
     assert verdict.kind == "maximal", "this needs no density"
 
@@ -156,7 +160,7 @@ def test_more_samples_than_inputs() -> None:
 
 
 def test_inputs_of_low_rank() -> None:
-    ensemble = sl.Ensemble(inputs=sl.LowRank(rank=2))
+    ensemble = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=2))
     problem = sl.Problem(sl.FeedForward((5, 4, 3)), 5, ensemble)
     verdict = whole(problem, "W2")
     truth = Oracle(problem.network, 5, input_rank=2)
@@ -193,7 +197,7 @@ def test_targets_without_a_teacher() -> None:
     verdict = sl.certify(problem, mixed)
     assert (verdict.kind, verdict.rank, verdict.needed) == ("between", 6, 6)
     assert "positive" in verdict.reasons[0]
-    narrow = sl.Problem(problem.network, 3, teacher=sl.Targets(sl.Uniform()))
+    narrow = sl.Problem(problem.network, 3, teacher=sl.Targets(sl.ensembles.Uniform()))
     assert "not proved" in sl.certify(narrow, mixed).reasons[0]
 
 
@@ -262,14 +266,14 @@ def test_a_relu_teacher_may_be_linear_on_the_samples() -> None:
 @pytest.mark.parametrize(
     ("ensemble", "named"),
     [
-        (sl.Ensemble(inputs=sl.Rademacher()), "inputs (Rademacher)"),
-        (sl.Ensemble(weights=sl.Sparse()), "weights (Sparse)"),
-        (sl.Ensemble(teacher=sl.Rademacher()), "teacher (Rademacher)"),
+        (sl.Ensemble(inputs=sl.ensembles.Rademacher()), "inputs (Rademacher)"),
+        (sl.Ensemble(weights=sl.ensembles.Sparse()), "weights (Sparse)"),
+        (sl.Ensemble(teacher=sl.ensembles.Rademacher()), "teacher (Rademacher)"),
     ],
 )
 def test_no_density_no_generic_verdict(ensemble: sl.Ensemble, named: str) -> None:
     for text in ("ffn:3-3-2", "ffn:3-3-2,activation=tanh"):
-        problem = sl.Problem(sl.network_from_text(text), 2, ensemble)
+        problem = sl.Problem(sl.networks.network_from_text(text), 2, ensemble)
         verdict = whole(problem, "W1")
         assert verdict.kind == "unknown"
         assert "No density" in verdict.reasons[0] and named in verdict.reasons[0]
@@ -277,13 +281,17 @@ def test_no_density_no_generic_verdict(ensemble: sl.Ensemble, named: str) -> Non
 
 
 def test_targets_without_density() -> None:
-    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, teacher=sl.Targets(sl.Rademacher()))
+    problem = sl.Problem(
+        sl.FeedForward((3, 3, 2)), 2, teacher=sl.Targets(sl.ensembles.Rademacher())
+    )
     verdict = whole(problem, "W1")
     assert verdict.kind == "unknown" and "targets (Rademacher)" in verdict.reasons[0]
 
 
-@pytest.mark.parametrize("law", [sl.Uniform(), sl.StudentT(df=2.5), sl.Normal(g=3.0)])
-def test_laws_with_a_density_share_their_verdicts(law: sl.Normal) -> None:
+@pytest.mark.parametrize(
+    "law", [sl.ensembles.Uniform(), sl.ensembles.StudentT(df=2.5), sl.ensembles.Normal(g=3.0)]
+)
+def test_laws_with_a_density_share_their_verdicts(law: sl.ensembles.Normal) -> None:
     ensemble = sl.Ensemble(weights=law, teacher=law, inputs=law)
     cross = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
     network = sl.FeedForward((3, 3, 2))

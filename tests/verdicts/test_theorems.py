@@ -212,7 +212,7 @@ def test_lemmas_d_3_and_d_4_are_necessary_and_their_counts_upper_bounds() -> Non
         gates = np.array(bits).reshape(rows, m)
         enough_units = bool((gates.sum(axis=0) >= d).all())
         enough_samples = bool((gates.sum(axis=1) >= sizes).all())
-        full = sl.gated_rank(problem, allocation, {0: gates}).rank == d * m
+        full = sl.verdicts.gated_rank(problem, allocation, {0: gates}).rank == d * m
         assert not full or (enough_units and enough_samples)
         kept["D.3"] += enough_units
         kept["D.4"] += enough_samples

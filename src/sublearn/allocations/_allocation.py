@@ -10,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks import Network
 
 Entry = tuple[int, int]
-Index = NDArray[np.int64]
 
 
 class Allocation:
@@ -42,10 +42,10 @@ class Allocation:
     """
 
     __slots__ = ("__dict__", "_flat", "_shapes")
-    _flat: dict[str, Index]
+    _flat: dict[str, Indices]
     _shapes: dict[str, tuple[int, int]]
 
-    def __init__(self, shapes: Mapping[str, tuple[int, int]], flat: Mapping[str, Index]) -> None:
+    def __init__(self, shapes: Mapping[str, tuple[int, int]], flat: Mapping[str, Indices]) -> None:
         # The door for code that has sorted flat indices already; users come in by from_*.
         held = {}
         for name in shapes:
@@ -221,23 +221,23 @@ class Allocation:
             out[name] = tuple((int(f) // columns, int(f) % columns) for f in index)
         return MappingProxyType(out)
 
-    def flat(self, name: str) -> Index:
+    def flat(self, name: str) -> Indices:
         """Sorted flat indices ``row * columns + column`` of one weight's learnable entries."""
         return self._flat[one_of("weight name", name, self._shapes)]
 
-    def mask(self, name: str) -> NDArray[np.bool_]:
+    def mask(self, name: str) -> Mask:
         """Boolean matrix of one weight: true where learnable."""
         rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
         out = np.zeros(rows * columns, dtype=bool)
         out[self._flat[name]] = True
         return out.reshape(rows, columns)
 
-    def row_counts(self, name: str) -> Index:
+    def row_counts(self, name: str) -> Indices:
         """Learnable entries in each row of one weight."""
         rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
         return np.bincount(self._flat[name] // columns, minlength=rows).astype(np.int64)
 
-    def column_counts(self, name: str) -> Index:
+    def column_counts(self, name: str) -> Indices:
         """Learnable entries in each column of one weight."""
         columns = self._shapes[one_of("weight name", name, self._shapes)][1]
         return np.bincount(self._flat[name] % columns, minlength=columns).astype(np.int64)
@@ -344,7 +344,7 @@ class Allocation:
         return picture(self)
 
 
-def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> NDArray[np.bool_]:
+def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> Mask:
     """``mask`` as a boolean matrix of the right shape, or an error that names it."""
     shape = network.shape(name)
     try:
@@ -382,7 +382,7 @@ def _check_mapping(what: str, given: object) -> None:
         raise BadInputError(f"{what} must be given by weight name, as a dict, not as {kind}.")
 
 
-def _indices(what: str, given: Iterable[int] | None, size: int) -> Index:
+def _indices(what: str, given: Iterable[int] | None, size: int) -> Indices:
     if given is None:
         return np.arange(size, dtype=np.int64)
     if not isinstance(given, Iterable):

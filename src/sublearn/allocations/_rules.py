@@ -12,10 +12,9 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, whole_number
-from sublearn.allocations._allocation import Index
 from sublearn.networks import Bounds
 
 # Draws that keep the row bounds are tried this often against the column bounds before the chain of
@@ -87,7 +86,7 @@ def draw_flat(
     bounds: Bounds,
     count: int,
     rng: np.random.Generator,
-) -> Index:
+) -> Indices:
     """Sorted flat indices of one draw of ``rule`` for the weight ``name``."""
     rows, columns = shape
     if isinstance(rule, Anywhere):
@@ -109,7 +108,7 @@ def _first_rows(
     bounds: Bounds,
     count: int,
     rng: np.random.Generator,
-) -> Index:
+) -> Indices:
     rows, columns = shape
     if k > rows:
         raise BadInputError(f"{name} has {rows} {what}, fewer than the first {k}.")
@@ -133,7 +132,7 @@ def _first_rows(
 
 def _by_rows(
     k: int, columns: int, cap: int, column_cap: int, count: int, rng: np.random.Generator
-) -> NDArray[np.bool_] | None:
+) -> Mask | None:
     """Uniform over the k x columns masks with ``count`` ones and at most ``cap`` in a row.
 
     Row by row from the last: its size, with weight comb(columns, size) times the exact (integer)
@@ -186,9 +185,7 @@ def _below(bound: int, rng: np.random.Generator) -> int:
             return value
 
 
-def _fullest(
-    k: int, columns: int, row_cap: int, column_cap: int, count: int
-) -> NDArray[np.bool_] | None:
+def _fullest(k: int, columns: int, row_cap: int, column_cap: int, count: int) -> Mask | None:
     """A mask within the bounds with ``count`` ones, or None if there is none.
 
     Giving each row the columns with the most room left is optimal (Gale and Ryser).
@@ -206,9 +203,7 @@ def _fullest(
     return mask if left == 0 else None
 
 
-def _shuffle(
-    mask: NDArray[np.bool_], row_cap: int, column_cap: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def _shuffle(mask: Mask, row_cap: int, column_cap: int, rng: np.random.Generator) -> Mask:
     """A long chain of random moves and exchanges within the bounds; its limit is uniform.
 
     Only reached where column bounds are so tight that rejection fails. A move takes one entry out

@@ -10,13 +10,13 @@ import typer
 from sublearn._errors import BadInputError, printable
 from sublearn._interrupts import INTERRUPTED, ending, interrupted
 from sublearn.cli._estimates import check, decide, doctor, estimate
-from sublearn.cli._learn import learn_app
 from sublearn.cli._models import models_app
 from sublearn.cli._patterns import patterns
 from sublearn.cli._runs import report, reproduce, runs, sweep
 from sublearn.cli._train import train
 from sublearn.cli._usage import add_commands, sentence
 from sublearn.cli._verdicts import census, certify, design, repair
+from sublearn.cli.noise import noise_app
 
 app = typer.Typer(
     add_completion=False,
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 add_commands(app, certify, design, repair, census, estimate, train, decide, check, doctor)
 add_commands(app, patterns, reproduce, sweep, runs, report)
-app.add_typer(learn_app, name="learn")
+app.add_typer(noise_app, name="noise")
 app.add_typer(models_app, name="models")
 
 

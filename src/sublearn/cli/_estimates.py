@@ -118,8 +118,8 @@ def estimate(
 
     from sublearn._errors import BadInputError
     from sublearn.estimates import estimate as verb
-    from sublearn.learners import LEARNERS
     from sublearn.matchers import Budget
+    from sublearn.training import LEARNERS
 
     problem = read_problem(network, samples, input_rank, teacher, data)
     asked = read_learn(problem, learn, allocation, weight)

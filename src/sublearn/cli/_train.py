@@ -27,7 +27,7 @@ from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
 
 if TYPE_CHECKING:
-    from sublearn.learners import Learner, Training
+    from sublearn.training import Learner, Training
 
 
 def train(
@@ -75,7 +75,7 @@ def train(
     import numpy as np
 
     from sublearn.ensembles import draw
-    from sublearn.learners import train as verb
+    from sublearn.training import train as verb
 
     folder = check_folder(out)
     problem = read_problem(network, samples, input_rank, teacher, data)
@@ -112,7 +112,7 @@ def train(
 def read_learner(name: str, rate: float | None) -> Learner:
     """The learner of that name, at another rate if one was given."""
     from sublearn._errors import one_of
-    from sublearn.learners import LEARNERS, learner_named
+    from sublearn.training import LEARNERS, learner_named
 
     one_of("--learner", name, LEARNERS)
     return learner_named(name, **({} if rate is None else {"rate": rate}))

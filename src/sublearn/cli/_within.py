@@ -16,7 +16,7 @@ from sublearn.cli._train import read_learner
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation, Rule
     from sublearn.ensembles import Problem
-    from sublearn.learners import Learner
+    from sublearn.training import Learner
 
 
 @dataclass(frozen=True)

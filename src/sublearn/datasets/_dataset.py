@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, whole_number
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +31,7 @@ class Dataset:
 
     name: str
     features: NDArray[Any]
-    labels: NDArray[np.int64]
+    labels: Indices
     classes: int
     mean: float = 0.0
     spread: float = 1.0
@@ -85,8 +84,8 @@ class Dataset:
         """The same samples with their labels in a random order: what was to be learned is gone.
 
         >>> import sublearn as sl
-        >>> data = sl.digits().shuffled()
-        >>> data.name, int((data.labels == sl.digits().labels).sum()) < 300
+        >>> data = sl.datasets.digits().shuffled()
+        >>> data.name, int((data.labels == sl.datasets.digits().labels).sum()) < 300
         ('digits, labels shuffled', True)
         """
         order = np.random.default_rng([whole_number("seed", seed, least=0), 0]).permutation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sublearn._grades import PROOF, Grade
 from sublearn.designs._choice import Choice, Ids
 from sublearn.designs._over_gates import (
     EFFORT,
@@ -15,7 +16,6 @@ from sublearn.designs._over_gates import (
 )
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
-from sublearn.verdicts._grade import PROOF, Grade
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 

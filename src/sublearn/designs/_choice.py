@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, mask_of
 from sublearn.networks import Network
 
-Ids = NDArray[np.int64]
+Ids = Indices
 Forbidden = Mapping[str, ArrayLike] | Allocation | None
 
 
@@ -72,7 +73,7 @@ class Choice:
             shapes, {name: np.flatnonzero(self.part(chosen, name)) for name in self.names}
         )
 
-    def evenly(self) -> NDArray[np.int64]:
+    def evenly(self) -> Indices:
         """A number per weight that fills rows and columns evenly when taken in increasing order."""
         out = np.empty(self.allowed.size, dtype=np.int64)
         for name, (rows, columns) in zip(self.names, self.shapes, strict=True):
@@ -82,7 +83,7 @@ class Choice:
             self.part(out, name)[visited] = t
         return out
 
-    def order(self, preference: NDArray[np.int64] | None = None) -> Ids:
+    def order(self, preference: Indices | None = None) -> Ids:
         """Allowed ids, best score first; ties by ``preference`` (default: rows and columns evenly)."""
         ties = self.evenly() if preference is None else preference
         ranked = np.lexsort((ties, -self.score))
@@ -98,7 +99,7 @@ def as_allocation(
     return Allocation.from_masks(network, required or {})
 
 
-def _masks(network: Network, forbidden: Forbidden) -> dict[str, NDArray[np.bool_]]:
+def _masks(network: Network, forbidden: Forbidden) -> dict[str, Mask]:
     if isinstance(forbidden, Allocation):
         return {name: forbidden.mask(name) for name in forbidden.names}
     if forbidden is not None and not isinstance(forbidden, Mapping):
@@ -107,7 +108,7 @@ def _masks(network: Network, forbidden: Forbidden) -> dict[str, NDArray[np.bool_
     return {name: mask_of(network, name, mask, "forbidden mask") for name, mask in given}
 
 
-def _finite(network: Network, name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _finite(network: Network, name: str, values: ArrayLike) -> Array:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._grades import NUMERICAL, PROOF, weakest
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
@@ -19,7 +20,6 @@ from sublearn.designs._saturated import saturated_allocations
 from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.verdicts import certify, generic_rank
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._grade import NUMERICAL, PROOF, weakest
 from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations
 from sublearn.verdicts._points import check_options
 

@@ -23,6 +23,8 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array
+from sublearn._grades import PROOF, Grade
 from sublearn._intervals import clopper_pearson
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice, Ids
@@ -31,7 +33,6 @@ from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
 from sublearn.verdicts._gates import draw_point
-from sublearn.verdicts._grade import PROOF, Grade
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 
@@ -43,7 +44,7 @@ _SMALL = 200_000  # Jacobians of at most so many numbers are written down
 _LARGE = 20_000_000  # searches this costly per node are cut short
 _FAILURE = 20  # what it costs to look for a point in vain, in nodes
 
-Gains = tuple[NDArray[np.float64], ...]
+Gains = tuple[Array, ...]
 """What each weight is worth; of several gains, the first that differs decides."""
 Value = tuple[float, ...]
 """What a basis is worth: its size, then the sum of each gain; compared one after the other."""
@@ -277,7 +278,7 @@ class _Search:
     def _fixed(self, state: State) -> Gates:
         return self._gates(state.astype(np.float64))
 
-    def _gates(self, flat: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+    def _gates(self, flat: Array) -> dict[int, Array]:
         out, begin = {}, 0
         for position, shape in self.shapes.items():
             end = begin + shape[0] * shape[1]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from sublearn._grades import Grade
 from sublearn.allocations import Allocation
 from sublearn.designs._over_gates import GateShare
-from sublearn.verdicts._grade import Grade
 
 Claim = Literal[
     "best score",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice
 from sublearn.ensembles import Problem
@@ -43,14 +43,14 @@ def saturated_allocations(
 
 
 def _best_lines(
-    score: NDArray[np.float64],
-    ties: NDArray[np.int64],
-    allowed: NDArray[np.bool_],
-    must: NDArray[np.bool_],
+    score: Array,
+    ties: Indices,
+    allowed: Mask,
+    must: Mask,
     *,
     size: int,
     total: int,
-) -> NDArray[np.bool_] | None:
+) -> Mask | None:
     lines, rest = divmod(total, size)
     if rest or size > score.shape[1] or lines > score.shape[0]:
         return None

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn.ensembles import LowRank, Problem, draw_weights
 from sublearn.networks import FeedForward, Gates, Network, Weights
-
-Array = NDArray[np.float64]
 
 ATTEMPTS = 8
 _ALTERNATIONS = 200
@@ -25,7 +23,7 @@ _EPS = float(np.finfo(float).eps)
 
 def settled_gates(
     network: Network, weights: Weights, inputs: Array, doubt: float = 0.0
-) -> tuple[dict[int, Array], dict[int, NDArray[np.bool_]]] | None:
+) -> tuple[dict[int, Array], dict[int, Mask]] | None:
     """The gates of every ReLU step at a point, and where they are free; None if rounding leaves doubt.
 
     Every number carries a bound on its rounding error (Higham 2002, section 3.1, doubled to cover the
@@ -35,7 +33,7 @@ def settled_gates(
     blocks = network.split_inputs(inputs)
     state = error = np.zeros((0, 0))
     gates: dict[int, Array] = {}
-    free: dict[int, NDArray[np.bool_]] = {}
+    free: dict[int, Mask] = {}
     for position, step in enumerate(network.steps):
         if step.block is not None:
             block = blocks[step.block]
@@ -91,9 +89,7 @@ def realise(problem: Problem, gates: Gates, rng: np.random.Generator) -> bool:
     return False
 
 
-def _agree(
-    gates: Gates, settled: Mapping[int, Array], free: Mapping[int, NDArray[np.bool_]]
-) -> bool:
+def _agree(gates: Gates, settled: Mapping[int, Array], free: Mapping[int, Mask]) -> bool:
     return all(((settled[p] == gates[p]) | free[p]).all() for p in gates)
 
 

@@ -8,23 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn._errors import BadInputError, whole_number
-
-Array = NDArray[np.float64]
-
-
-def _positive(name: str, value: object) -> float:
-    # As a float always: equal laws must have equal digests, whether written 1 or 1.0.
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not 0 < number < np.inf:
-        raise BadInputError(f"{name} must be positive and finite, not {value!r}.")
-    return number
+from sublearn._arrays import Array
+from sublearn._errors import BadInputError, positive, whole_number
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class Distribution(ABC):
     g: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "g", _positive("the scale g", self.g))
+        object.__setattr__(self, "g", positive("the scale g", self.g))
 
     @abstractmethod
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -89,7 +78,7 @@ class StudentT(Distribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "df", _positive("df", self.df))
+        object.__setattr__(self, "df", positive("df", self.df))
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         spread = np.sqrt(self.df / (self.df - 2.0)) if self.df > 2 else 1.0
@@ -118,7 +107,7 @@ class Sparse(Distribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "density", _positive("density", self.density))
+        object.__setattr__(self, "density", positive("density", self.density))
         if self.density >= 1:
             raise BadInputError(f"density must lie strictly between 0 and 1, not {self.density!r}.")
 

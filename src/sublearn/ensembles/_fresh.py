@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._seeds import Purpose, trial_stream
 from sublearn.ensembles._distributions import LowRank
 from sublearn.ensembles._instance import draw_weights
 from sublearn.ensembles._problem import Labels, Problem, Targets
-
-Array = NDArray[np.float64]
 
 
 def fresh_samples(
@@ -30,12 +29,11 @@ def fresh_samples(
     whole_number("count", count, least=1)
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
-    digest = np.frombuffer(bytes.fromhex(problem.digest), dtype="<u4").tolist()
     network, ensemble = problem.network, problem.ensemble
     # The same draws in the same order as `draw` makes them.
-    rng = np.random.default_rng([seed, *digest, trial, 0])
+    rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
     draw_weights(network, ensemble.weights, rng)
-    own = np.random.default_rng([seed, *digest, trial, 3])
+    own = trial_stream(seed, problem.digest, trial, Purpose.FRESH)
     if isinstance(problem.teacher, Labels):
         data = problem.teacher.data
         taken = rng.choice(data.size, problem.samples, replace=False)

@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles._distributions import Distribution, LowRank
 from sublearn.ensembles._problem import Labels, Problem, Targets, check_teacher
@@ -20,8 +22,6 @@ from sublearn.networks import Network
 
 if TYPE_CHECKING:
     from sublearn.exact import Dyadics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -373,13 +373,14 @@ def draw(
         )
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
-    digest = np.frombuffer(bytes.fromhex(problem.digest), dtype="<u4").tolist()
     network, ensemble = problem.network, problem.ensemble
     if isinstance(allocation, Allocation):
         held = allocation
     else:
-        held = problem.draw_allocation(allocation, np.random.default_rng([seed, *digest, trial, 1]))
-    rng = np.random.default_rng([seed, *digest, trial, 0])
+        held = problem.draw_allocation(
+            allocation, trial_stream(seed, problem.digest, trial, Purpose.ALLOCATION)
+        )
+    rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
     weights = draw_weights(network, ensemble.weights, rng)
     origin = Origin(problem, int(seed), int(trial))
     if isinstance(problem.teacher, Labels):

@@ -84,7 +84,7 @@ class Labels:
     generic facts say nothing about them.
 
     >>> import sublearn as sl
-    >>> data = sl.Labels(sl.digits())
+    >>> data = sl.Labels(sl.datasets.digits())
     >>> problem = sl.Problem(sl.FeedForward((64, 30, 10), activation="relu"), 50, teacher=data)
     >>> instance = sl.draw(problem, {"W1": sl.FirstRows(12)})
     >>> instance.inputs.shape, int(instance.targets.sum()), instance.generic

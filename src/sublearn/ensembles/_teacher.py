@@ -8,15 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.networks import Network, evaluate
 
 if TYPE_CHECKING:
     from sublearn.exact import Dyadics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
 from sublearn.estimates._estimate import estimate
 from sublearn.estimates._unfinished import Unfinished
 from sublearn.estimates._within import WithinEstimate
-from sublearn.learners import LEARNERS, Learner
+from sublearn.training import LEARNERS, Learner
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +42,7 @@ class Trainability:
         return min(run.trials for run in self.runs)
 
     @property
-    def solved(self) -> NDArray[np.bool_]:
+    def solved(self) -> Mask:
         """(trials, learners): whether the instance came within eps."""
         rows = [[record.within for record in run.records[: self.trials]] for run in self.runs]
         return np.array(rows).T
@@ -124,7 +124,7 @@ def trainability(
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=3), samples=3)
-    >>> table = sl.trainability(
+    >>> table = sl.estimates.trainability(
     ...     problem, {"W": sl.FirstRows(6)}, 20, eps=1e-3,
     ...     learners=["gradient-descent", "levenberg-marquardt"], steps=200, starts=2,
     ... )

@@ -10,8 +10,8 @@ from sublearn.allocations import Rule
 from sublearn.datasets import Dataset, noise
 from sublearn.ensembles import Labels, Problem
 from sublearn.estimates._solved import SolvedEstimate, estimate_solved
-from sublearn.learners import Learner
 from sublearn.networks import Network
+from sublearn.training import Learner
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._grades import NUMERICAL
 from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
@@ -18,12 +19,11 @@ from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._unfinished import keeping
 from sublearn.matchers import Budget, Decision, decide, single_thread
 from sublearn.verdicts import Verdict, certify
-from sublearn.verdicts._grade import NUMERICAL
 from sublearn.verdicts._needed import teacher_may_collapse
 
 if TYPE_CHECKING:
     from sublearn.estimates._within import WithinEstimate
-    from sublearn.learners import Learner
+    from sublearn.training import Learner
 
 METHODS = ("ladder", "reference")
 FROM_STARTS = ("search", "relu", "nonlinear", "reference")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
@@ -19,8 +19,8 @@ from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._unfinished import keeping
 from sublearn.estimates._within import Job as WithinJob
 from sublearn.estimates._within import settled
-from sublearn.learners import Learner
 from sublearn.matchers import Budget, decide, single_thread
+from sublearn.training import Learner
 
 CHUNK = 16
 
@@ -64,7 +64,7 @@ class Generalisation:
     seconds: float = field(compare=False, default=0.0)
 
     @property
-    def relative(self) -> NDArray[np.float64]:
+    def relative(self) -> Array:
         """fresh error / mean square of the fresh targets, of each solved instance."""
         return np.array([record.relative for record in self.records if record.solved])
 
@@ -141,9 +141,7 @@ class FreshJob:
             for trial, instance, values in zip(trials, instances, solutions, strict=True)
         ]
 
-    def _one(
-        self, trial: int, instance: Instance, values: NDArray[np.float64] | None
-    ) -> FreshTrial:
+    def _one(self, trial: int, instance: Instance, values: Array | None) -> FreshTrial:
         inputs, targets = fresh_samples(self.problem, self.fresh, seed=self.seed, trial=trial)
         square = float(np.mean(targets**2))
         if values is None:
@@ -178,7 +176,8 @@ def generalisation(
 
     >>> import sublearn as sl
     >>> net = sl.LinearEstimator(inputs=4, outputs=2)
-    >>> all_samples = sl.generalisation(sl.Problem(net, samples=4), sl.Allocation.whole(net, ["W"]), 5)
+    >>> problem = sl.Problem(net, samples=4)
+    >>> all_samples = sl.estimates.generalisation(problem, sl.Allocation.whole(net, ["W"]), 5)
     >>> all_samples.solved, bool(all_samples.relative.max() < 1e-20)   # W is determined by 4 samples
     (5, True)
     """

@@ -13,13 +13,14 @@ import numpy as np
 from sublearn._errors import whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn._limits import check_workers
+from sublearn._seeds import Purpose, trial_key
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._unfinished import keeping
-from sublearn.learners import Learner, Training, learner_named
-from sublearn.learners._named import settings_of
-from sublearn.learners._train import asked_of, train_keyed
+from sublearn.training import Learner, Training, learner_named
+from sublearn.training._named import settings_of
+from sublearn.training._train import asked_of, train_keyed
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,10 @@ class SolveJob:
     def train(self, trial: int) -> Training:
         """Draw trial number ``trial`` and train it; it depends on (seed, problem, trial) alone."""
         instance = draw(self.problem, self.allocation, seed=self.seed, trial=trial)
-        digest = np.frombuffer(bytes.fromhex(self.problem.digest), dtype="<u4").tolist()
         return train_keyed(
             instance,
             self.learner,
-            # 0 draws weights, 1 allocations, 2 is for training.
-            (*digest, trial, 2),
+            trial_key(self.problem.digest, trial, Purpose.TRAINING),
             steps=self.steps,
             starts=self.starts,
             seed=self.seed,
@@ -191,8 +190,8 @@ def estimate_solved(
 
     >>> import sublearn as sl
     >>> network = sl.FeedForward((64, 60, 10), activation="relu")
-    >>> problem = sl.Problem(network, samples=60, teacher=sl.Labels(sl.digits()))
-    >>> e = sl.estimate_solved(problem, {"W1": sl.FirstRows(30)}, trials=3, steps=500)
+    >>> problem = sl.Problem(network, samples=60, teacher=sl.Labels(sl.datasets.digits()))
+    >>> e = sl.estimates.estimate_solved(problem, {"W1": sl.FirstRows(30)}, trials=3, steps=500)
     >>> e.solved, e.trials, e.goal
     (3, 3, 'every label right')
     """

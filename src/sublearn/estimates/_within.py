@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn._errors import one_of, whole_number
+from sublearn._arrays import Array
+from sublearn._errors import one_of, positive, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
+from sublearn._seeds import Purpose, trial_key
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._unfinished import keeping
-from sublearn.learners import (
+from sublearn.training import (
     LEARNERS,
     Goal,
     Learner,
@@ -28,8 +29,7 @@ from sublearn.learners import (
     learner_named,
     starting_values,
 )
-from sublearn.learners._learner import positive
-from sublearn.learners._named import settings_of
+from sublearn.training._named import settings_of
 
 CHUNK = 32  # instances that are trained at once
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one batch
@@ -185,10 +185,13 @@ class Job:
         count: int,
     ) -> None:
         """Starts number ``first`` to ``first + count`` of the instances that are not there yet."""
-        digest = np.frombuffer(bytes.fromhex(self.problem.digest), dtype="<u4").tolist()
         numbers = range(first, first + count)
-        # The last number: 0 draws weights, 1 allocations, 2 is for training.
-        keys = [(*digest, trials[i], 2, start) for i in chosen for start in numbers]
+        digest = self.problem.digest
+        keys = [
+            (*trial_key(digest, trials[i], Purpose.TRAINING), start)
+            for i in chosen
+            for start in numbers
+        ]
         streams = Streams(self.seed, keys)
         mine = [instances[i] for i in chosen]
         values = starting_values(mine, streams, count)
@@ -215,7 +218,7 @@ class Best:
 
     def __init__(self) -> None:
         self.within, self.error, self.starts, self.steps = False, float("inf"), 0, 0
-        self.values: NDArray[np.float64] | None = None
+        self.values: Array | None = None
 
     def add(self, errors: Any, reached: Any, steps: Any, values: Any) -> None:
         """Some more starts; those behind the first that is within eps do not count."""

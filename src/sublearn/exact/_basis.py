@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from sublearn.exact._compile import compiled, remainder
-from sublearn.exact._elimination import Indices, apply_pivots, echelonise, reduce_block
-from sublearn.exact._field import Array, PrimeField
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
+from sublearn.exact._elimination import apply_pivots, echelonise, reduce_block
+from sublearn.exact._field import PrimeField
+from sublearn.exact._scalars import remainder
 
 BLOCK = 64
 

@@ -2,11 +2,9 @@
 
 import ctypes
 
-import numpy as np
 from numba.extending import get_cython_function_address
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sublearn._arrays import Array
 
 # SciPy publishes its BLAS as C function pointers with 32-bit integers (scipy.linalg.cython_blas).
 _dgemm = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 13)(

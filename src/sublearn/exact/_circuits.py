@@ -8,9 +8,10 @@ support is the fundamental circuit of j (Oxley, "Matroid Theory", 2nd ed. 2011, 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn.exact._compile import compiled, dot, reciprocal, remainder
-from sublearn.exact._elimination import Echelon, Indices
-from sublearn.exact._field import Array
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
+from sublearn.exact._elimination import Echelon
+from sublearn.exact._scalars import dot, reciprocal, remainder
 
 FEW = 24  # dependencies up to which dot products beat small matrix products
 MOST = 24  # dependencies looked at when there are more

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sublearn._arrays import Array
+
 Whole = Any  # flint.fmpz_mat; python-flint carries no types
 
 

@@ -13,13 +13,12 @@ about to become a factor, or when `field.delay` products have piled up on it, no
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
 from sublearn.exact._blas import subtract_product
-from sublearn.exact._compile import compiled, reciprocal, remainder
-from sublearn.exact._field import Array, PrimeField
-
-Indices = NDArray[np.int64]
+from sublearn.exact._field import PrimeField
+from sublearn.exact._scalars import reciprocal, remainder
 
 PANEL = 32  # columns eliminated by the compiled base case
 STRIP = 256  # columns of a triangular solve that stay in the first-level cache

@@ -7,10 +7,11 @@ sum over uses t of left[t, o, i(, s)] right[t, j, s], at index o m + s of the co
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sublearn.exact._compile import compiled
-from sublearn.exact._field import Array, PrimeField
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
+from sublearn.exact._field import PrimeField
 
 STRIP = 128  # entries treated at once, so that their factors stay in the cache
 
@@ -65,8 +66,8 @@ def _combine(left: Array, right: Array, out: Array, p: float, delay: int, strip:
 def _combine_gated(
     left: Array,
     right: Array,
-    rows: NDArray[np.int64],
-    cols: NDArray[np.int64],
+    rows: Indices,
+    cols: Indices,
     out: Array,
     p: float,
     delay: int,

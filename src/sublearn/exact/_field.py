@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sublearn.exact._compile import compiled
+from sublearn._arrays import Array
+from sublearn._compile import compiled
 
 SMALLEST = 2**22
 LARGEST = 2**23
-
-Array = NDArray[np.float64]
 
 
 def is_prime(number: int) -> bool:

@@ -8,14 +8,12 @@ the greedy algorithm", Math. Programming 1, 1971).
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.exact._basis import ColumnBasis
-from sublearn.exact._elimination import Indices
 from sublearn.exact._factors import check_factors, columns, screen
-from sublearn.exact._field import Array, PrimeField
-
-Mask = NDArray[np.bool_]
+from sublearn.exact._field import PrimeField
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32, 256
 SCREENS = 3

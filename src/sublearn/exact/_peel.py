@@ -10,13 +10,12 @@ but whole rows and columns peel off.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sublearn.exact._elimination import Indices, apply_pivots, echelonise, eliminate, reduce_block
+from sublearn._arrays import Array, Indices, Mask
+from sublearn.exact._elimination import apply_pivots, echelonise, eliminate, reduce_block
 from sublearn.exact._factors import columns
-from sublearn.exact._field import Array, PrimeField
-
-Mask = NDArray[np.bool_]
+from sublearn.exact._field import PrimeField
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn.exact._compile import compiled, remainder
-from sublearn.exact._elimination import Indices
-from sublearn.exact._field import Array, PrimeField
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
+from sublearn.exact._field import PrimeField
+from sublearn.exact._scalars import remainder
 
 
 @compiled

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
+from sublearn._grades import PROOF
 from sublearn.exact import PrimeField, columns, eliminate, random_prime
 from sublearn.matchers._behind import contradiction
 from sublearn.matchers._decision import Decision, Effort
@@ -21,12 +22,10 @@ from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
 from sublearn.verdicts import Grade
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 ERROR = 1e-12  # wanted of a decision that rests on random primes
 MOST_PRIMES = 8

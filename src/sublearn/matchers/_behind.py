@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._curved import system
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 BITS = (128, 512)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._balls import (
@@ -33,7 +34,6 @@ from sublearn.matchers.proofs._balls import (
 from sublearn.matchers.proofs._dyadic import from_ball
 from sublearn.matchers.proofs._prove import prove_from
 from sublearn.networks import LinearRNN
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

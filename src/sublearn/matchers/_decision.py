@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sublearn._arrays import Array
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
@@ -52,8 +50,8 @@ class Decision:
     rung: str
     reason: str
     grade: Grade | None = None
-    values: NDArray[np.float64] | None = None
-    weights: Mapping[str, NDArray[np.float64]] | None = None
+    values: Array | None = None
+    weights: Mapping[str, Array] | None = None
     certificate: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sublearn._arrays import Array
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import Chain
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
     from sublearn.exact import Dyadics
-    from sublearn.matchers.proofs._balls import Array
 
 MOST_ENTRIES = 2**14  # of the tableau: fractions are slow
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers._ranges import BITS, Range, ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 SMALLEST_GAP = 1e-9  # of the targets' size: below it the program has found nothing
 

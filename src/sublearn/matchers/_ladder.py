@@ -10,12 +10,12 @@ from zlib import crc32
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._grades import NUMERICAL, PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
 from sublearn.matchers._threads import single_thread
-from sublearn.verdicts._grade import NUMERICAL, PROOF
 
 
 def standard_ladder() -> list[Matcher]:

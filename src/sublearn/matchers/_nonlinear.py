@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import whole_number
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
     from sublearn.matchers.proofs._certificate import Certificate
 
-Array = NDArray[np.float64]
 
 # Sizes of starts, in units of the size of frozen weights; taken in turn.
 SCALES = (1.0, 3.0, 0.3, 10.0)
@@ -150,7 +149,7 @@ def candidates(
     instance: Instance, starts: int, iterations: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array | None, Effort]]:
     """Solutions to working accuracy as they are found, and a word (None) after each block of starts."""
-    from sublearn.learners import Goal, LevenbergMarquardt, Objective, Streams, descend
+    from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
 
     size = start_size(instance)
     with np.errstate(over="ignore"):

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, input_blocks, precision, wanted
 from sublearn.matchers.proofs._curved import relu, sigmoid, tanh
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Mask = NDArray[np.bool_]
-Array = NDArray[np.float64]
 
 BITS = 128
 # The open or closed interval that an activation's values fill, by name; None: no bound.

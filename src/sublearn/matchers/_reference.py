@@ -7,16 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import whole_number
+from sublearn._grades import NUMERICAL
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.networks._activations import ACTIVATIONS
-from sublearn.verdicts._grade import NUMERICAL
-
-Array = NDArray[np.float64]
 
 # fsolve says that it converged (ier = 1) where its steps are small; the residual must be too.
 ACCURACY = 1e-6

@@ -11,15 +11,14 @@ from math import lgamma, log, log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BallMatrix
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 LARGE_BITS = 61
 # Rosser and Schoenfeld (1962): x / ln x < pi(x) < 1.25506 x / ln x for x >= 17, so that more than

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
-from sublearn.models._masks import Mask, as_masks
+from sublearn.models._masks import as_masks
 from sublearn.models._uses import Tensor
 
 FORMAT = "sublearn delta 1"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of
-from sublearn.models._masks import Mask, as_masks
+from sublearn.models._masks import as_masks
 from sublearn.models._pursuit import Derivatives, wanted_change
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
 from sublearn.models._structure import Structure
@@ -73,8 +73,8 @@ class Audit:
     perturbed: float
     precision: str
     samples: int
-    values: NDArray[np.float64] = field(repr=False)
-    leverage: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    values: Array = field(repr=False)
+    leverage: Mapping[str, Array] = field(repr=False)
     grade: str = "numerical"
 
     @property
@@ -256,7 +256,7 @@ def audit(
     )
 
 
-def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> NDArray[np.float64] | None:
+def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | None:
     values = np.asarray(derivatives.outputs, dtype=np.float64)
     if labels is None and targets is None:
         return None
@@ -290,7 +290,7 @@ def audit_derivatives(
     structure: Structure | None = None,
     *,
     precision: str = "double",
-    residual: NDArray[np.float64] | None = None,
+    residual: Array | None = None,
     perturbed: float = 0.0,
 ) -> Audit:
     """The audit of given derivatives: for models of any kind, and of no kind at all.
@@ -307,7 +307,7 @@ def audit_derivatives(
     counts = {name: int(masks[name].sum()) for name in order}
     count = sum(counts.values())
 
-    def blocks() -> Iterator[NDArray[np.float64]]:
+    def blocks() -> Iterator[Array]:
         for part in _pieces(masks, order, max(1, DENSE // needed)):
             yield np.asarray(derivatives.gather(part), dtype=np.float64)
 
@@ -383,7 +383,7 @@ def _pieces(
         yield piece
 
 
-def _dead_rows(flat: NDArray[np.int64], zero: NDArray[np.bool_], shape: tuple[int, ...]) -> int:
+def _dead_rows(flat: Indices, zero: Mask, shape: tuple[int, ...]) -> int:
     if len(shape) < 2 or not zero.any():
         return 0
     row = flat // math.prod(shape[1:])

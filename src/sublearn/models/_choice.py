@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of
 
-Mask = NDArray[np.bool_]
 FORMAT = "sublearn choice 1"
 
 
@@ -270,7 +270,7 @@ def load(path: str | Path) -> Choice:
     return choice
 
 
-def _mask(shape: tuple[int, ...], entries: NDArray[np.int64]) -> Mask:
+def _mask(shape: tuple[int, ...], entries: Indices) -> Mask:
     mask = np.zeros(shape, dtype=bool)
     mask.reshape(-1)[entries] = True
     return mask

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
 from sublearn.models._contest import ALL, TorchContest
@@ -342,7 +343,7 @@ def compare_cell(
     contest: TorchContest,
     methods: Sequence[str],
     rates: Sequence[float],
-    exam: NDArray[np.int64],
+    exam: Indices,
     advance: Callable[[int, str], None] = lambda done, words: None,
 ) -> list[Result]:
     """One budget and seed: every method's score on the samples ``exam``."""
@@ -430,9 +431,7 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
     return (join(inputs, test[0]), join(labels, test[1])), count
 
 
-def _exam(
-    trainer: Trainer, count: int | None, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _exam(trainer: Trainer, count: int | None, seed: int) -> tuple[Indices, Indices]:
     if count is not None:
         return np.arange(count), np.arange(count, trainer.samples)
     classes = None

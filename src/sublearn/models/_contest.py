@@ -8,9 +8,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.models._choice import Mask
+from sublearn._arrays import Indices, Mask
 from sublearn.models._limits import Limits
 from sublearn.models._race import Outcome, split_samples
 from sublearn.models._rules import Chosen, Rule, Setting, apply_rule
@@ -24,7 +23,7 @@ ALL = "all"  # the reference that tunes every weight that may be chosen
 class _Kept:
     """A choice by its indices: many are held at once, and a mask is as large as the model."""
 
-    entries: Mapping[str, NDArray[np.int64]]
+    entries: Mapping[str, Indices]
     gap: float | None
 
 
@@ -43,7 +42,7 @@ class TorchContest:
         budget: int,
         folds: int,
         seed: int,
-        samples: NDArray[np.int64] | None = None,
+        samples: Indices | None = None,
         views: dict[int, TorchView] | None = None,
     ) -> None:
         self.trainer, self.limits, self.rules = trainer, limits, rules
@@ -112,7 +111,7 @@ def choice_passes(rules: Sequence[str], outputs: int, rounds: int) -> int:
     return passes
 
 
-def _ids(values: NDArray[np.int64]) -> Any:
+def _ids(values: Indices) -> Any:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(values))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._uses import Direct, Layout, Matrix, Recorder, Rows, Tensor, Use, View
 
@@ -95,7 +96,7 @@ class Derivatives:
         return {name: tuple(p.shape) for name, p in self.parameters.items()}
 
     @property
-    def outputs(self) -> NDArray[np.float64]:
+    def outputs(self) -> Array:
         """f, (samples, outputs)."""
         return self._values.double().cpu().numpy()
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._masks import Mask, as_masks, resolve_masks
+from sublearn.models._masks import as_masks, resolve_masks
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ def _bits(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
 
 
-def _numbers(array: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(array: NDArray[Any]) -> Array:
     """For the size of a change; bits of bfloat16 are widened first."""
     if array.dtype == np.int16:
         wide = array.view(np.uint16).astype(np.uint32) << 16

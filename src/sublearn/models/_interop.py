@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.models._masks import Mask, as_masks
+from sublearn.models._masks import as_masks
 from sublearn.models._structure import layer_name
 from sublearn.models._uses import Tensor
 from sublearn.networks import RNN, FeedForward, LinearRNN, Network
 
-Array = NDArray[np.float64]
 _PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda a: a,
     "relu": torch.relu,

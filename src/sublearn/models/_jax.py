@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn._jax import enable_x64
-from sublearn.models._masks import Mask, resolve_masks
+from sublearn.models._masks import resolve_masks
 from sublearn.models._structure import Structure
 
 MOST_OUTPUTS = 4096
@@ -342,7 +343,7 @@ def _name(path: Any) -> str:
     return ".".join(parts)
 
 
-def _places(outputs: Any, size: int, samples: int, seed: int) -> NDArray[np.int64]:
+def _places(outputs: Any, size: int, samples: int, seed: int) -> Indices:
     if outputs is None:
         if size > MOST_OUTPUTS:
             raise BadInputError(

@@ -10,9 +10,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn._jax import enable_x64
-from sublearn.models._choice import Choice, Mask, Standing
+from sublearn.models._choice import Choice, Standing
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._limits import Limits, Where, layer_of
 from sublearn.models._pursuit import wanted_change
@@ -255,7 +256,7 @@ class _View:
         return JaxDerivatives(self._tuner.model, self._tuner.take(self._ids)[0], self._names)
 
     @cached_property
-    def target(self) -> NDArray[np.float64]:
+    def target(self) -> Array:
         labels, outputs = self._tuner.labels[self._ids], self.derivatives.outputs
         if self._tuner.classes:
             return wanted_change(outputs, labels=labels)

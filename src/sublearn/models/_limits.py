@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.models._choice import Mask
 
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
@@ -24,7 +24,7 @@ _BLOCK = 1 << 20  # scores looked at together: what a large model needs beside t
 class Picked:
     """Flat indices by name, in the order in which they were taken within each name."""
 
-    entries: dict[str, NDArray[np.int64]]
+    entries: dict[str, Indices]
     gap: float | None
 
     @property
@@ -139,8 +139,8 @@ class Limits:
         if self.unit == "row":
             return self._pick_rows(scores, count, taken)
         values: list[NDArray[Any]] = []
-        owners: list[NDArray[np.int64]] = []
-        entries: list[NDArray[np.int64]] = []
+        owners: list[Indices] = []
+        entries: list[Indices] = []
         names = list(self.shapes)
         left = self.left(taken)
         for place, name in enumerate(names):
@@ -169,9 +169,9 @@ class Limits:
 
     def _pick_rows(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
         values: list[NDArray[Any]] = []
-        sizes: list[NDArray[np.int64]] = []
-        owners: list[NDArray[np.int64]] = []
-        rows: list[NDArray[np.int64]] = []
+        sizes: list[Indices] = []
+        owners: list[Indices] = []
+        rows: list[Indices] = []
         names = list(self.shapes)
         left = self.left(taken)
         for place, name in enumerate(names):
@@ -204,7 +204,7 @@ class Limits:
             count -= int(size[place])
             if layer in left:
                 left[layer] -= int(size[place])
-        entries: dict[str, list[NDArray[np.int64]]] = {}
+        entries: dict[str, list[Indices]] = {}
         for place in chosen:
             start = row[place] * size[place]
             ids = np.arange(start, start + size[place], dtype=np.int64)
@@ -221,11 +221,11 @@ class Limits:
 
     def _fits(
         self,
-        order: NDArray[np.int64],
-        owner: NDArray[np.int64],
+        order: Indices,
+        owner: Indices,
         names: list[str],
         left: Mapping[str, int],
-    ) -> NDArray[np.bool_]:
+    ) -> Mask:
         """Which places of ``order`` are among the first of their layer that at_most allows."""
         fits = np.ones(len(order), dtype=bool)
         owners = owner[order]
@@ -299,7 +299,7 @@ def layer_of(name: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def _largest(score: NDArray[Any], free: Mask, count: int) -> NDArray[np.int64]:
+def _largest(score: NDArray[Any], free: Mask, count: int) -> Indices:
     """Indices of the ``count`` largest finite free scores, in blocks; of equals the smaller index."""
     held = np.empty(0, dtype=np.int64)
     values = score[:0]
@@ -321,7 +321,5 @@ def _largest(score: NDArray[Any], free: Mask, count: int) -> NDArray[np.int64]:
     return held
 
 
-def _by_name(
-    names: list[str], owner: NDArray[np.int64], entry: NDArray[np.int64]
-) -> dict[str, NDArray[np.int64]]:
+def _by_name(names: list[str], owner: Indices, entry: Indices) -> dict[str, Indices]:
     return {names[place]: entry[owner == place] for place in np.unique(owner)}

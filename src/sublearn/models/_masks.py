@@ -7,12 +7,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn.allocations import Allocation
-
-Mask = NDArray[np.bool_]
 
 
 def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
-from sublearn.models._masks import Mask
 from sublearn.models._structure import Structure
 
 LARGE = 50_000_000

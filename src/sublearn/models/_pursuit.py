@@ -18,11 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import whole_number
-from sublearn.models._choice import Mask
 from sublearn.models._limits import Limits, Picked, layer_of
 
-Array = NDArray[np.float64]
 ROUNDS = 10
 RHO = 0.1  # of the 99th percentile of the squared norms
 RIDGE = 0.1  # of the mean diagonal of K
@@ -248,14 +247,14 @@ def _one_by_one(
 
 def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limits) -> Picked:
     """Of rows that fill all that is left, the best until the round is full; one at least."""
-    rows: list[tuple[float, str, NDArray[np.int64]]] = []
+    rows: list[tuple[float, str, Indices]] = []
     for name, ids in new.entries.items():
         shape = limits.shapes[name]
         long = int(np.prod(shape[1:])) if len(shape) > 1 else 1
         values = np.asarray(scores[name]).reshape(-1)
         rows += [(float(values[row].mean()), name, row) for row in ids.reshape(-1, long)]
     rows.sort(key=lambda row: -row[0])
-    kept: dict[str, list[NDArray[np.int64]]] = {}
+    kept: dict[str, list[Indices]] = {}
     count = 0
     for _, name, row in rows:
         if count >= size:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
 from sublearn.models._choice import Standing
 
@@ -142,7 +143,7 @@ class Record:
 
 def split_samples(
     count: int, folds: int, seed: int, classes: NDArray[Any] | None = None
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> list[tuple[Indices, Indices]]:
     """Samples to tune by and to score by, for each fold: every sample is scored in one fold.
 
     With ``classes`` every class is spread evenly over the folds.
@@ -154,7 +155,7 @@ def split_samples(
 
 def split_once(
     count: int, held: int, seed: int, classes: NDArray[Any] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Indices, Indices]:
     """All but ``held`` random samples, and these; with ``classes`` about evenly from each."""
     order = _spread(count, np.random.default_rng(seed), classes)
     # Every so many along the line, so that each class gives its share.
@@ -162,12 +163,10 @@ def split_once(
     return np.setdiff1d(order, picks), np.sort(picks)
 
 
-def _spread(
-    count: int, rng: np.random.Generator, classes: NDArray[Any] | None
-) -> NDArray[np.int64]:
+def _spread(count: int, rng: np.random.Generator, classes: NDArray[Any] | None) -> Indices:
     """The samples in random order; with classes, one class after the other."""
     order = rng.permutation(count)
     if classes is None:
         return order
-    found: NDArray[np.int64] = order[np.argsort(classes[order], kind="stable")]
+    found: Indices = order[np.argsort(classes[order], kind="stable")]
     return found

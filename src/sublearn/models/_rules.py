@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, one_of
-from sublearn.models._choice import Mask
 from sublearn.models._limits import Limits
-from sublearn.models._pursuit import Array, Derivatives, pursue
+from sublearn.models._pursuit import Derivatives, pursue
 
 Values = Mapping[str, NDArray[Any]]
 COLUMNS = 2  # pivoted QR looks at this many times as many columns as it can use
@@ -300,7 +300,7 @@ def _from_the_end(setting: Setting, scores: Values) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+def _ranks(values: NDArray[Any]) -> Array:
     ranks = np.empty(len(values))
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     return ranks

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
-Array = NDArray[np.float64]
+from sublearn._arrays import Array, Mask
+
 Blocks = Callable[[], Iterator[Array]]
 
 TOLERANCE = {"double": 1e-10, "single": 1e-6}
@@ -135,7 +135,7 @@ def _columns(blocks: Blocks, rows: int, columns: int) -> tuple[Array, Array]:
     return lengths, marks
 
 
-def zero_columns(lengths: Array, precision: str) -> NDArray[np.bool_]:
+def zero_columns(lengths: Array, precision: str) -> Mask:
     """Columns that move no output, up to rounding."""
     top = float(lengths.max(initial=0.0))
     return np.asarray(lengths <= TOLERANCE[precision] * 1e-2 * top)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
+from sublearn._arrays import Indices
 
 _KEY_BIAS = re.compile(r"(^|[._])(k|key|k_proj|wk|to_k|k_lin|key_proj)\.bias$")
 _VALUE_BIAS = re.compile(r"(^|[._])(v|value|v_proj|wv|to_v|v_lin|value_proj)\.bias$")
@@ -28,9 +27,7 @@ class Structure:
         """In how many layers these parameters lie, and how many layers have parameters."""
         return len({layer_name(n) for n in names}), len({layer_name(n) for n in self.kinds})
 
-    def explain(
-        self, idle: Mapping[str, float], zeros: Mapping[str, NDArray[np.int64]]
-    ) -> list[str]:
+    def explain(self, idle: Mapping[str, float], zeros: Mapping[str, Indices]) -> list[str]:
         """Known causes of the waste that was measured, one sentence each."""
         found: list[str] = []
 

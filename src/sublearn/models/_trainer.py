@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, whole_number
-from sublearn.models._choice import Mask
 
 if TYPE_CHECKING:
     import torch
@@ -328,7 +327,7 @@ class Trainer:
         )
         return 1.0 - float(error) / self._variance
 
-    def entries(self, masks: Mapping[str, Mask]) -> NDArray[np.float64]:
+    def entries(self, masks: Mapping[str, Mask]) -> Array:
         """The chosen entries as they are now, name by name in the order of the weights."""
         import torch
 
@@ -337,5 +336,5 @@ class Trainer:
             for name, parameter in self.free.items()
             if name in masks
         ]
-        found: NDArray[np.float64] = torch.cat(held).numpy()
+        found: Array = torch.cat(held).numpy()
         return found

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._choice import Mask
-from sublearn.models._pursuit import Array, Derivatives, wanted_change
+from sublearn.models._pursuit import Derivatives, wanted_change
 from sublearn.models._trainer import CLASSES, OWN, Trainer, take
 
 if TYPE_CHECKING:

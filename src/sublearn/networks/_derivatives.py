@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.networks._activations import ACTIVATIONS, Array
+from sublearn._arrays import Array
+from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, run
 from sublearn.networks._network import Network, Weights
 

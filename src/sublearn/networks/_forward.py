@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.networks._activations import ACTIVATIONS, Array
+from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._network import Network, Weights
 
 Gates = Mapping[int, Array]

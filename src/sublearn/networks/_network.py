@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._limits import MOST_STEPS
-from sublearn.networks._activations import ACTIVATIONS, Array
+from sublearn.networks._activations import ACTIVATIONS
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation

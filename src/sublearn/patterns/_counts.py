@@ -38,7 +38,7 @@ def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> Pat
     can have. For r = d m, the paper's case.
 
     >>> import sublearn as sl
-    >>> sl.pattern_counts(2, 3, [2, 2, 1, 1])
+    >>> sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
     PatternCounts(all=4096, enough_rows=1331, enough_samples=784, both=529)
     """
     d = whole_number("outputs", outputs, least=1)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.patterns._system import Rational, Table
 
 MOST_PIVOTS = 200
@@ -59,7 +59,7 @@ def decide_node(
 
 
 def farkas(
-    program: Table, matrix: NDArray[np.float64], basis: Sequence[int], row: int, sign: int
+    program: Table, matrix: Array, basis: Sequence[int], row: int, sign: int
 ) -> Infeasible | None:
     """The certificate of an infeasible node in rationals, from the basis and the equation ``row``.
 

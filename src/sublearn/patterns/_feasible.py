@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
@@ -20,7 +21,7 @@ class PatternFeasibility:
     """Whether a pattern is feasible, by proof; with learnable ``values`` (rounded) where it is."""
 
     feasible: bool
-    values: NDArray[np.float64] | None = None
+    values: Array | None = None
 
     def __bool__(self) -> bool:
         return self.feasible
@@ -40,8 +41,8 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
     >>> net = sl.FeedForward((1, 2, 1), activation="relu")
     >>> held = sl.Allocation.from_entries(net, {"W1": [(0, 0)]})
     >>> given = sl.Instance(net, held, {"W1": [[0], [1]], "W2": [[2, 1]]}, [[1.0]], [[5.0]])
-    >>> found = sl.pattern_feasible(given, [[1]])
-    >>> found, found.values.tolist(), sl.pattern_feasible(given, [[0]]).feasible
+    >>> found = sl.patterns.pattern_feasible(given, [[1]])
+    >>> found, found.values.tolist(), sl.patterns.pattern_feasible(given, [[0]]).feasible
     (<PatternFeasibility feasible (proof)>, [2.0], False)
     """
     if not isinstance(instance, Instance):
@@ -60,13 +61,13 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
     return PatternFeasibility(True, rounded_weights(system, found.values))
 
 
-def decide_pattern(system: System, pattern: NDArray[np.bool_]) -> Feasible | Infeasible | None:
+def decide_pattern(system: System, pattern: Mask) -> Feasible | Infeasible | None:
     """The program of one pattern: a float64 simplex finds the basis, rationals decide."""
     on = pattern.ravel()
     return decide_open(system, np.concatenate([on, ~on]))
 
 
-def decide_open(system: System, is_open: NDArray[np.bool_]) -> Feasible | Infeasible | None:
+def decide_open(system: System, is_open: Mask) -> Feasible | Infeasible | None:
     """The program G v = h, v >= 0, with v = 0 on the columns that are not open."""
     from sublearn.patterns._simplex import INFEASIBLE, solve, start
 
@@ -110,6 +111,6 @@ def exact_weights(system: System, values: dict[int, Rational]) -> list[Rational]
     return out
 
 
-def rounded_weights(system: System, values: dict[int, Rational]) -> NDArray[np.float64]:
+def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
     """The same in float64."""
     return np.array([to_float(x) for x in exact_weights(system, values)])

@@ -26,7 +26,7 @@ def full_rank_patterns(problem: Problem, allocation: Allocation, *, seed: int = 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((2, 2, 1), activation="relu"), samples=2)
     >>> held = sl.Allocation.from_entries(problem.network, {"W1": [(0, 0), (1, 0)]})
-    >>> sl.full_rank_patterns(problem, held), sl.pattern_counts(1, 2, [1, 1]).both
+    >>> sl.patterns.full_rank_patterns(problem, held), sl.patterns.pattern_counts(1, 2, [1, 1]).both
     (6, 7)
     """
     network = require_shallow(problem.network, allocation)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.networks import Network
 from sublearn.patterns._shallow import require_shallow
 
-Pattern = NDArray[np.bool_]
+Pattern = Mask
 
 
 def activation_pattern(
@@ -22,7 +23,7 @@ def activation_pattern(
     >>> import sublearn as sl
     >>> net = sl.FeedForward((2, 3, 1), activation="relu")
     >>> weights = {"W1": [[1, 0], [0, 1], [-1, -1]], "W2": [[1, 1, 1]]}
-    >>> sl.activation_pattern(net, weights, [[1, -1], [2, 3]]).astype(int).tolist()
+    >>> sl.patterns.activation_pattern(net, weights, [[1, -1], [2, 3]]).astype(int).tolist()
     [[1, 0], [1, 1], [0, 0]]
     """
     shallow = require_shallow(network)
@@ -43,8 +44,8 @@ def pattern_agrees(pattern: ArrayLike, before: ArrayLike) -> bool:
 
     Where v is exactly 0 both values of P agree: the paper's proof says "negative" there.
 
-    >>> import sublearn as sl
-    >>> sl.pattern_agrees([1, 0, 0], [2.0, -1.0, 0.0]), sl.pattern_agrees([1, 1, 0], [2.0, -1.0, 0.0])
+    >>> from sublearn.patterns import pattern_agrees
+    >>> pattern_agrees([1, 0, 0], [2.0, -1.0, 0.0]), pattern_agrees([1, 1, 0], [2.0, -1.0, 0.0])
     (True, False)
     """
     v = np.asarray(before, dtype=np.float64)
@@ -58,8 +59,8 @@ def enough_rows(pattern: ArrayLike, outputs: int) -> bool:
     ``pattern`` has the k learnable rows only. Without it W2^1 P_s has rank below d, and the d equations
     of sample s hold for targets in a set of measure 0.
 
-    >>> import sublearn as sl
-    >>> sl.enough_rows([[1, 1], [1, 0], [0, 1]], 2), sl.enough_rows([[1, 1], [1, 0], [0, 0]], 2)
+    >>> from sublearn.patterns import enough_rows
+    >>> enough_rows([[1, 1], [1, 0], [0, 1]], 2), enough_rows([[1, 1], [1, 0], [0, 0]], 2)
     (True, False)
     """
     p = as_pattern(pattern)
@@ -73,8 +74,8 @@ def enough_samples(pattern: ArrayLike, row_counts: Sequence[int], outputs: int) 
     sum_i min(r_i, p_i) >= d m. With r = d m learnable weights that is p_i >= r_i for every row, which
     is the lemma; with r > d m the lemma's own condition is not necessary, and this one is.
 
-    >>> import sublearn as sl
-    >>> sl.enough_samples([[1, 1], [1, 0]], [2, 2], 2), sl.enough_samples([[1, 1], [1, 1]], [2, 2], 2)
+    >>> from sublearn.patterns import enough_samples
+    >>> enough_samples([[1, 1], [1, 0]], [2, 2], 2), enough_samples([[1, 1], [1, 1]], [2, 2], 2)
     (False, True)
     """
     p = as_pattern(pattern)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.ensembles import Instance
 from sublearn.patterns._exact import Feasible, decide_node
@@ -16,7 +16,7 @@ from sublearn.patterns._system import System, Table, build, refusal
 MOST_PATTERNS = 20_000
 
 
-def realizable_patterns(instance: Instance, row: int) -> NDArray[np.bool_]:
+def realizable_patterns(instance: Instance, row: int) -> Mask:
     """The sign patterns of row ``row`` of W1 x over its learnable weights: one line per pattern.
 
     The pre-activations of unit i are z = c_i + sum_{j in J_i} w_j X_j: an affine subspace of R^m, cut by
@@ -29,7 +29,7 @@ def realizable_patterns(instance: Instance, row: int) -> NDArray[np.bool_]:
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((4, 3, 2), activation="relu"), samples=4)
     >>> held = sl.Allocation.from_entries(problem.network, {"W1": [(0, 0), (0, 1)]})
-    >>> len(sl.realizable_patterns(sl.draw(problem, held), 0))
+    >>> len(sl.patterns.realizable_patterns(sl.draw(problem, held), 0))
     11
     """
     if not isinstance(instance, Instance):

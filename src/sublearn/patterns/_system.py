@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.patterns._shallow import why_not_shallow
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 Rational = Any  # flint.fmpq; python-flint carries no types
 Table = list[list[Rational]]
 

@@ -68,10 +68,10 @@ def execute(
 
     >>> import tempfile, sublearn as sl
     >>> from sublearn.experiments.tasks import TASKS
-    >>> point = sl.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=3)
-    >>> plan = sl.Plan((point,))
-    >>> whole = sl.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
-    >>> run = sl.execute([whole], out=tempfile.mkdtemp())
+    >>> point = sl.runs.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=3)
+    >>> plan = sl.runs.Plan((point,))
+    >>> whole = sl.runs.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
+    >>> run = sl.runs.execute([whole], out=tempfile.mkdtemp())
     >>> run.table("whole")[0]["matched"], run.state("whole").finished
     (3, True)
     """

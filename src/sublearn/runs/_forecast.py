@@ -58,9 +58,9 @@ def forecast(
 
     >>> import tempfile, sublearn as sl
     >>> from sublearn.experiments.tasks import TASKS
-    >>> point = sl.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=300)
-    >>> plan = sl.Plan((point,))
-    >>> whole = sl.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
+    >>> point = sl.runs.Point({"network": "ffn:2-2", "samples": 2, "learn": "W1:all"}, trials=300)
+    >>> plan = sl.runs.Plan((point,))
+    >>> whole = sl.runs.Experiment("whole", "All of W1", "", "", TASKS["estimate"], plan, plan, hours=0)
     >>> (found,) = forecast([whole], out=tempfile.mkdtemp())
     >>> found.points, found.trials_left, found.seconds > 0
     (1, 300, True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Mask
 from sublearn.allocations import Allocation
 from sublearn.networks import Network
 
-Reach = NDArray[np.bool_]
+Reach = Mask
 
 
 def is_affine(network: Network, allocation: Allocation) -> bool:
@@ -49,7 +49,7 @@ def is_affine(network: Network, allocation: Allocation) -> bool:
     return True
 
 
-def _through(learnable: NDArray[np.bool_], reach: Reach) -> Reach:
+def _through(learnable: Mask, reach: Reach) -> Reach:
     frozen = ~learnable
     out = np.empty((3, learnable.shape[0]), dtype=bool)
     out[0] = (frozen & reach[0]).any(axis=1)

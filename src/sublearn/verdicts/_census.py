@@ -8,13 +8,13 @@ from itertools import combinations, islice
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
+from sublearn._grades import PROOF, Grade
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Labels, Problem
 from sublearn.exact import subset_ranks
-from sublearn.verdicts._grade import PROOF, Grade
 from sublearn.verdicts._points import Point, check_options, generator, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
 
@@ -138,13 +138,13 @@ def _drawn(
     return Census(draws, draws, deficient, 0, True, grade)
 
 
-def _chunks(items: int, size: int) -> Iterator[NDArray[np.int64]]:
+def _chunks(items: int, size: int) -> Iterator[Indices]:
     subsets = combinations(range(items), size)
     while chunk := list(islice(subsets, _CHUNK)):
         yield np.array(chunk, dtype=np.int64)
 
 
-def _largest_count(lines: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+def _largest_count(lines: Indices, number: int) -> Indices:
     """For each subset, how many of its entries share the fullest row (or column)."""
     counts = np.zeros((len(lines), number), dtype=np.int64)
     np.add.at(counts, (np.arange(len(lines))[:, None], lines), 1)

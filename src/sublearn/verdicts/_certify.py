@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sublearn._errors import BadInputError
+from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.networks import FeedForward
@@ -12,7 +13,6 @@ from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
 from sublearn.verdicts._gates import GateRanks, ranks_at_gates
-from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
 from sublearn.verdicts._maximal import Candidate, candidates
 from sublearn.verdicts._needed import (
     Needed,

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
+from sublearn._grades import Grade, weakest
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Distribution, Normal, Problem, draw_weights
 from sublearn.networks import REALS, Network, Trace, Weights, run
-from sublearn.verdicts._grade import Grade, weakest
 from sublearn.verdicts._points import check_options, generator
 from sublearn.verdicts._rank import GenericRank, generic_rank
-
-Array = NDArray[np.float64]
 
 GATED_POINTS = 50
 """At the gates of how many random points a ReLU network is looked at."""
@@ -42,8 +41,9 @@ def gated_rank(
     >>> net = sl.FeedForward((5, 4, 2), activation="relu")
     >>> problem = sl.Problem(net, samples=3)
     >>> column = sl.Allocation.from_entries(net, {"W1": [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1)]})
-    >>> opened = sl.gated_rank(problem, column, {0: [[1, 1, 1]] * 4}).rank
-    >>> mixed = sl.gated_rank(problem, column, {0: [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]}).rank
+    >>> opened = sl.verdicts.gated_rank(problem, column, {0: [[1, 1, 1]] * 4}).rank
+    >>> gates = {0: [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]}
+    >>> mixed = sl.verdicts.gated_rank(problem, column, gates).rank
     >>> opened, mixed
     (4, 6)
     """

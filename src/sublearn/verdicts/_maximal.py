@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Mask
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.networks import LinearRNN, Network
@@ -125,7 +125,7 @@ def _saturated_parts(
             yield Candidate(part, why, onto=True)
 
 
-def _fullest(grid: NDArray[np.bool_], lines: int, size: int) -> NDArray[np.bool_]:
+def _fullest(grid: Mask, lines: int, size: int) -> Mask:
     out = np.zeros_like(grid)
     for i in np.sort(np.argsort(-grid.sum(axis=1), kind="stable")[:lines]):
         out[i, np.flatnonzero(grid[i])[:size]] = True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sublearn._grades import NUMERICAL, PROOF, Grade
 from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
-from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade
 from sublearn.verdicts._points import Point, generator, miss_probability
 from sublearn.verdicts._rank import points_needed
 

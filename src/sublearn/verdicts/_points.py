@@ -9,6 +9,7 @@ from math import lgamma, log, log2
 import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
+from sublearn._seeds import words
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import PrimeField, columns, random_prime
@@ -28,7 +29,7 @@ def check_options(error: float, seed: int) -> None:
 def generator(seed: int, *parts: str) -> np.random.Generator:
     """A random generator that depends on the seed and on what is asked, and on nothing else."""
     digest = hashlib.sha256("\n".join(parts).encode()).digest()
-    return np.random.default_rng([seed, *np.frombuffer(digest, dtype="<u4").tolist()])
+    return np.random.default_rng([seed, *words(digest)])
 
 
 class Point:

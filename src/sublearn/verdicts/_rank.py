@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Indices
+from sublearn._grades import PROOF, Grade
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import dependencies, eliminate, greedy, peel, smallest_circuit
 from sublearn.networks import FeedForward, Gates
 from sublearn.verdicts._bounds import rank_bound
-from sublearn.verdicts._grade import PROOF, Grade
 from sublearn.verdicts._points import Point, generator, miss_probability
 
-Positions = NDArray[np.int64]
+Positions = Indices
 
 # How often a draw may turn out unlucky before something must be wrong with the code.
 _LIVES = 20

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sublearn._grades import Grade
 from sublearn.allocations import Allocation, Entry
 from sublearn.verdicts._bounds import BrokenBound
 from sublearn.verdicts._equations import EquationCounts
 from sublearn.verdicts._gates import GateRanks
-from sublearn.verdicts._grade import Grade
 
 KINDS = {
     "maximal": "a match exists with probability 1",

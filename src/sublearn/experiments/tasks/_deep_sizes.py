@@ -16,7 +16,7 @@ from sublearn.experiments.tasks._repeats import (
     turns,
     whole,
 )
-from sublearn.learning import deep_sigmoid
+from sublearn.noise import deep_sigmoid
 from sublearn.runs import Json, Row, Task
 
 LAST = 50

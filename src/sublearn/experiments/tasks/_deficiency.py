@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sublearn._seeds import words
 from sublearn.allocations import FirstRows
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
@@ -60,7 +61,7 @@ class Deficiency(Task):
 
 
 def _one(problem: Problem, inside: str, seed: int, trial: int) -> Row:
-    digest = np.frombuffer(bytes.fromhex(problem.digest), dtype="<u4").tolist()
+    digest = words(problem.digest)
     rng = np.random.default_rng([seed, *digest, trial])
     rule = {inside: FirstRows(problem.network.shape(inside)[0], problem.effective_equations)}
     held = problem.draw_allocation(rule, rng)

@@ -18,7 +18,7 @@ from sublearn.experiments.tasks._repeats import (
     turns,
     whole,
 )
-from sublearn.learning import Geometry, difficulty_against_size, sigmoid_path
+from sublearn.noise import Geometry, difficulty_against_size, sigmoid_path
 from sublearn.runs import Json, Row, Task
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.tasks._repeats import stream, turns, whole
-from sublearn.learning import sigmoid_path, slope_against_curvature
+from sublearn.noise import sigmoid_path, slope_against_curvature
 from sublearn.runs import Json, Row, Task
 
 TOWARDS = ("flatter", "random")

@@ -14,9 +14,9 @@ from sublearn.ensembles import Labels, Problem
 from sublearn.estimates import SolveJob, clopper_pearson
 from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
 from sublearn.experiments.tasks._repeats import whole
-from sublearn.learners import learner_named
 from sublearn.networks import FeedForward
 from sublearn.runs import Json, Row, Task
+from sublearn.training import learner_named
 
 LABEL, VECTOR = "label", "vector"
 _NOISE = 5000  # samples of noise, as many as there are digits of MNIST

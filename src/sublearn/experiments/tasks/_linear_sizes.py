@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.tasks._repeats import (
-    Array,
     by_case,
     duration_of,
     gamma_of,
@@ -21,7 +21,8 @@ from sublearn.experiments.tasks._repeats import (
     turns,
     whole,
 )
-from sublearn.learning import (
+from sublearn.networks import LinearEstimator
+from sublearn.noise import (
     Geometry,
     add_synapses,
     best_redundancy,
@@ -31,9 +32,8 @@ from sublearn.learning import (
     slides_size,
     step_correlation,
 )
-from sublearn.learning._measured_sizes import DEGREE, peak_of_batches
-from sublearn.learning._simulate import check_mixing
-from sublearn.networks import LinearEstimator
+from sublearn.noise._measured_sizes import DEGREE, peak_of_batches
+from sublearn.noise._simulate import check_mixing
 from sublearn.runs import Json, Row, Task
 
 QUANTITIES = ("rate", "steady state")

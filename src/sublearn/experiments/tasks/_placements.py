@@ -21,7 +21,7 @@ from sublearn.experiments.tasks._repeats import (
     turns,
     whole,
 )
-from sublearn.learning import (
+from sublearn.noise import (
     candidate_placements,
     draw_lessons,
     local_geometry,

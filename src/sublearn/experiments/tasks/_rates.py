@@ -12,16 +12,16 @@ import numpy as np
 from sublearn._errors import one_of
 from sublearn.allocations import Allocation
 from sublearn.experiments.tasks._repeats import duration_of, gamma_of, stream, whole
-from sublearn.learning import (
+from sublearn.networks import LinearEstimator
+from sublearn.noise import (
     Geometry,
     expand_linear,
     local_geometry,
     slides_expanded_rate,
     slides_rate,
 )
-from sublearn.learning._growth import PATHS, READINGS
-from sublearn.learning._loss import NOISE_ON
-from sublearn.networks import LinearEstimator
+from sublearn.noise._growth import PATHS, READINGS
+from sublearn.noise._loss import NOISE_ON
 from sublearn.runs import Json, Row, Task
 
 SETTINGS = ("expansion", "subset")

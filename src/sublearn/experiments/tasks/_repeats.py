@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.learning._loss import Gamma, check_duration, check_gamma
-from sublearn.learning._simulate_settled import TOLERANCE
+from sublearn.noise._loss import Gamma, check_duration, check_gamma
+from sublearn.noise._simulate_settled import TOLERANCE
 from sublearn.runs import Json
-
-Array = NDArray[np.float64]
 
 
 def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,8 @@ from sublearn.experiments.tasks._within import (
     within_counted,
     within_job,
 )
-from sublearn.learners import LEARNERS, Learner, LevenbergMarquardt, learner_named
 from sublearn.runs import Json, Row, Task
+from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
 
 MOST_STEPS = 200  # of Levenberg-Marquardt
 

@@ -13,8 +13,8 @@ from sublearn.estimates import clopper_pearson
 from sublearn.estimates._within import Job, settled
 from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
 from sublearn.experiments.tasks._decisions import Decisions, counted, verdict_of
-from sublearn.learners import LEARNERS, Learner, learner_named
 from sublearn.runs import Json, Row
+from sublearn.training import LEARNERS, Learner, learner_named
 
 EXACT, WITHIN = "exact match", "match within eps"
 _THERE, _NOT_THERE = "within", "not reached"

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._errors import whole_number
+from sublearn._grades import PROOF
 from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import BallProduct, Enclosure, enclose, separated
-from sublearn.verdicts._grade import PROOF
 from sublearn.verdicts.counts._count import SolutionCount, count_solutions, too_large
 from sublearn.verdicts.counts._polynomials import lifted_system, without_determined
 from sublearn.verdicts.counts._product import product_form, product_numbers

@@ -14,9 +14,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.matchers.complete._product_kernel import Complex, chain_of, evaluate
+from sublearn._arrays import Array, Complex, Indices, Mask
+from sublearn.matchers.complete._product_kernel import chain_of, evaluate
 from sublearn.matchers.complete._state_tracker import states_of, track_states
 from sublearn.matchers.complete._tracker import ARRIVED, SINGULAR, polish, track
 from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
@@ -50,8 +50,8 @@ class Monodromy:
         self.scale = 1.0 / np.sqrt(widths)
         self.loudness = float(np.sqrt(np.mean(np.abs(self.targets) ** 2))) or 1.0
         self.points: Complex = np.empty((0, size), dtype=np.complex128)
-        self.errors: NDArray[np.float64] = np.empty(0)
-        self.nearly_real: NDArray[np.bool_] = np.empty(0, dtype=bool)
+        self.errors: Array = np.empty(0)
+        self.nearly_real: Mask = np.empty(0, dtype=bool)
         self.paths = 0
         self.steps = 0
 
@@ -94,9 +94,7 @@ class Monodromy:
         uneven = self.rng.random() < 0.5
         return np.asarray(scale * (spread if uneven else 1.0) * self._normal(size))
 
-    def _track(
-        self, points: Complex, begin: Complex, end: Complex
-    ) -> tuple[Complex, NDArray[np.float64]]:
+    def _track(self, points: Complex, begin: Complex, end: Complex) -> tuple[Complex, Array]:
         if not len(points):
             return points, np.empty(0)
         moved, errors = points.copy(), np.empty(len(points))
@@ -115,7 +113,7 @@ class Monodromy:
         good = (status == ARRIVED) & np.isfinite(errors) & np.isfinite(moved).all(axis=1)
         return moved[good], errors[good]
 
-    def _keep(self, points: Complex, errors: NDArray[np.float64]) -> int:
+    def _keep(self, points: Complex, errors: Array) -> int:
         """Add what is new; returns how many solutions that makes more."""
         before = self.found
         for point, error in zip(points, errors, strict=True):
@@ -140,7 +138,7 @@ class Monodromy:
         """Note that a nearly real point has been shown not to be real, so its conjugate is another."""
         self.nearly_real[position] = False
 
-    def drop(self, positions: NDArray[np.int64]) -> None:
+    def drop(self, positions: Indices) -> None:
         """Forget points that turned out to be the same solution as others."""
         self.points = np.delete(self.points, positions, axis=0)
         self.errors = np.delete(self.errors, positions)

@@ -9,13 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.exact._compile import compiled
+from sublearn._arrays import Complex, Indices
+from sublearn._compile import compiled
 from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
-
-Complex = NDArray[np.complex128]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +25,14 @@ class Chain:
     """
 
     buffer: Complex
-    layout: Index
-    chain: Index
-    heads: Index
-    where: Index
+    layout: Indices
+    chain: Indices
+    heads: Indices
+    where: Indices
     mix: Complex
 
     @property
-    def parts(self) -> tuple[Complex, Index, Index, Index, Index, Complex]:
+    def parts(self) -> tuple[Complex, Indices, Indices, Indices, Indices, Complex]:
         """The arguments of the kernels, in their order."""
         return self.buffer, self.layout, self.chain, self.heads, self.where, self.mix
 
@@ -83,7 +80,7 @@ def _multiply(left: Complex, right: Complex, out: Complex) -> None:
 
 
 @compiled
-def _matrix(buffer: Complex, layout: Index, number: int) -> Complex:
+def _matrix(buffer: Complex, layout: Indices, number: int) -> Complex:
     offset, rows, columns = layout[number, 0], layout[number, 1], layout[number, 2]
     return buffer[offset : offset + rows * columns].reshape(rows, columns)
 
@@ -91,10 +88,10 @@ def _matrix(buffer: Complex, layout: Index, number: int) -> Complex:
 @compiled
 def evaluate_into(
     buffer: Complex,
-    layout: Index,
-    chain: Index,
-    heads: Index,
-    where: Index,
+    layout: Indices,
+    chain: Indices,
+    heads: Indices,
+    where: Indices,
     mix: Complex,
     point: Complex,
     states: Complex,
@@ -166,7 +163,7 @@ def _mixed(
 
 
 @compiled
-def factor(matrix: Complex, pivots: Index) -> bool:
+def factor(matrix: Complex, pivots: Indices) -> bool:
     """LU factors in place, with row exchanges; false if a pivot is 0 or not finite."""
     size = matrix.shape[0]
     for k in range(size):
@@ -192,7 +189,7 @@ def factor(matrix: Complex, pivots: Index) -> bool:
 
 
 @compiled
-def solve(factors: Complex, pivots: Index, vector: Complex) -> None:
+def solve(factors: Complex, pivots: Indices, vector: Complex) -> None:
     """The solution of the factored system, in place."""
     size = vector.size
     for k in range(size):
@@ -221,7 +218,7 @@ def largest(vector: Complex) -> float:
 
 
 @compiled
-def space(layout: Index, chain: Index, heads: Index) -> tuple[Complex, Complex, Complex]:
+def space(layout: Indices, chain: Indices, heads: Indices) -> tuple[Complex, Complex, Complex]:
     """Working space for the states, the left factors and the unmixed outputs."""
     width, outputs = layout[heads[0], 2], layout[heads[1], 1]
     most = max(layout[:, 1].max(), layout[:, 2].max())
@@ -234,10 +231,10 @@ def space(layout: Index, chain: Index, heads: Index) -> tuple[Complex, Complex, 
 @compiled
 def evaluate(
     buffer: Complex,
-    layout: Index,
-    chain: Index,
-    heads: Index,
-    where: Index,
+    layout: Indices,
+    chain: Indices,
+    heads: Indices,
+    where: Indices,
     mix: Complex,
     point: Complex,
 ) -> tuple[Complex, Complex]:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.matchers.complete._product_kernel import Complex
+from sublearn._arrays import Complex, Indices
 from sublearn.matchers.proofs._balls import BALLS, input_blocks, precision, wanted
 from sublearn.verdicts.counts._product import ProductForm, product_numbers
 
@@ -216,7 +215,7 @@ def _float_inverse(jacobian: Any) -> Any | None:
     values = np.array(
         [complex(float(v.real.mid()), float(v.imag.mid())) for v in jacobian.entries()]
     )
-    matrix: NDArray[np.complex128] = values.reshape(size, size)
+    matrix: Complex = values.reshape(size, size)
     if not np.isfinite(matrix).all():
         return None
     try:
@@ -236,7 +235,7 @@ def _ball_inverse(jacobian: Any) -> Any | None:
     return inverse if all(v.is_finite() for v in inverse.entries()) else None
 
 
-def separated(enclosures: list[Enclosure]) -> NDArray[np.int64]:
+def separated(enclosures: list[Enclosure]) -> Indices:
     """Positions whose solution is not proved to differ from that, or its conjugate, of an earlier one."""
     centres = np.array([e.centre for e in enclosures])
     radii = np.array([e.radius for e in enclosures])

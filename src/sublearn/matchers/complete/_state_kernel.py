@@ -16,13 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.exact._compile import compiled
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
-Index = NDArray[np.int64]
+from sublearn._arrays import Array, Complex, Indices
+from sublearn._compile import compiled
 
 
 class States(NamedTuple):
@@ -34,10 +30,10 @@ class States(NamedTuple):
     basis: Array  # (k, k): (pinv(D_A), null(D_A)), the last k - d columns orthonormal
     impulse: Array  # (n, k - d, T): response of the states to a unit of z, 0..T-1 steps later
     unit: Array  # (S, C, n + k): the change of (U_(t+b), F_t) along each unit of z
-    columns: Index  # (r,) of the learnable entries, row by row
-    ends: Index  # (k + 1,): where each row's entries begin
-    labels: Index  # (r,): position of each entry in the order of the allocation
-    order: Index  # (C, d): position of each target in the flat order of the product form
+    columns: Indices  # (r,) of the learnable entries, row by row
+    ends: Indices  # (k + 1,): where each row's entries begin
+    labels: Indices  # (r,): position of each entry in the order of the allocation
+    order: Indices  # (C, d): position of each target in the flat order of the product form
 
 
 class Room(NamedTuple):
@@ -48,9 +44,9 @@ class Room(NamedTuple):
     W: Complex  # (k, n): the active rows with the learnable weights in place
     A: Complex  # (C, widest): one row's system
     F: Complex  # (C,)
-    place: Index  # (C,): the equation at each place after the exchanges
+    place: Indices  # (C,): the equation at each place after the exchanges
     null: Complex  # (S, C): the rows of all N_i
-    owner: Index  # (S,): their i
+    owner: Indices  # (S,): their i
     E: Complex  # (S,)
     response: Complex  # (k, k - d, T): change of F_i - A_i w_i after a unit of z
     matrix: Complex  # (S, S): d E / d z, columns in units of the states
@@ -190,7 +186,7 @@ def linearize(lift: States, z: Complex, room: Room) -> bool:
 
 
 @compiled
-def _eliminate(A: Complex, F: Complex, place: Index, count: int) -> bool:
+def _eliminate(A: Complex, F: Complex, place: Indices, count: int) -> bool:
     """Gaussian elimination of the first ``count`` columns, with row exchanges; multipliers stay in A."""
     rows = F.size
     for e in range(count):
@@ -217,7 +213,7 @@ def _eliminate(A: Complex, F: Complex, place: Index, count: int) -> bool:
 
 
 @compiled
-def _null_row(A: Complex, place: Index, count: int, q: int, out: Complex) -> None:
+def _null_row(A: Complex, place: Indices, count: int, q: int, out: Complex) -> None:
     """The combination of equations that the elimination has left at place q."""
     out[:] = 0.0
     out[place[q]] = 1.0

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.exact._compile import compiled
+from sublearn._arrays import Array, Complex, Indices
+from sublearn._compile import compiled
 from sublearn.matchers.complete._product_kernel import Chain, factor, solve
 from sublearn.matchers.complete._state_kernel import (
-    Array,
-    Complex,
-    Index,
     Room,
     States,
     affine_part,
@@ -97,7 +95,7 @@ def _units(active: Array, impulse: Array, b: int) -> Array:
 
 
 @compiled
-def _correction(lift: States, room: Room, pivots: Index, vector: Complex) -> float:
+def _correction(lift: States, room: Room, pivots: Indices, vector: Complex) -> float:
     """vector <- the solution of the factored system, from units of the states; its size in them."""
     solve(room.matrix, pivots, vector)
     b, free = lift.begin.shape[0], lift.impulse.shape[1]
@@ -129,7 +127,7 @@ def _newton(
     time: float,
     z: Complex,
     room: Room,
-    pivots: Index,
+    pivots: Indices,
     change: Complex,
 ) -> bool:
     """Newton's method on z until rounding ends it; ``room`` is left filled and factored at z."""
@@ -153,7 +151,7 @@ def _newton(
 @compiled
 def track_states(
     lift: States, points: Complex, begin: Complex, end: Complex, most_steps: int
-) -> tuple[Complex, Index, Index]:
+) -> tuple[Complex, Indices, Indices]:
     """Follow a path from each row of ``points``, a solution for the targets ``begin``, to ``end``.
 
     Returns the weights at the end points, what became of each path (0: it arrived) and its steps.

@@ -8,18 +8,10 @@ first correction sets the next step.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.exact._compile import compiled
-from sublearn.matchers.complete._product_kernel import (
-    Complex,
-    Index,
-    evaluate_into,
-    factor,
-    largest,
-    solve,
-    space,
-)
+from sublearn._arrays import Array, Complex, Indices
+from sublearn._compile import compiled
+from sublearn.matchers.complete._product_kernel import evaluate_into, factor, largest, solve, space
 
 ARRIVED = 0
 TOO_MANY_STEPS = 1
@@ -70,14 +62,14 @@ def next_step(last: float, error: float) -> float:
 @compiled
 def polish(
     buffer: Complex,
-    layout: Index,
-    chain: Index,
-    heads: Index,
-    where: Index,
+    layout: Indices,
+    chain: Indices,
+    heads: Indices,
+    where: Indices,
     mix: Complex,
     points: Complex,
     targets: Complex,
-) -> tuple[Complex, NDArray[np.float64]]:
+) -> tuple[Complex, Array]:
     """Newton's method at each row of ``points`` until rounding ends it.
 
     Returns the points and their last corrections, relative to the point; infinite where it fails.
@@ -113,16 +105,16 @@ def polish(
 @compiled
 def track(
     buffer: Complex,
-    layout: Index,
-    chain: Index,
-    heads: Index,
-    where: Index,
+    layout: Indices,
+    chain: Indices,
+    heads: Indices,
+    where: Indices,
     mix: Complex,
     points: Complex,
     begin: Complex,
     end: Complex,
     most_steps: int,
-) -> tuple[Complex, Index, Index, NDArray[np.float64]]:
+) -> tuple[Complex, Indices, Indices, Array]:
     """Follow a path from each row of ``points``, a solution for the targets ``begin``, to ``end``.
 
     Returns the end points, what became of each path (0: it arrived), the steps it took, and the last

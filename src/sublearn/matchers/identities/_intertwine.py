@@ -19,19 +19,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._dyadic import Dyadic, from_floats, to_float
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 STARTS = 20
 STEPS = 200
@@ -203,7 +202,7 @@ class Pair:
                             out.append((equation, weight, offset + k * count + c, value))
         return out
 
-    def _compiled(self) -> tuple[NDArray[np.int64], Array]:
+    def _compiled(self) -> tuple[Indices, Array]:
         if not hasattr(self, "_table"):
             terms = self.terms()
             index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.ensembles import split_rows
 from sublearn.exact import Dyadics
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # python-flint carries no types: these are arb and arb_mat.
 Ball = Any
 BallMatrix = Any
-Array = NDArray[np.float64]
 
 # The precision of flint is one number for the whole process. Two threads that change it would stay
 # correct, since balls are, but no longer reproducible.

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._files import write_whole
 from sublearn._reading import Unreadable, read_json
@@ -28,7 +28,6 @@ LARGEST_EXPONENT = 10**6  # far beyond any precision; a damaged file must not fi
 MOST_BITS = 2**16  # 16 times what proofs are given
 FORMAT = "sublearn certificate 2"
 ROUNDED = "sublearn certificate 1"  # knew a teacher's targets only as float64 numbers
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers.proofs._balls import Chain, System, precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
 from sublearn.matchers.proofs._curved import system
@@ -79,7 +79,7 @@ def _why_not(
     kind: str,
     instance: Instance,
     centre: tuple[Dyadic, ...],
-    held: NDArray[np.float64],
+    held: Array,
     certificate: Certificate,
     bits: int,
 ) -> str | None:
@@ -178,9 +178,7 @@ def solves(instance: Instance, certificate: Certificate) -> bool:
         )
 
 
-def _terms(
-    network: Network, weights: Mapping[str, NDArray[np.float64]], inputs: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _terms(network: Network, weights: Mapping[str, Array], inputs: Array) -> Array:
     """The sums of the sizes of all that adds up to each output."""
     sizes = {name: np.abs(value) for name, value in weights.items()}
     return network.forward(sizes, np.abs(inputs))
@@ -189,8 +187,8 @@ def _terms(
 def _rounding(
     instance: Instance,
     certificate: Certificate,
-    weights: Mapping[str, NDArray[np.float64]],
-    terms: NDArray[np.float64],
+    weights: Mapping[str, Array],
+    terms: Array,
 ) -> float:
     """The largest that the residual can be, from float64 and all its roundings; infinite if unknown.
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, Chain, Numbers, System, by_row
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
     from sublearn.networks import Step
-
-Array = NDArray[np.float64]
 
 
 def system(

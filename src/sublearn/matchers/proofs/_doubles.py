@@ -14,12 +14,9 @@ The chain is packed into arrays (``_quick.py``) so that one compiled call walks 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.exact._compile import compiled
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
 
 U = 2.0**-53
 SPLIT = 2.0**27 + 1.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers.proofs._balls import Ball
 
 Dyadic = tuple[int, int]
@@ -41,14 +41,14 @@ def to_ball(value: Dyadic) -> Ball:
     return arb(value)
 
 
-def from_floats(values: NDArray[np.float64]) -> list[Dyadic]:
+def from_floats(values: Array) -> list[Dyadic]:
     """Finite float64 numbers, exactly; the mantissas may be even."""
     mantissas, exponents = np.frexp(values)
     whole = (mantissas * 2.0**53).astype(np.int64).tolist()
     return list(zip(whole, (exponents.astype(np.int64) - 53).tolist(), strict=True))
 
 
-def from_pairs(high: NDArray[np.float64], low: NDArray[np.float64]) -> list[Dyadic]:
+def from_pairs(high: Array, low: Array) -> list[Dyadic]:
     """high + low, exactly.
 
     >>> from_pairs(np.array([1.0]), np.array([2.0**-60])) == [((1 << 112) + (1 << 52), -112)]

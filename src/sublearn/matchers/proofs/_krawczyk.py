@@ -20,11 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, ball_matrix, column_vector
-
-Array = NDArray[np.float64]
 
 
 def box(centre: Sequence[Ball], radius: Sequence[Ball]) -> list[Ball]:

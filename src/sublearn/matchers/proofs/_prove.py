@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, System, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
@@ -41,7 +42,6 @@ from sublearn.matchers.proofs._krawczyk import (
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 FIRST_BITS = 106
 STEPS = 12  # Newton steps at one precision
@@ -123,7 +123,7 @@ def prove_from(
 def _escalate(
     instance: Instance,
     values: Array,
-    free: NDArray[np.int64],
+    free: Indices,
     centre: list[Dyadic],
     bits: int,
     max_bits: int,
@@ -147,7 +147,7 @@ def certificate(
     kind: Kind,
     instance: Instance,
     values: Array,
-    free: NDArray[np.int64],
+    free: Indices,
     centre: Sequence[Dyadic],
     radius: Sequence[Dyadic],
     bits: int,
@@ -161,7 +161,7 @@ def certificate(
     return Certificate(instance, kind, bits, tuple(everywhere), tuple(free.tolist()), tuple(radius))
 
 
-def free_positions(instance: Instance, values: Array) -> NDArray[np.int64] | None:
+def free_positions(instance: Instance, values: Array) -> Indices | None:
     """d m positions of learnable weights whose Jacobian columns are well conditioned at ``values``.
 
     Greedily: the pivots of a QR factorisation with column pivoting, each column scaled by the size of

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sublearn.exact._compile import compiled
+from sublearn._arrays import Array, Indices
+from sublearn._compile import compiled
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.matchers.proofs._doubles import FLOOR, SLACK, U, jacobian, residual
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sublearn.ensembles import Instance
     from sublearn.networks import Network
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 RESTARTS = 6  # of Newton's method, each with a new inverse
 LARGEST_WORK = 2**20

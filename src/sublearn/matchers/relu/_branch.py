@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn.matchers.relu._leaf import LeafProofs
 from sublearn.matchers.relu._program import Program, build_program
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
 from sublearn.patterns._feasible import decide_pattern
 from sublearn.patterns._system import Rational, System
 
-Decide = Callable[[System, NDArray[np.bool_]], Feasible | Infeasible | None]
+Decide = Callable[[System, Mask], Feasible | Infeasible | None]
 
 CANDIDATES = 8  # solutions in float64 that may turn out to be none before we stop asking
 LAST_NODES = 2_000  # of the tree in which every such solution is followed down to its patterns
@@ -30,11 +31,11 @@ class Refutation:
     """Leaves that cut off every pattern, and the program that joins them (see ``_kernel.branch``)."""
 
     basis: NDArray[np.int16]  # (leaves, equations): basic columns, -1 - r artificial
-    used: NDArray[np.bool_]  # (leaves, 2 pairs): the clause of each leaf
+    used: Mask  # (leaves, 2 pairs): the clause of each leaf
     row: NDArray[np.int16]  # the equation whose basic unknown cannot leave; -1: unresolved
     sign: NDArray[np.int8]
-    vector: NDArray[np.float64]  # (leaves, equations): weights on the equations that separate
-    sure: NDArray[np.bool_]  # proved in float64
+    vector: Array  # (leaves, equations): weights on the equations that separate
+    sure: Mask  # proved in float64
     log: NDArray[np.int32]
 
 

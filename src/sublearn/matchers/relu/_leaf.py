@@ -25,15 +25,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.matchers.relu._outputs import Outputs
 from sublearn.matchers.relu._whole import WholeVectors
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sublearn.matchers.relu._program import Program
 
-    Array = NDArray[np.float64]
+    Array = Array
 
 LEVEL = 1e-9  # a ray this close to level, as a share of what y of size 1 could do, is made level
 SILENT = 1e-12  # samples with y below this are left out
@@ -54,7 +53,7 @@ class LeafProofs:
         """What is needed for exact vectors; most programs never ask."""
         return WholeVectors(self.outputs)
 
-    def proved(self, clause: NDArray[np.bool_], vector: Array) -> bool:
+    def proved(self, clause: Mask, vector: Array) -> bool:
         """Whether no match satisfies the conditions of ``clause``, by a vector near this one.
 
         Where rounding spoilt the simplex's own vector, the one of a program of its own is tried.
@@ -69,7 +68,7 @@ class LeafProofs:
         other = self._by_program(is_open)
         return other is not None and self._proved_near(other, is_open)
 
-    def _proved_near(self, vector: Array, is_open: NDArray[np.bool_]) -> bool:
+    def _proved_near(self, vector: Array, is_open: Mask) -> bool:
         guess = self._guess(vector)
         level = self._level_rays(guess, is_open)
         if level is None:
@@ -79,9 +78,7 @@ class LeafProofs:
         exact = self.whole.moved(guess, level)
         return exact is not None and self.whole.check(exact, is_open)
 
-    def _proved_by_tilting(
-        self, guess: Array, level: NDArray[np.int64], is_open: NDArray[np.bool_]
-    ) -> bool:
+    def _proved_by_tilting(self, guess: Array, level: Indices, is_open: Mask) -> bool:
         """Whether some y a little off the guess passes the check in float64."""
         active = np.abs(guess).max(axis=1) > 0.0
         # On a sample that has no say every ray is level, exactly.
@@ -96,7 +93,7 @@ class LeafProofs:
             self._check_rounded(guess + direction * (step / size), is_open) for step in TILTS
         )
 
-    def _uphill(self, level: NDArray[np.int64], active: NDArray[np.bool_]) -> Array | None:
+    def _uphill(self, level: Indices, active: Mask) -> Array | None:
         """The shortest q with q . ray >= 1 for these rays (Lawson and Hanson 1974, chapter 23)."""
         from scipy.optimize import nnls
 
@@ -120,7 +117,7 @@ class LeafProofs:
             return None
         return np.asarray(-rest[:-1] / rest[-1]).reshape(m, d)
 
-    def _check_rounded(self, y: Array, is_open: NDArray[np.bool_]) -> bool:
+    def _check_rounded(self, y: Array, is_open: Mask) -> bool:
         """The inequality above for the float64 numbers y as they are, with all roundings bounded."""
         from sublearn.matchers.relu._rounded import refutes
 
@@ -131,7 +128,7 @@ class LeafProofs:
             )
         )
 
-    def _by_program(self, is_open: NDArray[np.bool_]) -> Array | None:
+    def _by_program(self, is_open: Mask) -> Array | None:
         """y with y' G >= 0 on the open columns and the smallest y' h, entries between -1 and 1."""
         from scipy.optimize import linprog
 
@@ -151,7 +148,7 @@ class LeafProofs:
         out[np.abs(out).max(axis=1) < SILENT] = 0.0
         return out
 
-    def _level_rays(self, guess: Array, is_open: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    def _level_rays(self, guess: Array, is_open: Mask) -> Indices | None:
         """Open rays that are level to rounding; None where one goes down."""
         from sublearn.matchers.relu._rounded import rises
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers.proofs._prove import prove
 from sublearn.patterns._feasible import rounded_weights
 from sublearn.patterns._system import Rational, System
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
+from sublearn._grades import NUMERICAL
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.relu._matched import matched
 from sublearn.patterns._exact import Feasible
 from sublearn.patterns._feasible import decide_pattern
 from sublearn.patterns._system import System, build, refusal
-from sublearn.verdicts._grade import NUMERICAL
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -120,9 +118,7 @@ def output_bounds(system: System) -> Array:
     return out
 
 
-def solve(
-    system: System, derived: Array, big: float, node_limit: int
-) -> tuple[NDArray[np.bool_] | None, int]:
+def solve(system: System, derived: Array, big: float, node_limit: int) -> tuple[Mask | None, int]:
     """(pattern, nodes): an empty pattern for "infeasible", None for no answer."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn.patterns._system import System, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Array = NDArray[np.float64]
 
 SCALES = (1.0, 3.0, 0.3, 10.0)  # sizes of starts, taken in turn
 GOAL = 1e-20  # sum of squares, relative to the targets
@@ -96,7 +95,7 @@ def descend(x, slopes, frozen, readout, rest, goal, iterations):  # type: ignore
 
 def candidate_patterns(
     system: System, starts: int, iterations: int, rng: np.random.Generator
-) -> Iterator[tuple[NDArray[np.bool_] | None, int, int]]:
+) -> Iterator[tuple[Mask | None, int, int]]:
     """After every start: the pattern of a solution in float64, or None; starts and steps so far."""
     k, m, r = system.k, system.m, system.size
     inputs = _floats(system.inputs)

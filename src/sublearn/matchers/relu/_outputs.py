@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array, Mask
 from sublearn.patterns._system import LARGEST, SMALLEST, Rational, power_of_two, to_float
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sublearn.matchers.relu._program import Program
 
-    Array = NDArray[np.float64]
+    Array = Array
 
 UNIT = 2.0**-53
 TINY = 1e-290  # covers underflow
@@ -52,7 +51,7 @@ class Outputs:
         # An underflow in eta counts as often as the output it meets.
         self.tiny = TINY * np.maximum(self.values.max(axis=1), 1.0)
 
-    def lowest(self, values: Array, is_open: NDArray[np.bool_]) -> Array:
+    def lowest(self, values: Array, is_open: Mask) -> Array:
         """The least of a value over the open vertices of each unit; infinite where it has none."""
         out = np.full(self.k, np.inf)
         vertices = np.flatnonzero(is_open & self.vertex)

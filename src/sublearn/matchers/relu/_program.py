@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.patterns._system import (
     LARGEST,
     SMALLEST,
@@ -39,9 +40,7 @@ from sublearn.patterns._system import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    Array = Array
 
 MOST_CORNERS = 250  # of one unit
 MOST_NUMBERS = 12_000_000  # of all tableaux on the way down to a leaf, 8 bytes each
@@ -82,9 +81,9 @@ class Program:
     units: list[Unit]
     matrix: Array
     right: Array
-    owner: NDArray[np.int64]
+    owner: Indices
     sides: Array
-    partner: NDArray[np.int64]
+    partner: Indices
     influence: Array  # (k,): lengths of the columns w_i
     column_scales: list[Rational]
     row_scales: list[Rational]
@@ -101,13 +100,13 @@ class Program:
         """Whether every unit is given by its corners."""
         return all(unit.corners is not None for unit in self.units)
 
-    def held(self, literals: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def held(self, literals: Mask) -> Mask:
         """The columns that these conditions hold at 0; p: unit p // m is off on p % m, pairs + p: on."""
         from sublearn.matchers.relu._rounded import held_columns
 
         return np.asarray(held_columns(self.owner, self.sides, literals))
 
-    def pattern(self, values: dict[int, Rational]) -> NDArray[np.bool_] | None:
+    def pattern(self, values: dict[int, Rational]) -> Mask | None:
         """The pattern of a solution, or None where some unit mixes two sides of a hyperplane."""
         used = np.zeros((2, self.system.k, self.system.m), dtype=np.bool_)
         for j, value in values.items():

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.relu._cone import cone_contradiction
 from sublearn.matchers.relu._matched import matched
 from sublearn.matchers.relu._signs import sign_contradiction
 from sublearn.patterns._system import System, build, refusal
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.matchers.relu._outputs import UNIT, Outputs
 from sublearn.patterns._system import Rational
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    Array = Array
 
 Whole = Any  # flint.fmpz; python-flint carries no types
 
@@ -35,7 +34,7 @@ class WholeVectors:
         self._rays: dict[int, list[Whole]] = {}
         self._spaces: dict[tuple[int, ...], list[list[Whole]]] = {}
 
-    def moved(self, guess: Array, level: NDArray[np.int64]) -> list[list[Whole]] | None:
+    def moved(self, guess: Array, level: Indices) -> list[list[Whole]] | None:
         """Whole numbers y_s, near a multiple of the guess, for which these rays are exactly level."""
         sizes = np.abs(guess).max(axis=1)
         active = sizes > 0.0
@@ -66,7 +65,7 @@ class WholeVectors:
                 out[s] = [x + value * v for x, v in zip(out[s], spaces[s][c], strict=True)]
         return out
 
-    def check(self, y: list[list[Whole]], is_open: NDArray[np.bool_]) -> bool:
+    def check(self, y: list[list[Whole]], is_open: Mask) -> bool:
         """The inequality of a leaf for these exact y_s, and that no ray goes down."""
         from flint import fmpz_mat
 
@@ -91,9 +90,7 @@ class WholeVectors:
         bound = float(lowest.sum()) - (k + 8) * UNIT * float(np.abs(lowest).sum())
         return bool(np.isfinite(bound)) and int(left) < Fraction(bound) * (1 << bits)
 
-    def _flat(
-        self, level: NDArray[np.int64], active: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def _flat(self, level: Indices, active: Mask) -> tuple[Mask, Indices]:
         """Pairs (unit, sample) whose eta must be 0, and the level rays that ask for more than that."""
         owner = self.outputs.owner
         flat = np.zeros((self.outputs.k, len(active)), dtype=np.bool_)
@@ -107,7 +104,7 @@ class WholeVectors:
             flat[owner[left[single]], asks[single].argmax(axis=1)] = True
             left = left[count > 1]
 
-    def _space(self, units: NDArray[np.bool_]) -> list[list[Whole]]:
+    def _space(self, units: Mask) -> list[list[Whole]]:
         """A basis of the y_s that are orthogonal to the columns w_i of these units."""
         from flint import fmpz, fmpz_mat
 
@@ -127,8 +124,8 @@ class WholeVectors:
         near: list[Whole],
         places: list[tuple[int, int]],
         spaces: list[list[list[Whole]]],
-        flat: NDArray[np.bool_],
-        left: NDArray[np.int64],
+        flat: Mask,
+        left: Indices,
     ) -> list[Whole] | None:
         """Coordinates in the spaces for which the rays ``left`` are level too."""
         from flint import fmpz_mat

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.search._chain_kernel import BIAS, ENCODER, WEIGHT, Chain
-from sublearn.matchers.search._dogleg import Array, Index
 from sublearn.verdicts._affine import is_affine
 
 # Sizes of the starts, over the usual size of a weight, taken in turn.
@@ -23,8 +23,8 @@ class Prepared:
     chain: Chain
     weights: Array
     widest: int
-    inner: Index
-    outer: Index
+    inner: Indices
+    outer: Indices
     size: Array  # (u,): typical size of each outer weight, 1 / sqrt(row length)
 
 
@@ -65,7 +65,7 @@ def _prepare(instance: Instance, projected: str | None) -> Prepared:
     inside = np.array([name == projected for name, _, _ in labels])
     inner, outer = np.flatnonzero(inside), np.flatnonzero(~inside)
 
-    def table(chosen: Index) -> tuple[Index, Index]:
+    def table(chosen: Indices) -> tuple[Indices, Indices]:
         every, places = [], []
         for e, label in enumerate(chosen.tolist()):
             name, i, j = labels[label]

@@ -11,16 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn.matchers.search._dogleg import (
-    Array,
-    Index,
-    dogleg,
-    factor,
-    fast,
-    norm,
-    reflect,
-    solve,
-)
+from sublearn._arrays import Array, Indices
+from sublearn._compile import fast
+from sublearn.matchers.search._dogleg import dogleg, factor, norm, reflect, solve
 
 
 class Chain(NamedTuple):
@@ -31,13 +24,13 @@ class Chain(NamedTuple):
     (-1: none).
     """
 
-    steps: Index  # (steps, 7)
+    steps: Indices  # (steps, 7)
     inputs: Array  # (all block rows, m)
     targets: Array  # (d, m)
-    inner: Index  # (uses, 5): which unknown, kind of use, step, row, column
-    outer: Index
-    inner_at: Index  # (p,): positions in the buffer
-    outer_at: Index  # (u,)
+    inner: Indices  # (uses, 5): which unknown, kind of use, step, row, column
+    outer: Indices
+    inner_at: Indices  # (p,): positions in the buffer
+    outer_at: Indices  # (u,)
 
 
 # Kinds of use of a learnable weight.
@@ -123,7 +116,7 @@ def run_back(chain: Chain, weights: Array, trace: Trace) -> None:
 
 
 @fast
-def derivatives(chain: Chain, trace: Trace, uses: Index, out: Array) -> None:
+def derivatives(chain: Chain, trace: Trace, uses: Indices, out: Array) -> None:
     """out[e] (d m,) <- derivative of the outputs by unknown e, summed over its uses."""
     d, m = chain.targets.shape
     for e in range(out.shape[0]):

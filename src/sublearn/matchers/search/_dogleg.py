@@ -7,30 +7,11 @@ loops are written out, four terms at a time, which is what keeps the vector unit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def fast(function: Function) -> Function:
-    """Machine code, kept on disk between runs, with sums in any order.
-
-    A NaN still compares unlike everything: the tests for a state that blew up rely on it.
-    """
-    decorate = numba.njit(
-        cache=True,
-        nogil=True,
-        error_model="numpy",
-        fastmath={"contract", "reassoc", "arcp", "nsz"},
-    )
-    return cast(Function, decorate(function))
+from sublearn._arrays import Array
+from sublearn._compile import fast
 
 
 @fast

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
-from sublearn.matchers.search._dogleg import Array, Index
 from sublearn.matchers.search._lifted_kernel import Lift
 from sublearn.networks import LinearRNN
 
@@ -47,9 +47,9 @@ class Recurrent:
     D: Array
     T: int
     k: int
-    rows: Index
-    columns: Index
-    labels: Index  # position of each entry in the order of the instance's labels
+    rows: Indices
+    columns: Indices
+    labels: Indices  # position of each entry in the order of the instance's labels
     targets: Array
     mix: Array
 
@@ -99,7 +99,7 @@ class Recurrent:
         return 0.05
 
     @cached_property
-    def ends(self) -> Index:
+    def ends(self) -> Indices:
         """Where the entries of each active row begin."""
         return np.searchsorted(self.rows, np.arange(self.k + 1)).astype(np.int64)
 
@@ -195,7 +195,14 @@ def recurrent(instance: Instance) -> Recurrent | None:
 
 
 def ordered(
-    W: Array, B: Array, D: Array, T: int, rows: Index, columns: Index, targets: Array, mix: Array
+    W: Array,
+    B: Array,
+    D: Array,
+    T: int,
+    rows: Indices,
+    columns: Indices,
+    targets: Array,
+    mix: Array,
 ) -> Recurrent | None:
     """Active rows first, entries row by row; None where some entries are too many for a match.
 

@@ -12,15 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn.matchers.search._dogleg import (
-    Array,
-    Index,
-    add_product,
-    add_row_product,
-    factor,
-    fast,
-    reflect,
-)
+from sublearn._arrays import Array, Indices
+from sublearn._compile import fast
+from sublearn.matchers.search._dogleg import add_product, add_row_product, factor, reflect
 
 
 class Lift(NamedTuple):
@@ -46,9 +40,9 @@ class Lift(NamedTuple):
     origin: Array  # (1, C k): V_0
     null_t: Array  # (S, C k)
     mix: Array  # (C, m): the inputs, each row multiplying one state
-    rows: Index  # (r,) of the learnable entries, in order
-    columns: Index
-    ends: Index  # (k + 1,): where each row's entries begin
+    rows: Indices  # (r,) of the learnable entries, in order
+    columns: Indices
+    ends: Indices  # (k + 1,): where each row's entries begin
 
 
 class Point(NamedTuple):

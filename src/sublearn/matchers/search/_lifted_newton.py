@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sublearn._arrays import Array
+from sublearn._compile import fast
 from sublearn.matchers.search._dogleg import (
-    Array,
     add_product,
     add_row_product,
     dogleg,
-    fast,
     norm,
     reflect,
     solve,

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import whole_number
+from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.verdicts._grade import PROOF
 
 if TYPE_CHECKING:
     from sublearn.matchers.search._lifted import Recurrent, Scaled
 
-Array = NDArray[np.float64]
 
 # Residual, relative to the targets, at which a start counts as solved.
 ACCURACY = 1e-11

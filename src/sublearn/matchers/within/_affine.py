@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.within._bands import BITS, bands, behind_output
-from sublearn.matchers.within._linear import Array, Linear, parts, refutes, solve
+from sublearn.matchers.within._linear import Linear, parts, refutes, solve
 from sublearn.verdicts._affine import is_affine
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import before_output
 from sublearn.matchers._ranges import IMAGES
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from sublearn.networks import Network
     from sublearn.patterns._system import Rational
 
-Mask = NDArray[np.bool_]
-Array = NDArray[np.float64]
 
 BITS = 128
 WIDER = 2.0**-40
@@ -82,7 +80,7 @@ class Bands:
         """Where both ends are finite."""
         return ~(self.no_low | self.no_high)
 
-    def select(self, kept: NDArray[np.int64]) -> Bands:
+    def select(self, kept: Indices) -> Bands:
         """Some of the bands."""
         low, high = ([ends[i] for i in kept.tolist()] for ends in (self.low, self.high))
         return Bands(low, high, self.no_low[kept], self.no_high[kept])

@@ -24,15 +24,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.within._bands import BITS, Bands, bands, behind_output
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 Interval = tuple[Array, Array]
 
 NEAR = 2.0  # half the side of the cube
@@ -59,12 +58,12 @@ class Boxes:
     high: Array
     near: Array
     far: Array
-    depth: NDArray[np.int64]
+    depth: Indices
 
     def __len__(self) -> int:
         return len(self.depth)
 
-    def select(self, kept: NDArray[np.bool_] | slice) -> Boxes:
+    def select(self, kept: Mask | slice) -> Boxes:
         """Some of the boxes."""
         return Boxes(
             self.low[kept], self.high[kept], self.near[kept], self.far[kept], self.depth[kept]
@@ -207,7 +206,7 @@ class Image:
             self.places.setdefault(name, []).append((i, j, place))
         self.blocks = self.network.split_inputs(instance.inputs)
 
-    def refuted(self, boxes: Boxes) -> NDArray[np.bool_]:
+    def refuted(self, boxes: Boxes) -> Mask:
         """Which boxes hold no weights within the bands."""
         with np.errstate(all="ignore"):
             low, high = self.intervals(boxes)
@@ -216,7 +215,7 @@ class Image:
         # A comparison with nan is false, so what is lost is kept open.
         return np.asarray(((high < self.wanted[0]) | (low > self.wanted[1])).any(axis=1))
 
-    def refuted_together(self, boxes: Boxes) -> NDArray[np.bool_]:
+    def refuted_together(self, boxes: Boxes) -> Mask:
         """Which bounded boxes are refuted by a combination of outputs."""
         out = np.zeros(len(boxes), dtype=bool)
         bounded = _all(np.isfinite(boxes.far), 1)
@@ -229,7 +228,7 @@ class Image:
             out[bounded] = self._combined(low, high)
         return out
 
-    def _combined(self, low: Array, high: Array) -> NDArray[np.bool_]:
+    def _combined(self, low: Array, high: Array) -> Mask:
         count, r = low.shape
         centre = (low + high) / 2
         radius = np.nextafter(np.maximum(high - centre, centre - low), np.inf)
@@ -393,7 +392,7 @@ class Image:
         return low, high
 
 
-def _all(values: NDArray[np.bool_], axis: int) -> NDArray[np.bool_]:
+def _all(values: Mask, axis: int) -> Mask:
     return np.asarray(values.all(axis=axis))
 
 

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
+from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers._threads import single_thread
-from sublearn.verdicts._grade import PROOF
-
-Array = NDArray[np.float64]
 
 FIRST_STARTS, MOST_STARTS = 24, 200
 MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
@@ -46,7 +44,7 @@ def decide_within(
     >>> sl.decide_within(given, 0.15).kind
     'refuted'
     """
-    from sublearn.learners._learner import positive
+    from sublearn._errors import positive
 
     if not isinstance(instance, Instance):
         raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn._arrays import Array
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix
 from sublearn.matchers.within._affine import settle
 from sublearn.matchers.within._bands import behind_output
-from sublearn.matchers.within._linear import MOST_ENTRIES, Array
+from sublearn.matchers.within._linear import MOST_ENTRIES
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import Bands, rational
@@ -27,8 +27,6 @@ from sublearn.matchers.within._bands import Bands, rational
 if TYPE_CHECKING:
     from sublearn.patterns._system import Rational
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 SUPPORT = 1e-9  # entries of y below this share of the largest are taken for 0
 DEPENDENT = 1e-11  # pivots below this share of the largest: the columns may depend on each other
@@ -55,7 +53,7 @@ class Linear:
         return cls(matrix, list(constants), rough) if finite and np.isfinite(rough).all() else None
 
 
-def parts(matrix: BallMatrix) -> list[tuple[Index, Index]]:
+def parts(matrix: BallMatrix) -> list[tuple[Indices, Indices]]:
     """Equations and unknowns that have nothing to do with each other: one output's, often."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -176,7 +174,7 @@ def _gap(linear: Linear, bands: Bands, rows: list[int], y: list[Ball]) -> bool:
     return bool(total > 0)
 
 
-def _in_balls(linear: Linear, support: Index, inside: list[int], y: Array) -> list[Ball] | None:
+def _in_balls(linear: Linear, support: Indices, inside: list[int], y: Array) -> list[Ball] | None:
     """Enclosures of an exact y, 0 outside the support, with y'J = 0; None where J seems dependent."""
     from flint import arb
     from scipy.linalg import qr
@@ -212,7 +210,9 @@ def _in_balls(linear: Linear, support: Index, inside: list[int], y: Array) -> li
     return out
 
 
-def _in_fractions(linear: Linear, support: Index, inside: list[int], y: Array) -> list[Ball] | None:
+def _in_fractions(
+    linear: Linear, support: Indices, inside: list[int], y: Array
+) -> list[Ball] | None:
     """The same in fractions, whatever the rank is; None where an entry of J is not exact."""
     from flint import arb, fmpq
 
@@ -253,7 +253,7 @@ def _rest(linear: Linear, x: Array) -> list[Ball]:
     return [a + c for a, c in zip(product, linear.constants, strict=True)]
 
 
-def _placed(values: Array, places: Index, size: int) -> Array:
+def _placed(values: Array, places: Indices, size: int) -> Array:
     out = np.zeros(size)
     out[places] = values
     return out

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import Ball, precision
 from sublearn.matchers.proofs._curved import system
@@ -16,7 +16,6 @@ from sublearn.matchers.within._bands import BITS, wanted_balls, without_targets
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 PRECISIONS = (BITS, 512, 2048)
 SCALES = (1.0, 3.0, 0.3, 10.0)  # of starts, in units of the size of frozen weights
@@ -76,8 +75,8 @@ def descents(
     Levenberg-Marquardt lowers the mean square. Weights within eps have a mean square of at most eps^2,
     so a local minimum above that is left alone; below it, the largest error is what is lowered.
     """
-    from sublearn.learners import Goal, LevenbergMarquardt, Objective, Streams, descend
     from sublearn.matchers._nonlinear import start_size
+    from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
 
     size = start_size(instance)
     yield np.zeros(size.size), Effort()

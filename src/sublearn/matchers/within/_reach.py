@@ -7,8 +7,8 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.matchers._ranges import Range, ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._krawczyk import float_matrix
@@ -17,7 +17,6 @@ from sublearn.matchers.within._bands import BITS, WIDER, Bands, bands, rational,
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 MARGIN = 1e-7  # by which a direction is kept away from what is infinite
 MOST_MINORS = 300
@@ -88,7 +87,7 @@ def _separated(
     state: Range,
     s: int,
     asked: Bands,
-    places: NDArray[np.int64],
+    places: Indices,
 ) -> bool:
     """Whether a direction v has min over the bands of v.z > max over the box of v.(W h + b)."""
     m = state.no_low.shape[1]
@@ -131,10 +130,10 @@ def _direction(
     offset: Array,
     low: Array,
     high: Array,
-    no_low: NDArray[np.bool_],
-    no_high: NDArray[np.bool_],
+    no_low: Mask,
+    no_high: Mask,
     asked: Bands,
-    places: NDArray[np.int64],
+    places: Indices,
 ) -> Array | None:
     """v = l - u, l and u >= 0 of size at most 1, with the largest gap; in float64.
 

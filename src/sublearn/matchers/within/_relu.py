@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Mask
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
@@ -31,7 +31,6 @@ from sublearn.patterns._system import Rational, System, build, refusal, to_float
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Array = NDArray[np.float64]
 
 MOST_PAIRS = 512  # of units and samples, with those that stand for bands
 
@@ -61,7 +60,7 @@ def branch(
     proved: list[Array] = []
     tried: set[bytes] = set()
 
-    def decide(_: System, pattern: NDArray[np.bool_]) -> Feasible | None:
+    def decide(_: System, pattern: Mask) -> Feasible | None:
         mine = pattern.reshape(-1)[: plain.pairs].reshape(plain.k, plain.m)
         if mine.tobytes() in tried:
             return None
@@ -127,7 +126,7 @@ def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System,
     return system, [*units, *added]
 
 
-def _solve(system: System, pattern: NDArray[np.bool_], asked: Bands) -> Array | None:
+def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
     """Weights with this pattern, as far inside the bands as they get; in float64."""
     from scipy.optimize import linprog
 

@@ -70,8 +70,8 @@ from dataclasses import dataclass
 from math import log, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array
 from sublearn.verdicts.counts._polynomials import LiftedSystem, Term
 
 SMALLEST = 2**30
@@ -80,7 +80,7 @@ PRIMES = 50_697_537
 """The number of primes between 2^30 and 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
 
 # A row of numbers: a count of zeros D, and the sums of D_e deg_q f_e and of D_e log(..) so far.
-Class = NDArray[np.float64]
+Class = Array
 
 
 @dataclass(frozen=True)

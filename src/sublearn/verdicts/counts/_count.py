@@ -22,12 +22,12 @@ from math import comb
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import is_prime
 from sublearn.networks import Network
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._grade import NUMERICAL, PROOF, Grade, weakest
 from sublearn.verdicts._points import generator
 from sublearn.verdicts._rank import generic_rank
 from sublearn.verdicts.counts._bezout import LARGEST, SMALLEST, CountBounds, count_bounds

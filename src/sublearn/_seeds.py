@@ -1,0 +1,35 @@
+"""Seeded streams of random numbers, one for each purpose, so that no two of them are ever the same.
+
+Trial i of a problem draws from streams that (seed, digest of the problem, i, purpose) alone determine.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class Purpose(IntEnum):
+    """What the numbers of a trial are for."""
+
+    WEIGHTS = 0  # weights, teacher and inputs
+    ALLOCATION = 1
+    TRAINING = 2  # starting points and mini-batches
+    FRESH = 3  # samples after the match
+
+
+def words(digest: str | bytes) -> list[int]:
+    """A digest, in hexadecimal or in bytes, as the whole numbers that seed a stream."""
+    raw = bytes.fromhex(digest) if isinstance(digest, str) else digest
+    return [int(word) for word in np.frombuffer(raw, dtype="<u4")]
+
+
+def trial_key(digest: str, trial: int, purpose: Purpose) -> tuple[int, ...]:
+    """What seeds a stream of a trial, besides the seed."""
+    return (*words(digest), trial, int(purpose))
+
+
+def trial_stream(seed: int, digest: str, trial: int, purpose: Purpose) -> np.random.Generator:
+    """The random numbers of one trial for one purpose."""
+    return np.random.default_rng([seed, *trial_key(digest, trial, purpose)])

@@ -1,0 +1,197 @@
+"""Curvature of the squared error: the diagonal of its Hessian, and traces of it.
+
+H = (1/m) J'J + S, the Gauss-Newton part and the second-order part S, the Hessian of the outputs
+weighted by the errors. Three ways to the diagonal, all without an autodiff library:
+
+- *layers*, exact, for chains that use each weight once: the second derivatives of F with respect to
+  what stands before each activation are carried backward, an n x n matrix per sample,
+      M <- diag(phi') W' M W diag(phi') + diag(phi'' * dF/dh),
+  and the diagonal of H at (i, j) is sum_s M[i, i, s] x_j,s^2. No loop over weights.
+- *basis*, exact, for every chain: J'J from the derivative factors, S by one Hessian product per
+  weight.
+- *probes*, an estimate: J'J still exactly, and the trace of S by Hutchinson's z'Sz with random signs
+  z (Hutchinson 1990). Only S is estimated, so the error vanishes with the errors of the network.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sublearn._arrays import Array, Indices
+from sublearn._errors import BadInputError
+from sublearn.networks import REALS, factors
+from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._forward import run
+from sublearn.noise._loss import Setting, error_signal, pieces
+
+EXACT_WORK = 4e9
+"""Multiplications up to which a trace is computed exactly: some seconds on one core."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace and its standard error: 0 where it is exact, else from ``probes`` random signs."""
+
+    value: float
+    error: float
+    probes: int
+
+
+def hessian_product(setting: Setting, direction: Array) -> Array:
+    """H u, exactly, for a flat vector u: (1/m) J'(J u) + S u."""
+    network, weights, x = setting.network, setting.weights, setting.inputs
+    tangent = setting.matrices(direction)
+    signal = error_signal(network.forward(weights, x), setting.targets)
+    pushed = network.jvp(weights, x, tangent) / setting.samples
+    second = network.hvp(weights, x, signal, tangent)
+    return setting.flatten(network.vjp(weights, x, pushed)) + setting.flatten(second)
+
+
+def curvature_along(setting: Setting, direction: Array) -> float:
+    """u'Hu, exactly."""
+    return float(direction @ hessian_product(setting, direction))
+
+
+def used_once(setting: Setting) -> bool:
+    """Whether every weight acts in one step only, and none encodes an input."""
+    steps = setting.network.steps
+    names = [step.weight for step in steps]
+    return len(set(names)) == len(names) and all(step.encoder is None for step in steps)
+
+
+def layers_diagonal(setting: Setting) -> Array:
+    """Diagonal of H over all weights, exactly, where :func:`used_once`."""
+    network = setting.network
+    # The largest product held per sample: a square one behind the first layer, else d x n.
+    shapes = [network.shape(step.weight) for step in network.steps]
+    largest = max([1, *[r * max(r, c) for r, c in shapes[1:]], *[c * c for _, c in shapes[2:]]])
+    total = np.zeros(network.size)
+    for part in pieces(setting.samples, 3 * largest):
+        total += _layers_part(setting, setting.inputs[..., part], setting.targets[..., part])
+    return total
+
+
+def _layers_part(setting: Setting, inputs: Array, targets: Array) -> Array:
+    network, weights = setting.network, setting.weights
+    trace = run(network, weights, inputs, REALS)
+    slope_out = (trace.outputs - targets) / setting.samples
+    d, m = slope_out.shape
+    # `bend` holds M, of which the first layer needs the diagonal alone: that saves its largest product.
+    bend = np.broadcast_to(np.eye(d) / setting.samples, (m, d, d))
+    diagonal = np.full((d, m), 1.0 / setting.samples)
+    out: dict[str, Array] = {}
+    for position in range(len(network.steps) - 1, -1, -1):
+        step, slope = network.steps[position], trace.slopes[position]
+        if slope is not None:
+            phi = ACTIVATIONS[step.activation]
+            extra = phi.curvature(trace.before[position]) * slope_out
+            slope_out = slope * slope_out
+            diagonal = slope**2 * diagonal + extra
+            if position:
+                bend = bend * slope.T[:, :, None] * slope.T[:, None, :]
+                place = np.arange(extra.shape[0])
+                bend[:, place, place] += extra.T
+        out[step.weight] = diagonal @ (trace.entering[position] ** 2).T
+        if step.bias is not None:
+            out[step.bias] = diagonal.sum(axis=1, keepdims=True)
+        if position:
+            matrix = weights[step.weight]
+            slope_out = matrix.T @ slope_out
+            half = bend @ matrix
+            diagonal = np.einsum("soi,oi->is", half, matrix)
+            if position > 1:
+                bend = matrix.T @ half
+    return setting.flatten(out)
+
+
+def gauss_newton_diagonal(setting: Setting) -> Array:
+    """Diagonal of J'J / m over all weights, exactly, from the derivative factors."""
+    network = setting.network
+    tallest = max(rows for rows, _ in network.shapes.values())
+    uses = len(network.steps)
+    total = np.zeros(network.size)
+    for part in pieces(setting.samples, uses * network.output_size * tallest):
+        out: dict[str, Array] = {}
+        for name, factor in factors(network, setting.weights, setting.inputs[..., part]).items():
+            held = np.zeros(network.shapes[name])
+            for t in range(factor.right.shape[0]):
+                for u in range(t + 1):
+                    left = np.einsum("ois,ois->is", factor.left[t], factor.left[u])
+                    right = factor.right[t] * factor.right[u]
+                    if left.shape[-1] == 1:  # linear chains: the left factor is the same for all
+                        right = right.sum(axis=-1, keepdims=True)
+                    held += (1.0 if t == u else 2.0) * (left @ right.T)
+            out[name] = held
+        total += setting.flatten(out)
+    return total / setting.samples
+
+
+def _second_order(setting: Setting, directions: Array) -> Array:
+    """z'Sz for each row z of ``directions``."""
+    network, weights, x = setting.network, setting.weights, setting.inputs
+    signal = error_signal(network.forward(weights, x), setting.targets)
+    tangents = setting.matrices(directions)
+    products = network.hvp(weights, x, signal, tangents)
+    out = np.zeros(directions.shape[0])
+    for name, tangent in tangents.items():
+        out += np.sum(products[name] * tangent, axis=(-1, -2))
+    return out
+
+
+def basis_diagonal(setting: Setting, index: Indices) -> Array:
+    """Diagonal of H at the weights ``index``, exactly, for every chain."""
+    out = gauss_newton_diagonal(setting)[index]
+    for part in pieces(index.size, 6 * setting.numbers_per_run):
+        chosen = index[part]
+        directions = np.zeros((chosen.size, setting.network.size))
+        directions[np.arange(chosen.size), chosen] = 1.0
+        out[part] += _second_order(setting, directions)
+    return out
+
+
+def exact_work(setting: Setting, count: int) -> float:
+    """Multiplications that the exact trace over ``count`` weights takes."""
+    network, m = setting.network, setting.samples
+    if used_once(setting):
+        shapes = [network.shape(step.weight) for step in network.steps]
+        back = [rows * columns * rows for rows, columns in shapes[1:]]
+        full = [rows * columns * columns for rows, columns in shapes[2:]]
+        return float(m * (network.size + sum(back) + sum(full)))
+    each = 6.0 * m * sum(math.prod(network.shape(step.weight)) for step in network.steps)
+    return each * count
+
+
+def probed_trace(setting: Setting, index: Indices, probes: int, seed: int) -> Trace:
+    """Trace of H over the weights ``index``: J'J exactly, S by ``probes`` random sign vectors."""
+    if probes < 2:
+        raise BadInputError(f"probes must be at least 2, for a standard error, not {probes}.")
+    rng = np.random.default_rng([seed, 0x7ACE])
+    found = np.empty(probes)
+    for part in pieces(probes, 6 * setting.numbers_per_run):
+        directions = np.zeros((part.stop - part.start, setting.network.size))
+        signs = rng.integers(0, 2, size=(directions.shape[0], index.size))
+        directions[:, index] = 2.0 * signs - 1.0
+        found[part] = _second_order(setting, directions)
+    exact = float(gauss_newton_diagonal(setting)[index].sum())
+    error = float(found.std(ddof=1) / math.sqrt(probes))
+    return Trace(exact + float(found.mean()), error, probes)
+
+
+def traces(
+    setting: Setting, sets: list[Indices], method: str, probes: int, seed: int
+) -> list[Trace]:
+    """Traces of H over each set of weights, by ``method``: "exact", "estimate" or "auto"."""
+    most = max(index.size for index in sets)
+    cheap = exact_work(setting, most) <= EXACT_WORK
+    if method == "exact" or (method == "auto" and (cheap or most <= probes)):
+        if used_once(setting):
+            diagonal = layers_diagonal(setting)
+            return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
+        union = np.unique(np.concatenate(sets))
+        diagonal = np.zeros(setting.network.size)
+        diagonal[union] = basis_diagonal(setting, union)
+        return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
+    return [probed_trace(setting, index, probes, seed) for index in sets]

@@ -1,0 +1,131 @@
+"""The geometry of any differentiable JAX loss, with the extra ``sublearn[jax]``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sublearn._arrays import Array
+from sublearn._errors import BadInputError
+from sublearn._jax import enable_x64
+from sublearn.noise._loss import pieces
+from sublearn.noise._rates import Geometry, Surface
+
+EXACT_WEIGHTS = 2000
+"""Weights up to which "auto" takes one Hessian product per weight."""
+
+
+def jax_geometry(
+    loss: Callable[[Any], Any],
+    params: Any,
+    mask: Any,
+    noise_on: str,
+    trace: str,
+    probes: int,
+    seed: int,
+) -> Geometry:
+    """See :func:`local_geometry`. Everything is computed in float64."""
+    try:
+        import jax
+        from jax.flatten_util import ravel_pytree
+
+        double = enable_x64()
+    except ImportError:
+        raise BadInputError(
+            "loss= needs JAX, which is not installed: pip install 'sublearn[jax]'."
+        ) from None
+    if params is None or not callable(loss):
+        raise BadInputError("loss= must be a function of params, and params= a tree of arrays.")
+    with double(True):
+        tree = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
+        vector, unravel = ravel_pytree(tree)
+        size = int(vector.size)
+        if not size:
+            raise BadInputError("params holds no numbers.")
+        plastic = _positions(jax, params, mask, size)
+        noisy = plastic if noise_on == "plastic" else np.arange(size)
+
+        def flat_loss(v: Any) -> Any:
+            return loss(unravel(v))
+
+        shape = jax.eval_shape(flat_loss, vector).shape
+        if shape != ():
+            raise BadInputError(f"loss must return one number, not an array of shape {shape}.")
+        slope = jax.grad(flat_loss)
+        value, full = jax.value_and_grad(flat_loss)(vector)
+        gradient = np.zeros(size)
+        gradient[plastic] = np.asarray(full)[plastic]
+        norm = float(np.linalg.norm(gradient))
+
+        @jax.jit
+        def curvatures(directions: Any) -> Any:
+            def along(u: Any) -> Any:
+                return u @ jax.jvp(slope, (vector,), (u,))[1]
+
+            return jax.lax.map(along, directions)
+
+        @jax.jit
+        def losses(vectors: Any) -> Any:
+            return jax.lax.map(flat_loss, vectors)
+
+        q = float(curvatures((gradient / norm)[None])[0]) if norm else 0.0
+        exact = trace == "exact" or (trace == "auto" and noisy.size <= EXACT_WEIGHTS)
+        if exact:
+            diagonal = np.zeros(size)
+            for part in pieces(noisy.size, size):
+                chosen = noisy[part]
+                basis = np.zeros((chosen.size, size))
+                basis[np.arange(chosen.size), chosen] = 1.0
+                diagonal[chosen] = np.asarray(curvatures(basis))
+            found = [(float(diagonal[index].sum()), 0.0) for index in (plastic, noisy)]
+        else:
+            found = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
+
+    def surface(vectors: Array) -> Array:
+        with double(True):
+            flat = np.asarray(losses(vectors.reshape(-1, size)), dtype=np.float64)
+        return flat.reshape(vectors.shape[:-1])
+
+    return Geometry(
+        loss=float(value),
+        gradient_norm=norm,
+        q=q,
+        trace=found[0][0],
+        trace_error=found[0][1],
+        noise_trace=found[1][0],
+        noise_trace_error=found[1][1],
+        plastic=plastic.size,
+        noisy=noisy.size,
+        size=size,
+        probes=0 if exact else probes,
+        _surface=Surface(np.asarray(vector), gradient, plastic, noisy, surface),
+    )
+
+
+def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:
+    if mask is None:
+        return np.arange(size)
+    leaves, tree = jax.tree.flatten(params)
+    held, mask_tree = jax.tree.flatten(mask)
+    if tree != mask_tree or [np.shape(a) for a in leaves] != [np.shape(a) for a in held]:
+        raise BadInputError("mask must be a tree of the same arrays' shapes as params.")
+    flat = np.concatenate([np.ravel(np.asarray(leaf)) for leaf in held])
+    if flat.dtype != bool and not np.isin(flat, (0, 1)).all():
+        raise BadInputError("mask must hold only 0 and 1, or true and false.")
+    plastic = np.flatnonzero(flat)
+    if not plastic.size:
+        raise BadInputError("mask is empty: no weight is plastic, so nothing is learned.")
+    return plastic
+
+
+def _probed(
+    curvatures: Callable[[Any], Any], index: Any, size: int, probes: int, seed: int
+) -> tuple[float, float]:
+    rng = np.random.default_rng([seed, 0x7ACE])
+    directions = np.zeros((probes, size))
+    directions[:, index] = 2.0 * rng.integers(0, 2, size=(probes, index.size)) - 1.0
+    found = np.asarray(curvatures(directions))
+    return float(found.mean()), float(found.std(ddof=1) / math.sqrt(probes))

@@ -1,0 +1,328 @@
+"""The mean learning rate and what follows from it: difficulty, best and critical noise levels.
+
+One cycle of time T moves the weights by dw = T wdot,
+
+    wdot = -gamma1 ghat + gamma2 n2 + gamma3 sqrt(n_S / T) n3,
+
+with ghat the unit gradient on the r plastic weights M, n2 a random unit direction on M, n3 a random
+unit direction on the n_S noisy weights S (M again, or all weights). The rate k of a cycle is defined
+by F(w + dw) = (1 - k T) F(w). To second order in dw its mean is
+
+    <k> = (1/F) { gamma1 |g_M| - (T/2) [gamma1^2 q + (gamma2^2 / r) Tr H_M] - (gamma3^2 / 2) Tr H_S },
+
+q = ghat' H ghat, exactly so where F is quadratic. (Raman, Rotondo & O'Leary 2019, with the errors of
+the slides put right: the page "Where the slides are wrong".)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sublearn._arrays import Array
+from sublearn._errors import BadInputError
+from sublearn.noise._loss import check_duration, check_gamma
+
+if TYPE_CHECKING:
+    from sublearn.noise._measure import MeasuredRate, Validity
+
+
+@dataclass(frozen=True)
+class Best:
+    """A best value, or None where there is none; ``reason`` says why in a sentence."""
+
+    value: float | None
+    reason: str
+
+    def __float__(self) -> float:
+        if self.value is None:
+            raise BadInputError(f"there is no best value: {self.reason}")
+        return self.value
+
+
+@dataclass(frozen=True)
+class Critical:
+    """The levels at which the mean rate is positive: low < level < high; empty where both are NaN.
+
+    ``low`` 0 with no noise to overcome includes 0 itself; ``high`` may be infinite.
+    """
+
+    low: float
+    high: float
+    reason: str
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, (int, float)) and self.low < level < self.high
+
+    def __float__(self) -> float:
+        """The one level that parts learning from not learning, where there is just one."""
+        edges = [edge for edge in (self.low, self.high) if 0 < edge < math.inf]
+        if len(edges) != 1:
+            raise BadInputError(f"there is no single critical level ({self}).")
+        return edges[0]
+
+    def __str__(self) -> str:
+        return "nowhere" if self.empty else f"from {self.low:.4g} to {self.high:.4g}"
+
+    @property
+    def empty(self) -> bool:
+        """Whether no level learns."""
+        return math.isnan(self.low)
+
+
+def _never(reason: str) -> Critical:
+    return Critical(math.nan, math.nan, reason)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Slope and curvature of a loss at one point, on the plastic and on the noisy weights.
+
+    ``loss`` F, ``gradient_norm`` |g_M|, ``q`` = ghat' H ghat, ``trace`` Tr H_M with its standard error
+    ``trace_error`` (0: exact), ``noise_trace`` Tr H_S likewise; ``plastic`` r, ``noisy`` n_S, ``size``
+    the number N of all weights. Where the gradient is 0 there is no direction to go, and q is 0.
+
+    >>> geo = Geometry(loss=1.0, gradient_norm=2.0, q=1.0, trace=10.0, plastic=20)
+    >>> geo.rate((0.5, 1.0, 0.1), T=1.0)     # (0.5 * 2 - (0.25 * 1 + 10 / 20) / 2 - 0.005 * 10) / 1
+    0.575
+    >>> geo.best_gamma1(T=1.0).value
+    2.0
+    """
+
+    loss: float
+    gradient_norm: float
+    q: float
+    trace: float
+    plastic: int
+    trace_error: float = 0.0
+    noise_trace: float = math.nan
+    noise_trace_error: float = 0.0
+    noisy: int = 0
+    size: int = 0
+    probes: int = 0
+    quadratic: bool = False
+    # Losses at displacements (..., N), and what a cycle needs to make them; None: numbers alone.
+    _surface: Surface | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.plastic < 1:
+            raise BadInputError(f"plastic must be at least 1 weight, not {self.plastic}.")
+        if not (math.isfinite(self.loss) and self.loss > 0):
+            raise BadInputError(
+                f"the loss must be above 0 for a rate, which is relative to it, not {self.loss:g}."
+            )
+        if not (math.isfinite(self.gradient_norm) and self.gradient_norm >= 0):
+            raise BadInputError(f"gradient_norm must be at least 0, not {self.gradient_norm}.")
+        if not self.gradient_norm:
+            object.__setattr__(self, "q", 0.0)
+        if math.isnan(self.noise_trace):  # noise on the plastic weights
+            object.__setattr__(self, "noise_trace", self.trace)
+            object.__setattr__(self, "noise_trace_error", self.trace_error)
+        object.__setattr__(self, "noisy", self.noisy or self.plastic)
+        object.__setattr__(self, "size", self.size or max(self.plastic, self.noisy))
+
+    # The rate.
+
+    def rate(self, gamma: Sequence[float], T: float) -> float:
+        """The mean learning rate <k> over one cycle, to second order; see the module's formula."""
+        g1, _, _ = check_gamma(gamma)
+        T = check_duration(T)
+        slope = g1 * self.gradient_norm
+        return (slope - 0.5 * T * self._curvature(gamma, T)) / self.loss
+
+    def rate_error(self, gamma: Sequence[float], T: float) -> float:
+        """Standard error of :meth:`rate` that the estimated traces leave; 0 where they are exact."""
+        _, g2, g3 = check_gamma(gamma)
+        T = check_duration(T)
+        plastic, noise = g2**2 / self.plastic * self.trace_error, g3**2 / T * self.noise_trace_error
+        # The two traces share their probes where the sets agree: the plain sum is never too small.
+        return 0.5 * T * (plastic + noise) / self.loss
+
+    def _curvature(self, gamma: Sequence[float], T: float) -> float:
+        """<wdot' H wdot>."""
+        g1, g2, g3 = check_gamma(gamma)
+        return g1**2 * self.q + g2**2 / self.plastic * self.trace + g3**2 / T * self.noise_trace
+
+    def speed(self, gamma: Sequence[float], T: float) -> float:
+        """<|wdot|^2> = gamma1^2 + gamma2^2 + gamma3^2 n_S / T."""
+        g1, g2, g3 = check_gamma(gamma)
+        T = check_duration(T)
+        return g1**2 * (self.gradient_norm > 0) + g2**2 + g3**2 * self.noisy / T
+
+    def difficulty(self, gamma: Sequence[float], T: float) -> float:
+        """Local task difficulty <G_F>, G_F = u'Hu / (2|g|) along u = wdot/|wdot|, weighted by |wdot|^2."""
+        speed = self.speed(gamma, T)
+        if not speed:
+            raise BadInputError(
+                "gamma must have a level above 0 (gamma1 counts where there is a gradient): "
+                "weights that do not move meet no difficulty."
+            )
+        curvature = self._curvature(gamma, check_duration(T))
+        if not self.gradient_norm:
+            return math.copysign(math.inf, curvature) if curvature else math.nan
+        return curvature / (2.0 * self.gradient_norm * speed)
+
+    def critical_difficulty(self, gamma: Sequence[float], T: float) -> float:
+        """gamma1 / (T <|wdot|^2>): the network learns on average iff its difficulty is below this."""
+        speed = self.speed(gamma, T)
+        if not speed:
+            raise BadInputError("gamma must have a level above 0.")
+        return check_gamma(gamma)[0] / (check_duration(T) * speed)
+
+    # Best and critical levels.
+
+    def best_gamma1(self, T: float) -> Best:
+        """The gamma1 of the largest mean rate, |g| / (T q) where q > 0; it depends on no noise."""
+        T = check_duration(T)
+        if not self.gradient_norm:
+            return Best(None, "the gradient is 0, so gamma1 does nothing.")
+        if self.q > 0:
+            return Best(
+                self.gradient_norm / (T * self.q), "slope and curvature balance: |g| / (T q)."
+            )
+        return Best(
+            None,
+            f"q = {self.q:.3g} is not positive: along the gradient the loss falls faster and faster, "
+            "so that to second order a larger gamma1 is always better.",
+        )
+
+    def critical_gamma1(self, gamma: Sequence[float], T: float) -> Critical:
+        """The gamma1 at which the network learns on average, at the other two levels of ``gamma``.
+
+        Roots of (T q / 2) x^2 - |g| x + (T/2) c = 0, c the curvature that the noise meets.
+        """
+        _, g2, g3 = check_gamma(gamma)
+        T = check_duration(T)
+        noise = 0.5 * T * self._curvature((0.0, g2, g3), T)
+        a, g = 0.5 * T * self.q, self.gradient_norm
+        if not g:
+            return self._all_or_none(-noise, "gamma1")
+        inside = g * g - 4.0 * a * noise
+        if inside < 0:
+            if a > 0:
+                return _never(
+                    "the noise costs more than any gradient step gains: lower gamma2 or gamma3."
+                )
+            return Critical(0.0, math.inf, "both curvatures are negative: every step gains.")
+        # The stable form of the quadratic's roots; `far` is beyond reach where q is 0.
+        big = 0.5 * (g + math.sqrt(inside))
+        near, far = noise / big, (big / a if a else math.inf)
+        if a > 0:
+            return Critical(
+                max(near, 0.0), far, "below, the noise wins; above, the step jumps too far."
+            )
+        why = (
+            "q is not positive, so no step is too long" if a < 0 else "q is 0: no step is too long"
+        )
+        return Critical(max(near, 0.0), math.inf, f"below, the noise wins; {why} (second order).")
+
+    def critical_gamma2(self, gamma: Sequence[float], T: float) -> Critical:
+        """The gamma2 at which the network learns on average, at the other two levels of ``gamma``."""
+        g1, _, g3 = check_gamma(gamma)
+        T = check_duration(T)
+        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature((g1, 0.0, g3), T)
+        return self._critical(gain, 0.5 * T * self.trace / self.plastic, "gamma2")
+
+    def critical_gamma3(self, gamma: Sequence[float], T: float) -> Critical:
+        """The gamma3 at which the network learns on average, at the other two levels of ``gamma``."""
+        g1, g2, _ = check_gamma(gamma)
+        T = check_duration(T)
+        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature((g1, g2, 0.0), T)
+        return self._critical(gain, 0.5 * self.noise_trace, "gamma3")
+
+    def _critical(self, gain: float, cost: float, name: str) -> Critical:
+        """Levels x >= 0 with gain - cost x^2 > 0."""
+        if not cost:
+            return self._all_or_none(gain, name)
+        edge = math.sqrt(gain / cost) if gain / cost > 0 else 0.0
+        if cost > 0:
+            if gain <= 0:
+                return _never(f"without {name} the network does not learn either.")
+            return Critical(0.0, edge, f"above, {name} undoes what the gradient step gains.")
+        why = "the trace is negative: random steps lower the loss on average"
+        if gain > 0:
+            return Critical(0.0, math.inf, f"{why}, so no level of {name} is too high.")
+        return Critical(
+            edge, math.inf, f"{why}, and need this much {name} to make up for the rest."
+        )
+
+    def _all_or_none(self, gain: float, name: str) -> Critical:
+        if gain > 0:
+            return Critical(0.0, math.inf, f"{name} costs nothing here: every level learns.")
+        return _never(f"{name} changes nothing here, and the rest does not learn.")
+
+    # Changed networks.
+
+    def redundant(self, synapses: int) -> Geometry:
+        """The geometry when every connection is carried by ``synapses`` equal synapses that add up.
+
+        |g| grows by sqrt(c), q and the traces by c, the numbers of weights by c; F stays. So
+        Tr H / |g| grows as N^(1/2), but q / |g| grows as well, which moves the best size.
+        """
+        if synapses < 1:
+            raise BadInputError(f"synapses must be at least 1 per connection, not {synapses}.")
+        c = synapses
+        return replace(
+            self,
+            gradient_norm=self.gradient_norm * math.sqrt(c),
+            q=self.q * c,
+            trace=self.trace * c,
+            trace_error=self.trace_error * c,
+            noise_trace=self.noise_trace * c,
+            noise_trace_error=self.noise_trace_error * c,
+            plastic=self.plastic * c,
+            noisy=self.noisy * c,
+            size=self.size * c,
+            _surface=None,
+        )
+
+    # Against the loss itself.
+
+    def measure(
+        self, gamma: Sequence[float], T: float, draws: int = 1000, seed: int = 0
+    ) -> MeasuredRate:
+        """The mean rate measured on the loss itself, over ``draws`` random cycles; no expansion."""
+        from sublearn.noise._measure import measure
+
+        return measure(self, gamma, T, draws, seed)
+
+    def check(self, gamma: Sequence[float], T: float, draws: int = 400, seed: int = 0) -> Validity:
+        """Whether second order is enough at T, and at T/2, measured on the loss itself.
+
+        A :class:`SecondOrderWarning` is given where it is not.
+        """
+        from sublearn.noise._measure import check
+
+        return check(self, gamma, T, draws, seed)
+
+    def trace_interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """The confidence interval of the trace: Student's t over the probes, a point where exact."""
+        if not 0 < confidence < 1:
+            raise BadInputError(f"confidence must lie between 0 and 1, not {confidence}.")
+        if not self.probes:
+            return self.trace, self.trace
+        from scipy.special import stdtrit
+
+        width = float(stdtrit(self.probes - 1, 0.5 + confidence / 2)) * self.trace_error
+        return self.trace - width, self.trace + width
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        names = "loss gradient_norm q trace trace_error noise_trace noise_trace_error"
+        out = {name: getattr(self, name) for name in names.split()}
+        return {**out, "plastic": self.plastic, "noisy": self.noisy, "size": self.size}
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The loss as a function of displaced weights, with the gradient on the plastic ones."""
+
+    vector: Array
+    gradient: Array  # flat, 0 outside the plastic set
+    plastic: np.ndarray[Any, np.dtype[np.int64]]
+    noisy: np.ndarray[Any, np.dtype[np.int64]]
+    loss: Callable[[Array], Array]

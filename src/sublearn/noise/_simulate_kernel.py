@@ -1,0 +1,335 @@
+"""One repeat of a simulation as machine code: the chain forward and back, and the cycle around it.
+
+All weights are one vector; a step of the chain is a row of a table of whole numbers that says where
+its matrices begin. So one kernel serves every network, in single or double precision.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sublearn._arrays import Array, Floats, Indices
+from sublearn._compile import fast
+from sublearn.noise._simulate_activations import LINEAR, activate
+from sublearn.noise._simulate_random import State, fill_normals
+
+# Columns of the table. Places are positions in the vector of weights, -1 where there is none; the
+# input block is rows (BLOCK, BLOCK + COLUMNS or the encoder's columns) of the inputs.
+WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, ENCODER, ENCODER_COLUMNS, BIAS, ADDS = range(9)
+FIELDS = 9
+# Entries of a matrix up to which loops beat a call of BLAS.
+SMALL = 500
+SMALL_OUTER = 64
+
+
+@fast
+def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> None:
+    """out = weight state, or weight' state: BLAS, or loops where the call would cost more."""
+    if weight.size > SMALL:
+        if transposed:
+            np.dot(weight.T, state, out)
+        else:
+            np.dot(weight, state, out)
+        return
+    # Two rows and four inner places at a time: what is read of the state serves both rows.
+    inner, m = state.shape
+    rows = out.shape[0]
+    zero = out.dtype.type(0)
+    odd = inner % 4
+    for i in range(0, rows - 1, 2):
+        one, two = out[i], out[i + 1]
+        for s in range(m):
+            one[s] = zero
+            two[s] = zero
+        for k in range(odd):
+            a = weight[k, i] if transposed else weight[i, k]
+            e = weight[k, i + 1] if transposed else weight[i + 1, k]
+            for s in range(m):
+                one[s] += a * state[k, s]
+                two[s] += e * state[k, s]
+        for k in range(odd, inner, 4):
+            a = weight[k, i] if transposed else weight[i, k]
+            b = weight[k + 1, i] if transposed else weight[i, k + 1]
+            c = weight[k + 2, i] if transposed else weight[i, k + 2]
+            d = weight[k + 3, i] if transposed else weight[i, k + 3]
+            e = weight[k, i + 1] if transposed else weight[i + 1, k]
+            f = weight[k + 1, i + 1] if transposed else weight[i + 1, k + 1]
+            g = weight[k + 2, i + 1] if transposed else weight[i + 1, k + 2]
+            h = weight[k + 3, i + 1] if transposed else weight[i + 1, k + 3]
+            for s in range(m):
+                s0, s1, s2, s3 = state[k, s], state[k + 1, s], state[k + 2, s], state[k + 3, s]
+                one[s] += a * s0 + b * s1 + c * s2 + d * s3
+                two[s] += e * s0 + f * s1 + g * s2 + h * s3
+    if rows % 2:
+        _last_row(weight, state, out[rows - 1], rows - 1, transposed)
+
+
+@fast
+def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed: bool) -> None:
+    """Row i of the product alone."""
+    inner, m = state.shape
+    odd = inner % 4
+    for s in range(m):
+        target[s] = target.dtype.type(0)
+    for k in range(odd):
+        one = weight[k, i] if transposed else weight[i, k]
+        for s in range(m):
+            target[s] += one * state[k, s]
+    for k in range(odd, inner, 4):
+        a = weight[k, i] if transposed else weight[i, k]
+        b = weight[k + 1, i] if transposed else weight[i, k + 1]
+        c = weight[k + 2, i] if transposed else weight[i, k + 2]
+        d = weight[k + 3, i] if transposed else weight[i, k + 3]
+        for s in range(m):
+            target[s] += (
+                a * state[k, s] + b * state[k + 1, s] + c * state[k + 2, s] + d * state[k + 3, s]
+            )
+
+
+@fast
+def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
+    """out = left right', or out += left right'."""
+    if out.size <= SMALL_OUTER:
+        m = left.shape[1]
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                total = out[i, j] if add else out.dtype.type(0)
+                for s in range(m):
+                    total += left[i, s] * right[j, s]
+                out[i, j] = total
+    elif add:
+        out += np.dot(left, right.T)
+    else:
+        np.dot(left, right.T, out)
+
+
+@fast
+def _forward(
+    table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats
+) -> int:
+    """Run the chain. ``states`` holds what enters each step, one after the other, then the outputs.
+
+    Returns where the outputs begin.
+    """
+    m = x.shape[1]
+    here, before = 0, 0
+    for t in range(table.shape[0]):
+        rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
+        entering = states[here : here + columns * m]
+        if block >= 0:
+            if table[t, ENCODER] >= 0:
+                inner = table[t, ENCODER_COLUMNS]
+                place = table[t, ENCODER]
+                encoder = w[place : place + columns * inner].reshape(columns, inner)
+                added = scratch[: columns * m]
+                _multiply(encoder, x[block : block + inner], added.reshape(columns, m), False)
+            else:
+                added = x[block : block + columns].reshape(columns * m)
+            if t == 0:
+                entering[:] = added
+            else:
+                for k in range(entering.size):
+                    entering[k] += added[k]
+        following = here + columns * m
+        leaving = states[following : following + rows * m].reshape(rows, m)
+        place = table[t, WEIGHT]
+        weight = w[place : place + rows * columns].reshape(rows, columns)
+        _multiply(weight, entering.reshape(columns, m), leaving, False)
+        if table[t, BIAS] >= 0:
+            place = table[t, BIAS]
+            for i in range(rows):
+                shift = w[place + i]
+                for s in range(m):
+                    leaving[i, s] += shift
+        code = table[t, ACTIVATION]
+        if code != LINEAR:
+            activate(
+                code,
+                states[following : following + rows * m],
+                slopes[before : before + rows * m],
+            )
+        before += rows * m
+        here = following
+    return here
+
+
+@fast
+def _backward(
+    table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats, g: Floats
+) -> None:
+    """Gradient into ``g``; the derivative by the outputs stands at the end of ``states``.
+
+    ADDS says whether a weight's gradient is written (0), added to (1) or not wanted (2).
+    """
+    m = x.shape[1]
+    widest = scratch.size // 3
+    last = table.shape[0] - 1
+    here, before = 0, 0
+    for t in range(last + 1):
+        here += table[t, COLUMNS] * m
+        before += table[t, ROWS] * m
+    adjoint = states[here : here + table[last, ROWS] * m]
+    flip = 0
+    for t in range(last, -1, -1):
+        rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
+        here -= columns * m
+        before -= rows * m
+        if table[t, ACTIVATION] != LINEAR:
+            slope = slopes[before : before + rows * m]
+            for k in range(rows * m):
+                adjoint[k] *= slope[k]
+        leaving = adjoint.reshape(rows, m)
+        entering = states[here : here + columns * m].reshape(columns, m)
+        place = table[t, WEIGHT]
+        target = g[place : place + rows * columns]
+        if table[t, ADDS] != 2:
+            _outer(leaving, entering, target.reshape(rows, columns), table[t, ADDS] == 1)
+        if table[t, BIAS] >= 0:
+            place_b = table[t, BIAS]
+            for i in range(rows):
+                total = g.dtype.type(0)
+                for s in range(m):
+                    total += leaving[i, s]
+                g[place_b + i] = total
+        if t == 0 and table[t, ENCODER] < 0:
+            break
+        weight = w[place : place + rows * columns].reshape(rows, columns)
+        following = scratch[flip * widest : flip * widest + columns * m]
+        _multiply(weight, leaving, following.reshape(columns, m), True)
+        adjoint = following
+        flip = 1 - flip
+        if table[t, ENCODER] >= 0:
+            inner = table[t, ENCODER_COLUMNS]
+            place = table[t, ENCODER]
+            target = g[place : place + columns * inner].reshape(columns, inner)
+            _outer(following.reshape(columns, m), x[block : block + inner], target, True)
+
+
+@fast
+def _length(v: Floats, bounds: Indices, summed: bool) -> float:
+    """|v|: the L2 norm, or the sum of the L2 norms of the parts between ``bounds``."""
+    squares, lengths = 0.0, 0.0
+    for group in range(bounds.size - 1):
+        part = v[bounds[group] : bounds[group + 1]]
+        total = v.dtype.type(0)
+        for k in range(part.size):
+            total += part[k] * part[k]
+        squares += total
+        lengths += math.sqrt(total)
+    return lengths if summed else math.sqrt(squares)
+
+
+@fast
+def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
+    """w[index] += factor v; an empty index stands for all weights."""
+    if index.size == 0:
+        for k in range(w.size):
+            w[k] += factor * v[k]
+    else:
+        for k in range(index.size):
+            w[index[k]] += factor * v[k]
+
+
+@fast
+def run_repeat(
+    table: Indices,
+    w: Floats,
+    plastic: Indices,
+    plastic_bounds: Indices,
+    noisy: Indices,
+    noisy_bounds: Indices,
+    x: Floats,
+    y: Floats,
+    teacher_table: Indices,
+    teacher_w: Floats,
+    streams: State,
+    gamma: Array,
+    T: float,
+    mixing: float,
+    summed: bool,
+    scale: float,
+    errors: Array,
+) -> None:
+    """Run ``errors.size`` cycles; ``w`` is left at its last value.
+
+    errors[t] = scale * sum of squared differences before the change of cycle t. ``plastic`` and
+    ``noisy`` are empty where they hold all weights. With a teacher, ``x`` and ``y`` are drawn and
+    computed anew in every cycle.
+    """
+    dtype = w.dtype
+    fresh = teacher_table.shape[0] > 0
+    whole = plastic.size == 0
+    r = w.size if whole else plastic.size
+    m = x.shape[1]
+    room, widest = 0, 0
+    recurs = False
+    for t in range(table.shape[0]):
+        recurs = recurs or table[t, ADDS] == 1 or table[t, ENCODER] >= 0
+        room += (table[t, ROWS] + table[t, COLUMNS]) * m
+        widest = max(widest, max(table[t, ROWS], table[t, COLUMNS]) * m)
+    teacher_room = 0
+    for t in range(teacher_table.shape[0]):
+        teacher_room += (teacher_table[t, ROWS] + teacher_table[t, COLUMNS]) * m
+        widest = max(widest, max(teacher_table[t, ROWS], teacher_table[t, COLUMNS]) * m)
+    states, slopes = np.empty(room, dtype), np.empty(room, dtype)
+    teacher_states = np.empty(teacher_room, dtype)
+    teacher_slopes = np.empty(teacher_room, dtype)
+    scratch = np.empty(3 * widest, dtype)
+    g = np.zeros(w.size, dtype)
+    gathered = np.empty(r, dtype)
+    drawn = np.empty(x.size if fresh else 0, np.float32)
+    irrelevant = np.empty(r, dtype)  # n2, up to its length
+    normals = np.empty(r, np.float32)
+    noise = np.empty(w.size if noisy.size == 0 else noisy.size, np.float32)
+    flat_x = x.reshape(x.size)
+    outputs = y.size
+    old_length = 1.0
+    if gamma[1] > 0.0 and mixing > 0.0:
+        fill_normals(streams[1], normals)
+        irrelevant[:] = normals
+        old_length = _length(irrelevant, plastic_bounds, summed)
+    for cycle in range(errors.size):
+        if fresh:
+            fill_normals(streams[0], drawn)
+            flat_x[:] = drawn
+            at = _forward(teacher_table, teacher_w, x, teacher_states, teacher_slopes, scratch)
+            y.reshape(outputs)[:] = teacher_states[at : at + outputs]
+        at = _forward(table, w, x, states, slopes, scratch)
+        ends = states[at : at + outputs]
+        flat_y = y.reshape(outputs)
+        total = 0.0
+        for k in range(outputs):
+            ends[k] -= flat_y[k]
+            total += ends[k] * ends[k]
+        errors[cycle] = total * scale
+
+        if gamma[0] > 0.0:
+            if recurs:
+                g[:] = dtype.type(0)
+            _backward(table, w, x, states, slopes, scratch, g)
+            useful = g
+            if not whole:
+                for k in range(r):
+                    gathered[k] = g[plastic[k]]
+                useful = gathered
+            length = _length(useful, plastic_bounds, summed)
+            if length > 0.0:
+                _add(w, plastic, dtype.type(-gamma[0] * T / length), useful)
+        if gamma[1] > 0.0:
+            fill_normals(streams[1], normals)
+            length = _length(normals, plastic_bounds, summed)
+            if mixing > 0.0:
+                keep = dtype.type(mixing / old_length)
+                add = dtype.type((1.0 - mixing) / length)
+                for k in range(r):
+                    irrelevant[k] = keep * irrelevant[k] + add * normals[k]
+                old_length = _length(irrelevant, plastic_bounds, summed)
+                _add(w, plastic, dtype.type(gamma[1] * T / old_length), irrelevant)
+            else:
+                _add(w, plastic, dtype.type(gamma[1] * T / length), normals)
+        if gamma[2] > 0.0:
+            fill_normals(streams[2], noise)
+            length = _length(noise, noisy_bounds, summed)
+            _add(w, noisy, dtype.type(gamma[2] * math.sqrt(noise.size * T) / length), noise)

@@ -1,0 +1,185 @@
+"""Running a learner on a batch until its goal is reached or its steps are spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sublearn._arrays import Floats, Indices, Mask
+from sublearn._errors import BadInputError, positive, whole_number
+from sublearn._threads import single_thread
+from sublearn.training._learner import Learner
+from sublearn.training._objective import Objective
+from sublearn.training._streams import Streams
+
+Watch = Callable[[int, Floats], None]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a row has learned enough: ``eps``, a loss below it; ``labels``, every label right.
+
+    With neither, all steps are made and nothing counts as reached.
+    """
+
+    eps: float | None = None
+    labels: bool = False
+
+    def __post_init__(self) -> None:
+        if self.eps is not None:
+            object.__setattr__(self, "eps", positive("eps", self.eps))
+
+    @property
+    def words(self) -> str:
+        """The goal in words."""
+        parts = ["every label right"] if self.labels else []
+        parts += [] if self.eps is None else [f"mean squared error < {self.eps:g}"]
+        return " and ".join(parts) or "none"
+
+    def reached(self, loss: Floats, right: Indices | None, samples: int) -> Mask:
+        """Which rows are there: all that was asked for holds."""
+        out = np.full(loss.shape, self.labels or self.eps is not None)
+        if self.eps is not None:
+            out &= loss < self.eps
+        if self.labels:
+            if right is None:
+                raise BadInputError("the goal labels needs targets that are labels (one-hot).")
+            out &= right == samples
+        return out
+
+
+@dataclass(frozen=True, repr=False)
+class Descent:
+    """Where a batch came to: for each row the values with the lowest loss, and what they give.
+
+    A row that reaches the goal stops there and keeps those values. ``steps`` counts its steps.
+    ``looks`` are the steps at which ``curve`` (looks, batch) holds the loss over all samples; behind
+    the last step of a row it is nan.
+    """
+
+    values: Floats
+    loss: Floats
+    right: Indices | None
+    reached: Mask
+    steps: Indices
+    looks: Indices
+    curve: Floats
+
+
+def descend(
+    objective: Objective,
+    learner: Learner,
+    values: Floats,
+    *,
+    steps: int,
+    goal: Goal,
+    streams: Streams,
+    watch: Watch | None = None,
+) -> Descent:
+    """At most ``steps`` steps of the learner for every row of the batch.
+
+    A row is left alone once it has reached the goal, its learner has given it up, or its loss is no
+    longer finite. ``watch`` is
+    called with the number of steps and the losses so far at every look, which is at every step, or once
+    an epoch for learners that take mini-batches.
+    """
+    whole_number("steps", steps, least=0)
+    with single_thread(), np.errstate(over="ignore", invalid="ignore"):
+        return _Descending(objective, learner, values, goal, streams, watch).run(steps)
+
+
+class _Descending:
+    def __init__(
+        self,
+        objective: Objective,
+        learner: Learner,
+        values: Floats,
+        goal: Goal,
+        streams: Streams,
+        watch: Watch | None,
+    ) -> None:
+        batch = objective.batch
+        self.objective, self.learner, self.streams = objective, learner, streams
+        self.goal, self.watch = goal, watch
+        self.rows = np.arange(batch)  # of the batch as it was given, those still under way
+        self.epoch = learner.epoch(objective)
+        self.state = learner.init(objective, np.asarray(values, dtype=objective.dtype), streams)
+        self.values = np.array(self.state.values)
+        self.loss = np.full(batch, np.inf)
+        self.right = np.zeros(batch, dtype=np.int64)
+        self.reached = np.zeros(batch, dtype=bool)
+        self.steps = np.zeros(batch, dtype=np.int64)
+        self.looks: list[int] = []
+        self.curve: list[Floats] = []
+
+    def run(self, steps: int) -> Descent:
+        self._look(0)
+        for step in range(1, steps + 1):
+            if not self.rows.size:
+                break
+            self.state = self.learner.step(self.objective, self.state, self.streams)
+            if step % (self.epoch or 1) == 0 or step == steps:
+                self._look(step)
+        return Descent(
+            self.values,
+            self.loss,
+            self.right if self.objective.has_labels else None,
+            self.reached,
+            self.steps,
+            np.array(self.looks),
+            np.array(self.curve),
+        )
+
+    def _look(self, step: int) -> None:
+        loss, right = self.state.loss, self.state.right
+        if self.epoch is not None:  # the state's loss is that of a mini-batch
+            found = self.objective.evaluate(self.state.values)
+            loss, right = found.loss, found.right
+        rows = self.rows
+        self.steps[rows] = step
+        there = self.goal.reached(loss, right, self.objective.samples)
+        self.reached[rows] = there
+        better = there | (loss < self.loss[rows])
+        chosen = rows[better]
+        self.values[chosen] = self.state.values[better]
+        self.loss[chosen] = loss[better]
+        if right is not None:
+            self.right[chosen] = right[better]
+        line = np.full(self.loss.size, np.nan)
+        line[rows] = loss
+        self.looks.append(step)
+        self.curve.append(line)
+        if self.watch is not None:
+            self.watch(step, line)
+        going = ~there & np.isfinite(loss)
+        stuck = self.learner.stuck(self.state)
+        if stuck is not None:
+            going &= ~stuck
+        if not going.all():
+            self._keep(going)
+
+    def _keep(self, going: Mask) -> None:
+        self.rows = self.rows[going]
+        if self.rows.size:
+            self.objective = self.objective.select(going)
+            self.state = self.state.select(going)
+            self.streams = self.streams.select(going)
+
+
+def starting_values(instances: Any, streams: Streams, starts: int, scale: float = 1.0) -> Floats:
+    """Random starts, N(0, scale^2 / row length) as frozen weights are drawn (appendix E.3).
+
+    Row a of the result is a start for instance a // starts.
+    """
+    lengths = []
+    for instance in instances:
+        sizes = [
+            np.full(instance.allocation.flat(name).size, float(columns))
+            for name, (_, columns) in instance.network.shapes.items()
+        ]
+        lengths.append(np.concatenate(sizes))
+    spread = scale / np.sqrt(np.repeat(np.stack(lengths), starts, axis=0))
+    return np.asarray(spread * streams.normal(spread.shape[1]))

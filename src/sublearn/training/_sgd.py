@@ -1,0 +1,53 @@
+"""Stochastic gradient descent: mini-batches, momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sublearn._arrays import Floats
+from sublearn._errors import fraction, positive, whole_number
+from sublearn.training._learner import Learner, State
+from sublearn.training._objective import Objective
+from sublearn.training._streams import Streams
+
+
+@dataclass(frozen=True)
+class SGDState(State):
+    velocity: Floats
+
+
+@dataclass(frozen=True)
+class SGD(Learner):
+    """velocity <- momentum * velocity + g, values <- values - rate * velocity (Polyak 1964).
+
+    g is the gradient on a mini-batch of ``size`` samples; mini-batches run through a random order of
+    the samples, drawn anew for each epoch. More samples than there are means all of them.
+    """
+
+    rate: float = 0.1
+    size: int = 32
+    momentum: float = 0.0
+
+    name = "sgd"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", positive("rate", self.rate))
+        object.__setattr__(self, "size", whole_number("size", self.size, least=1))
+        object.__setattr__(self, "momentum", fraction("momentum", self.momentum))
+
+    def init(self, objective: Objective, values: Floats, streams: Streams) -> SGDState:
+        found = objective.evaluate(values)
+        return SGDState(values, found.loss, found.right, np.zeros_like(values))
+
+    def step(self, objective: Objective, state: SGDState, streams: Streams) -> SGDState:
+        samples = objective.samples
+        chosen = streams.mini_batches(samples, min(self.size, samples))
+        found = objective.at(chosen).evaluate(state.values)
+        velocity = self.momentum * state.velocity + found.gradient
+        values = state.values - self.rate * velocity
+        return SGDState(values, found.loss, found.right, velocity)
+
+    def epoch(self, objective: Objective) -> int:
+        return objective.samples // min(self.size, objective.samples)

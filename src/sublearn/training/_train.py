@@ -1,0 +1,226 @@
+"""Training one instance as a user would, and many of them one after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sublearn._arrays import Array, Indices
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.ensembles import Instance, Labels, Problem
+from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
+from sublearn.training._learner import Learner
+from sublearn.training._losses import LOSSES
+from sublearn.training._named import learner_named, settings_of
+from sublearn.training._objective import Objective, is_one_hot
+from sublearn.training._streams import Streams
+
+PRECISIONS = {"double": np.float64, "single": np.float32}
+EPS = 1e-2  # the paper's threshold on the mean squared error (appendix E.1)
+
+
+@dataclass(frozen=True, repr=False)
+class Training:
+    """What training one instance came to.
+
+    ``goal`` says what was asked for: within eps (a mean squared error below it), or labels (every label
+    right). ``solved`` is whether the best start reached it, checked in float64 with the whole network.
+    Not solved says nothing about the instance: only that this learner, with so many steps and starts,
+    did not do it.
+    """
+
+    instance: Instance
+    learner: Learner
+    loss_name: str
+    goal: Goal
+    seed: int
+    best: int  # the start that came furthest
+    values: Array  # its learnable weights
+    loss: float
+    right: int | None  # labels right, where there are labels
+    solved: bool
+    starts: Descent  # all of them, as they were run
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """All weights; the frozen ones are the instance's, bit for bit."""
+        return self.instance.with_values(self.values)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of the labels that are right; None where there are no labels."""
+        return None if self.right is None else self.right / self.instance.samples
+
+    @property
+    def steps(self) -> int:
+        """Steps of the best start."""
+        return int(self.starts.steps[self.best])
+
+    @property
+    def curve(self) -> tuple[Indices, Array]:
+        """(steps, loss) of the best start."""
+        loss = self.starts.curve[:, self.best]
+        seen = np.isfinite(loss)
+        return self.starts.looks[seen], loss[seen]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "network": self.instance.network.spec,
+            "samples": self.instance.samples,
+            "learnable": len(self.instance.allocation),
+            "learner": self.learner.name,
+            "settings": settings_of(self.learner),
+            "loss": self.loss_name,
+            "goal": self.goal_words,
+            "seed": self.seed,
+            "starts": int(self.starts.loss.size),
+            "solved": self.solved,
+            "best_start": self.best,
+            "steps": self.steps,
+            "final_loss": self.loss,
+            "labels_right": self.right,
+            "reached": [bool(v) for v in self.starts.reached],
+        }
+
+    @property
+    def goal_words(self) -> str:
+        """The goal in words."""
+        return self.goal.words
+
+    def __str__(self) -> str:
+        head = "solved" if self.solved else "not solved"
+        count = int(self.starts.loss.size)
+        several = f"; best of {count} starts" if count > 1 else ""
+        labels = (
+            "" if self.right is None else f", {self.right} of {self.instance.samples} labels right"
+        )
+        return (
+            f"{head} ({self.goal_words}): {self.learner.name}, {self.loss_name} {self.loss:.4g} after "
+            f"{self.steps} steps{labels}{several}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Training {self}>"
+
+
+def train(
+    instance: Instance,
+    learner: str | Learner = "adam",
+    *,
+    steps: int = 2000,
+    starts: int = 1,
+    seed: int = 0,
+    loss: str | None = None,
+    eps: float | None = None,
+    scale: float = 1.0,
+    precision: str = "double",
+    watch: Watch | None = None,
+) -> Training:
+    """Move the learnable weights of an instance, from random starts, until the goal is reached.
+
+    On labelled data the loss is the cross-entropy and the goal is every label right, as in Figure 3c;
+    otherwise the loss is the mean squared error and the goal is to bring it below ``eps`` (1e-2 unless
+    told, the paper's threshold). With ``eps`` on labelled data the goal is the squared error too.
+    ``precision`` "single" computes the steps in float32. Starts are N(0, scale^2 / row length).
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
+    >>> instance = sl.draw(problem, {"W1": sl.FirstRows(8)}, trial=1)
+    >>> result = sl.train(instance, "levenberg-marquardt", steps=100, starts=20)
+    >>> result.solved, result.weights["W2"] is not None
+    (True, True)
+    """
+    return train_keyed(
+        instance,
+        learner,
+        (),
+        steps=steps,
+        starts=starts,
+        seed=seed,
+        loss=loss,
+        eps=eps,
+        scale=scale,
+        precision=precision,
+        watch=watch,
+    )
+
+
+def train_keyed(
+    instance: Instance,
+    learner: str | Learner,
+    key: tuple[int, ...],
+    *,
+    steps: int,
+    starts: int,
+    seed: int,
+    loss: str | None,
+    eps: float | None,
+    scale: float,
+    precision: str,
+    watch: Watch | None = None,
+) -> Training:
+    """:func:`train` with random numbers from (seed, key) instead of the seed alone."""
+    chosen = learner if isinstance(learner, Learner) else learner_named(learner)
+    whole_number("steps", steps, least=1)
+    whole_number("starts", starts, least=1)
+    whole_number("seed", seed, least=0)
+    one_of("precision", precision, PRECISIONS)
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, not {instance!r}.")
+    if not 0 < scale < np.inf:
+        raise BadInputError(f"scale must be positive and finite, not {scale!r}.")
+    name, goal = asked_of(instance.problem, loss, eps)
+    objective = Objective(instance, starts=starts, loss=name, dtype=PRECISIONS[precision])
+    streams = Streams(seed, [(*key, start) for start in range(starts)])
+    values = starting_values([instance], streams, starts, scale)
+    found = descend(objective, chosen, values, steps=steps, goal=goal, streams=streams, watch=watch)
+    # The one that reached the goal first, else the one with the lowest loss.
+    order = np.where(found.reached, found.steps - float(steps) - 1.0, found.loss)
+    best = int(np.argmin(np.where(np.isnan(order), np.inf, order)))
+    return _judged(instance, chosen, name, goal, seed, best, found)
+
+
+def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tuple[str, Goal]:
+    """The loss and the goal of a problem's instances, where they are not given."""
+    labelled = problem is not None and isinstance(problem.teacher, Labels)
+    if loss is None:
+        loss = "cross-entropy" if labelled and eps is None else "squared error"
+    one_of("loss", loss, LOSSES)
+    if eps is None and (labelled or loss == "cross-entropy"):
+        return loss, Goal(labels=True)
+    if loss == "cross-entropy":
+        raise BadInputError("eps bounds the squared error; with it loss must be 'squared error'.")
+    return loss, Goal(eps=EPS if eps is None else eps)
+
+
+def _judged(
+    instance: Instance,
+    learner: Learner,
+    name: str,
+    goal: Goal,
+    seed: int,
+    best: int,
+    found: Descent,
+) -> Training:
+    values = np.asarray(found.values[best], dtype=np.float64)
+    loss, right = judge(instance, values, name)
+    there = goal.reached(
+        np.array([loss]), None if right is None else np.array([right]), instance.samples
+    )
+    return Training(
+        instance, learner, name, goal, seed, best, values, loss, right, bool(there[0]), found
+    )
+
+
+def judge(instance: Instance, values: Array, loss: str) -> tuple[float, int | None]:
+    """Loss and labels right in float64, by running the whole network and nothing of the folding."""
+    outputs = instance.network.forward(instance.with_values(values), instance.inputs)
+    value = float(LOSSES[loss].value(outputs, instance.targets))
+    if not is_one_hot(instance.targets):
+        return value, None
+    said = np.einsum("ij,ij->j", instance.targets, outputs)
+    # Right: the label's output is the largest, and no other is as large.
+    return value, int(((outputs >= said).sum(axis=0) == 1).sum())

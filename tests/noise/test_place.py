@@ -1,0 +1,290 @@
+"""Where plastic weights should sit, and the command that says it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import sublearn as sl
+from sublearn.cli import app
+
+
+def compare(samples: int, gamma, *, inputs=12, outputs=4, plastic=12, **options):
+    network = sl.LinearEstimator(inputs=inputs, outputs=outputs)
+    problem = sl.Problem(
+        network, samples=samples, ensemble=sl.Gaussian(4.0 * inputs**0.5 / 32**0.5)
+    )
+    repeats = options.pop("repeats", 8)
+    W, X, Y = sl.noise.draw_lessons(problem, repeats, factors=options.pop("factors", None))
+    return sl.place(
+        network,
+        W,
+        inputs=X,
+        targets=Y,
+        allocations=sl.noise.candidate_placements(problem, plastic),
+        gamma=gamma,
+        repeats=repeats,
+        **options,
+    )
+
+
+def by_name(found: sl.Placement):
+    return {row.name: row for row in found.rows}
+
+
+def test_candidates_have_the_budget_and_the_shape_they_promise() -> None:
+    network = sl.FeedForward((4, 6, 3))
+    problem = sl.Problem(network, samples=2)
+    found = sl.noise.candidate_placements(problem, 15)
+    assert {len(a) for a in found.values()} == {15}
+    assert found["concentrated"].entries["W1"] == tuple((t // 4, t % 4) for t in range(15))
+    rows = found["spread"].row_counts("W1")
+    assert rows.max() - rows.min() <= 1
+    assert found["spread"].flat("W1").size == round(15 * 24 / 42)
+    assert sl.certify(problem, found["designed"]).kind == "maximal"
+    only = sl.noise.candidate_placements(problem, 7, ["W2"])
+    assert all(a.names == ("W2",) for a in only.values())
+    assert "designed" not in sl.noise.candidate_placements(problem, 3)  # six are needed
+    with pytest.raises(sl.BadInputError, match="plastic"):
+        sl.noise.candidate_placements(problem, 43)
+
+
+def test_lessons_depend_on_seed_and_number_alone() -> None:
+    problem = sl.Problem(sl.LinearRNN(n=3, b=1, d=2, T=2), samples=5)
+    W, X, Y = sl.noise.draw_lessons(problem, 4, seed=3)
+    later = sl.noise.draw_lessons(problem, range(2, 4), seed=3)
+    assert X.shape == (4, 2, 1, 5) and Y.shape == (4, 2, 5)
+    assert (X[2:] == later[1]).all() and (Y[2:] == later[2]).all()
+    assert (W["W"][2:] == later[0]["W"]).all()
+    assert (sl.noise.draw_lessons(problem, 4, seed=4)[1] != X).all()
+
+
+def test_factors_make_inputs_correlated() -> None:
+    problem = sl.Problem(sl.LinearEstimator(inputs=6, outputs=1), samples=4000)
+    X = sl.noise.draw_lessons(problem, 1, factors=2)[1][0]
+    values = np.linalg.eigvalsh(X @ X.T / 4000)
+    # Two large directions over a floor of (1/4) / (2 + 1/4).
+    np.testing.assert_allclose(values[:4], 1 / 9, rtol=0.15)
+    assert values[4] > 4 / 9
+
+
+def test_spreading_wins_on_few_samples_and_concentrating_under_strong_noise() -> None:
+    calm = compare(3, (0.1, 0.3, 0.02), cycles=2000)
+    rows = by_name(calm)
+    assert rows["spread"].verdict.kind == "maximal" and rows["spread"].verdict.rank == 12
+    assert rows["concentrated"].verdict.kind == "minimal"
+    assert rows["concentrated"].verdict.rank == rows["concentrated"].modes == 3
+    assert calm.best.name in ("spread", "designed")
+    assert rows["spread"].minimum == 0.0 < 0.5 < rows["concentrated"].minimum
+    gap, error = calm.margin(rows["concentrated"])
+    assert gap > 5 * error
+    rough = compare(3, (0.1, 1.5, 0.2), cycles=1000, repeats=16)
+    assert rough.best.name == "concentrated"
+    assert "concentrated" in rough.recommendation and "noise" in rough.recommendation
+
+
+def test_rows_agree_with_the_verbs_they_come_from() -> None:
+    network = sl.LinearEstimator(inputs=6, outputs=4)
+    problem = sl.Problem(network, samples=9, ensemble=sl.Gaussian(3.0))
+    W, X, Y = (part for part in sl.noise.draw_lessons(problem, 1))
+    one = ({"W": W["W"][0]}, X[0], Y[0])
+    allocation = sl.Allocation.from_rows(network, "W", [1, 2])
+    common = dict(inputs=one[1], targets=one[2], gamma=(0.1, 0.2, 0.05), noise_on="all")
+    found = sl.place(
+        network, one[0], allocations={"mine": allocation}, cycles=200, repeats=3, **common
+    )
+    run = sl.simulate(network, one[0], allocation=allocation, cycles=200, repeats=3, **common)
+    row = found.best
+    settled = sl.noise.find_steady_state(run.errors / run.errors[0, 0])
+    assert row.steady.mean == pytest.approx(settled.mean)
+    start = float(run.errors[0, 0])
+    drift = sl.noise.predict_drift(
+        network, one[0], inputs=one[1], targets=one[2], allocation=allocation, gamma3=0.05
+    )
+    assert row.drift == pytest.approx(drift.per_cycle / start)
+    geo = sl.local_geometry(
+        network, one[0], inputs=one[1], targets=one[2], allocation=allocation, noise_on="all"
+    )
+    assert row.rate == pytest.approx(geo.rate((0.1, 0.2, 0.05), 1.0))
+    assert "keeps growing" in found.recommendation and "drifts" in str(found)
+
+
+def test_bad_input_is_named() -> None:
+    network = sl.LinearEstimator(inputs=4, outputs=2)
+    whole = sl.Allocation.whole(network)
+    row = sl.Allocation.from_rows(network, "W", [0])
+    data = dict(inputs=np.eye(4), targets=np.zeros((2, 4)), gamma=(0.1, 0.1, 0.0))
+    w = {"W": np.ones((2, 4))}
+    with pytest.raises(sl.BadInputError, match="same number"):
+        sl.place(network, w, allocations={"one": whole, "two": row}, **data)
+    with pytest.raises(sl.BadInputError, match="allocations"):
+        sl.place(network, w, allocations={}, **data)
+    with pytest.raises(sl.BadInputError, match="two"):
+        sl.place(network, w, allocations={"two": None}, **data)
+
+
+LOCAL = [
+    # spec, plastic weights, where noise falls, whether the formulas are local
+    ("linear:inputs=3,outputs=2", "W:rows=0", "all", False),
+    ("ffn:3-4-2,activation=tanh", "W2:rows=0", "plastic", False),
+    ("ffn:3-4-2,activation=tanh", "W2:rows=0", "all", True),
+    ("ffn:3-4-2,activation=tanh", "W1:rows=0-1", "plastic", True),
+    ("ffn:3-4-2", "W1:rows=0", "plastic", False),
+    ("ffn:3-4-2", "W1:rows=0", "all", True),
+]
+
+
+@pytest.mark.parametrize(("spec", "learn", "noise_on", "local"), LOCAL)
+def test_local_is_where_the_loss_is_not_quadratic(
+    spec: str, learn: str, noise_on: str, local: bool
+) -> None:
+    """Third differences of the loss along the weights that move vanish exactly if it is quadratic."""
+    problem = sl.Problem(sl.networks.network_from_text(spec), 5)
+    net = problem.network
+    W, X, Y = sl.noise.draw_lessons(problem, 1)
+    weights, x, y = {n: w[0] for n, w in W.items()}, X[0], Y[0]
+    name, _, rows = learn.partition(":rows=")
+    held = sl.Allocation.from_rows(net, name, [int(r) for r in rows.split("-")])
+    rng = np.random.default_rng(0)
+    moving = {
+        n: np.ones(shape) if noise_on == "all" else held.mask(n).astype(float)
+        for n, shape in net.shapes.items()
+    }
+    step = {n: m * rng.standard_normal(m.shape) for n, m in moving.items()}
+    losses = [
+        ((net.forward({n: w + t * step[n] for n, w in weights.items()}, x) - y) ** 2).sum()
+        for t in (-1.5, -0.5, 0.5, 1.5)
+    ]
+    third = losses[3] - 3 * losses[2] + 3 * losses[1] - losses[0]
+    assert (abs(third) > 1e-6 * max(losses)) == local
+    found = sl.place(
+        net, weights, inputs=x, targets=y, allocations={"rows": held}, gamma=(0.1, 0.1, 0.01),
+        cycles=50, repeats=2, noise_on=noise_on,
+    )  # fmt: skip
+    plain = found.to_dict()
+    assert plain["local"] == plain["rows"][0]["local"] == local
+    assert str(found).count("are local") == local
+
+
+def test_the_sentence_names_the_placements_that_are_local() -> None:
+    problem = sl.Problem(sl.FeedForward((3, 4, 2), "tanh"), 5)
+    net = problem.network
+    W, X, Y = sl.noise.draw_lessons(problem, 2)
+    held = {
+        "readout": sl.Allocation.from_rows(net, "W2", [0]),
+        "hidden": sl.Allocation.from_entries(net, {"W1": [(0, 0), (1, 1), (2, 2), (3, 0)]}),
+    }
+    found = sl.place(
+        net, W, inputs=X, targets=Y, allocations=held, gamma=(0.1, 0.1, 0.01), cycles=50, repeats=2
+    )
+    assert "Rate and F_min of hidden are local" in found.recommendation
+    kinds = {row.name: row.kind for row in found.rows}
+    assert kinds["hidden"] == "none" and kinds["readout"] != "none"
+    lines = {line.split()[0]: line for line in str(found).splitlines()}
+    assert " none " in lines["hidden"] and " none " not in lines["readout"]
+    plain = {row["name"]: row for row in found.to_dict()["rows"]}
+    assert plain["hidden"]["predicted"] is None and "not quadratic" in plain["hidden"]["reason"]
+
+
+PLACE = ["noise", "place", "--network", "linear:inputs=8,outputs=4", "--gamma", ".1,.3,.02"]
+STEADY = ["noise", "steady", "--network", "linear:inputs=8,outputs=4", "--gamma", ".1,.3,.02"]
+
+
+def test_commands(tmp_path: Path) -> None:
+    runner = CliRunner()
+    asked = [*PLACE, "--samples", "2", "--plastic", "8", "--cycles", "300", "--repeats", "3"]
+    found = runner.invoke(app, [*asked, "--json", "--out", str(tmp_path / "p")])
+    assert found.exit_code == 0, found.output
+    table = json.loads(found.output)
+    assert [row["name"] for row in table["rows"]][-1] == "concentrated"
+    assert (tmp_path / "p" / "place.png").is_file() and (tmp_path / "p" / "place.svg").is_file()
+    rows = [*asked, "--learn", "W:rows=0"]
+    assert "given" in runner.invoke(app, rows).output
+    asked = [*STEADY, "--samples", "20", "--cycles", "300", "--repeats", "3", "--mixing", ".1"]
+    found = runner.invoke(app, [*asked, "--json", "--out", str(tmp_path / "s")])
+    assert found.exit_code == 0, found.output
+    content = json.loads(found.output)
+    assert content["predicted"]["rank"] == 32 and content["simulated"]["mean"] > 0
+    assert (tmp_path / "s" / "steady.svg").is_file()
+    plain = runner.invoke(app, [*asked, "--norm", "layers", "--workers", "2"])
+    assert "predicted" not in plain.output and plain.exit_code == 0
+
+
+def test_commands_read_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "lesson.npz"
+    x, w = rng.standard_normal((8, 5)), rng.standard_normal((4, 8))
+    np.savez(path, inputs=x, targets=np.zeros((4, 5)), W=w)
+    common = ["--data", str(path), "--cycles", "100", "--repeats", "2", "--json"]
+    found = CliRunner().invoke(app, [*STEADY, *common])
+    assert json.loads(found.output)["start"] == pytest.approx(((w @ x) ** 2).sum() / 10)
+    found = CliRunner().invoke(app, [*PLACE, *common, "--plastic", "8", "--among", "W"])
+    assert json.loads(found.output)["plastic"] == 8
+
+
+@pytest.mark.parametrize(
+    "words, named",
+    [
+        ([*STEADY], "--samples"),
+        ([*STEADY, "--samples", "4", "--norm", "max"], "norm"),
+        ([*STEADY, "--samples", "4", "--mixing", "2"], "mixing"),
+        ([*STEADY, "--samples", "4", "--T", "0"], "T"),
+        ([*PLACE, "--plastic", "4"], "--samples"),
+        ([*PLACE, "--samples", "4"], "--plastic"),
+        ([*PLACE, "--samples", "4", "--plastic", "99"], "plastic"),
+        ([*PLACE, "--samples", "4", "--plastic", "4", "--learn", "W:rows=0"], "agree"),
+    ],
+)
+def test_commands_refuse_nonsense(words: list[str], named: str, tmp_path: Path) -> None:
+    out = tmp_path / "nothing"
+    found = CliRunner().invoke(app, [*words, "--out", str(out)])
+    assert isinstance(found.exception, sl.BadInputError)
+    assert named in str(found.exception)
+    assert not out.exists()
+
+
+def test_the_legend_of_the_picture_covers_no_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def keep(fig, stem):
+        fig.canvas.draw()
+        drawn.append(fig)
+        return [Path(stem)]
+
+    monkeypatch.setattr("sublearn.plots.save", keep)
+    asked = [*PLACE, "--samples", "2", "--plastic", "8", "--cycles", "50", "--repeats", "2"]
+    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    (fig,) = drawn
+    (legend,) = fig.legends
+    assert all(ax.get_legend() is None for ax in fig.axes)
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[-3:] == ["simulated, +- 2 standard errors", "predicted", "F_min"]
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(ax.get_window_extent()) for ax in fig.axes)
+
+
+@pytest.mark.slow
+def test_table_of_placements() -> None:
+    """d = 8, 32 inputs, 64 plastic weights, 32 lessons each."""
+    common = dict(inputs=32, outputs=8, plastic=64, repeats=32, cycles=6000)
+    low = (0.1, 1.0, 0.05)
+    few = by_name(compare(8, low, **common))
+    assert 0.12 < few["spread"].steady.mean < 0.22
+    assert 0.7 < few["concentrated"].steady.mean < 0.85
+    many = compare(400, low, **common)
+    gap = abs(by_name(many)["spread"].steady.mean - by_name(many)["concentrated"].steady.mean)
+    assert gap < 0.08
+    tied = by_name(compare(400, low, factors=2, **common))
+    assert 0.2 < tied["spread"].steady.mean < 0.36
+    assert 0.78 < tied["concentrated"].steady.mean < 0.95
+    rough = compare(8, (0.1, 1.8, 0.12), **common)
+    assert rough.best.name == "concentrated"
+    gap, error = rough.margin(by_name(rough)["spread"])
+    assert gap > 3 * error

@@ -1,0 +1,154 @@
+"""learn rate and learn size: what they print is what the verbs return; bad input ends with 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import sublearn as sl
+from sublearn.cli import app
+
+LINEAR = ["--network", "linear:inputs=6,outputs=3", "--samples", "12"]
+DEEP = ["--network", "ffn:4-3-3-2,activation=sigmoid", "--samples", "9"]
+GAMMA = ["--gamma", "0.8,1,0.05"]
+
+
+def _run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["noise", *words])
+
+
+def _json(*words: str) -> dict[str, object]:
+    result = _run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def _file(path: Path) -> tuple[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(9)
+    held = {
+        "inputs": rng.standard_normal((6, 12)),
+        "targets": rng.standard_normal((3, 12)),
+        "W": rng.standard_normal((3, 6)),
+    }
+    np.savez(path / "data.npz", **held)
+    return str(path / "data.npz"), held
+
+
+def test_rate_says_what_local_geometry_says(tmp_path: Path) -> None:
+    name, held = _file(tmp_path)
+    found = _json(
+        "rate", "--network", LINEAR[1], "--data", name, *GAMMA, "--T", "2", "--learn", "W:rows=0-1",
+        "--noise-on", "all", "--slides",
+    )  # fmt: skip
+    net = sl.LinearEstimator(inputs=6, outputs=3)
+    geo = sl.local_geometry(
+        net,
+        {"W": held["W"]},
+        inputs=held["inputs"],
+        targets=held["targets"],
+        allocation=sl.Allocation.from_rows(net, "W", [0, 1]),
+        noise_on="all",
+    )
+    gamma = (0.8, 1.0, 0.05)
+    assert found["rate"] == pytest.approx(geo.rate(gamma, 2.0), rel=1e-12)
+    assert found["difficulty"] == pytest.approx(geo.difficulty(gamma, 2.0), rel=1e-12)
+    assert (found["plastic"], found["noisy"], found["size"]) == (12, 18, 18)
+    assert found["learns_for"]["gamma3"]["high"] == geo.critical_gamma3(gamma, 2.0).high
+    assert found["second_order_is_enough"] is True and found["slides_rate"] != found["rate"]
+
+
+def test_rate_in_words_and_pictures(tmp_path: Path) -> None:
+    result = _run("rate", *LINEAR, *GAMMA, "--draws", "20", "--out", str(tmp_path / "pictures"))
+    assert result.exit_code == 0, result.output
+    assert "On average one cycle" in result.output and "gamma3 learns" in result.output
+    assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == ["rate.png", "rate.svg"]
+    bent = _run("rate", *DEEP, "--gamma", "5,5,0.5", "--T", "3")
+    assert bent.exit_code == 0 and "is measured" in bent.output
+
+
+def test_size_finds_the_best_size(tmp_path: Path) -> None:
+    words = ["size", "--network", "linear:inputs=10,outputs=5", "--samples", "30", *GAMMA]
+    found = _json(*words, "--draws", "20", "--out", str(tmp_path))
+    assert found["bracket"][0] < 400 < found["bracket"][1]
+    assert found["closed_form"]["value"] == pytest.approx(400)
+    assert found["slides"]["value"] == pytest.approx(144)
+    assert len(found["measured"]) == len(found["sizes"])
+    assert (tmp_path / "size.svg").is_file()
+    text = _run(*words).output
+    assert "<- best" in text and "slides, linear       144" in text
+    assert "smallest network learns fastest" in _run(*words[:5], "--gamma", "0.8,0,0.05").output
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ([*LINEAR, "--grow", "inputs", "--to", "1,2,4"], [18, 36, 72]),
+        ([*LINEAR, "--grow", "outputs", "--to", "1,2", "--reading", "projected"], [18, 36]),
+        ([*LINEAR, "--grow", "synapses", "--to", "1,3,9"], [18, 54, 162]),
+        ([*LINEAR, "--start", "random", "--to", "1,2"], [18, 72]),
+        ([*DEEP, "--to", "3,5"], [27, 55]),
+        (DEEP, [w * w + 6 * w for w in (3, 4, 6, 9, 12, 18, 24)]),
+    ],
+)
+def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
+    assert _json("size", *words, *GAMMA)["sizes"] == sizes
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rate", *LINEAR, "--gamma", "1,2"], "gamma must be three numbers"),
+        (["rate", *LINEAR, "--gamma", "1,-2,3"], "gamma must be three numbers of at least 0"),
+        (["rate", *LINEAR, "--gamma", "a,b,c"], "--gamma must be numbers separated by commas"),
+        (["rate", *LINEAR, *GAMMA, "--T", "0"], "T, the time of one cycle"),
+        (["rate", *LINEAR[:2], *GAMMA], "either --samples M"),
+        (["rate", *LINEAR, *GAMMA, "--data", "x.npz"], "either --samples M"),
+        (["rate", *LINEAR[:2], *GAMMA, "--data", "no.npz"], "there is no file no.npz"),
+        (
+            ["rate", *LINEAR[:2], *GAMMA, "--data", "digits"],
+            "--data must name a .npz file with inputs and targets: there is no file digits; labelled",
+        ),
+        (["size", *LINEAR, *GAMMA, "--draws", "1"], "--draws must be 0, for none, or at least 2"),
+        (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise_on must be one of"),
+        (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for an ffn"),
+        (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths'"),
+        (["size", *DEEP, *GAMMA, "--to", "8,nan"], "--to must hold numbers above 0, not '8,nan'."),
+        (["size", *LINEAR, *GAMMA, "--to", "1,inf"], "--to must hold numbers above 0"),
+        (
+            ["size", "--network", "ffn:4-3", "--samples", "4", *GAMMA],
+            "no hidden layer to widen; a linear estimator is written linear:inputs=4,outputs=3.",
+        ),
+        (["size", *LINEAR, *GAMMA, "--to", "1,1.1"], "c1 must be at least 1 and make"),
+        (["size", *LINEAR, *GAMMA, "--grow", "synapses", "--to", "1,2.5"], "whole numbers"),
+        (["size", *LINEAR, *GAMMA, "--to", "2"], "at least 2 sizes"),
+        (["size", "--network", "lrnn:n=3,b=1,d=2,T=2", "--samples", "4", *GAMMA], "grows linear"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+    result = _run(*words, "--out", str(tmp_path / "none"))
+    assert isinstance(result.exception, sl.BadInputError)
+    assert message in str(result.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", inputs=np.ones((6, 2)))
+    (tmp_path / "b.npz").write_text("not numbers")
+    for name, words in (("a.npz", "must hold the arrays"), ("b.npz", "cannot be read")):
+        result = _run("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / name))
+        assert words in str(result.exception)
+
+
+def test_steady_says_what_less_noise_would_do() -> None:
+    """The factor in the sentence is that of the predictions of two commands, one with half the noise."""
+    common = ["--network", "linear:inputs=4,outputs=2", "--samples", "30", "--cycles", "1500"]
+    common += ["--repeats", "3"]
+    loud = _json("steady", *common, "--gamma", "0.1,0.2,0.01")
+    calm = _json("steady", *common, "--gamma", "0.1,0.1,0.005")
+    excess = [found["predicted"]["excess"] for found in (loud, calm)]
+    words = str(loud["meaning"])
+    assert f"cut the excess {excess[0] / excess[1]:.2g} times, to {excess[1]:.2g}" in words
