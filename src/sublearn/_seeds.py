@@ -5,6 +5,7 @@ Trial i of a problem draws from streams that (seed, digest of the problem, i, pu
 
 from __future__ import annotations
 
+import hashlib
 from enum import IntEnum
 
 import numpy as np
@@ -33,3 +34,8 @@ def trial_key(digest: str, trial: int, purpose: Purpose) -> tuple[int, ...]:
 def trial_stream(seed: int, digest: str, trial: int, purpose: Purpose) -> np.random.Generator:
     """The random numbers of one trial for one purpose."""
     return np.random.default_rng([seed, *trial_key(digest, trial, purpose)])
+
+
+def named_stream(seed: int, *parts: str) -> np.random.Generator:
+    """Random numbers that depend on the seed and on what is asked, and on nothing else."""
+    return np.random.default_rng([seed, *words(hashlib.sha256("\n".join(parts).encode()).digest())])

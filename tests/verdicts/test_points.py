@@ -11,9 +11,10 @@ import pytest
 
 import sublearn as sl
 from sublearn._grades import NUMERICAL, PROOF, weakest
+from sublearn._seeds import named_stream
 from sublearn.networks import factors
 from sublearn.verdicts import Grade
-from sublearn.verdicts._points import PRIMES, _log2_norm, generator, miss_probability
+from sublearn.verdicts._points import PRIMES, _log2_norm, miss_probability
 from sublearn.verdicts._rank import points_needed
 
 CROSS = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
@@ -223,10 +224,10 @@ def test_weakest_grade() -> None:
 
 
 def test_generators_depend_on_seed_and_parts_only() -> None:
-    first = generator(1, "a", "b").integers(0, 2**60, 4)
-    assert (first == generator(1, "a", "b").integers(0, 2**60, 4)).all()
-    assert (first != generator(2, "a", "b").integers(0, 2**60, 4)).any()
-    assert (first != generator(1, "ab", "").integers(0, 2**60, 4)).any()
+    first = named_stream(1, "a", "b").integers(0, 2**60, 4)
+    assert (first == named_stream(1, "a", "b").integers(0, 2**60, 4)).all()
+    assert (first != named_stream(2, "a", "b").integers(0, 2**60, 4)).any()
+    assert (first != named_stream(1, "ab", "").integers(0, 2**60, 4)).any()
 
 
 @pytest.mark.parametrize(

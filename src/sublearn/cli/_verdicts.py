@@ -91,8 +91,8 @@ def design(
 ) -> None:
     """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
     from sublearn.allocations import SUFFIXES
+    from sublearn.designs import EFFORT
     from sublearn.designs import design as verb
-    from sublearn.designs._over_gates import EFFORT
     from sublearn.verdicts import certify as check
 
     check_file(out, SUFFIXES)
@@ -148,8 +148,8 @@ def repair(
 ) -> None:
     """Move the fewest weights such that none is wasted, as far as that is proved."""
     from sublearn.allocations import SUFFIXES
+    from sublearn.designs import EFFORT
     from sublearn.designs import repair as verb
-    from sublearn.designs._over_gates import EFFORT
     from sublearn.verdicts import certify as check
 
     check_file(out, SUFFIXES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn._grades import PROOF, Grade
+from sublearn._seeds import named_stream
 from sublearn.designs._choice import Choice, Ids
 from sublearn.designs._over_gates import (
     EFFORT,
@@ -16,8 +17,7 @@ from sublearn.designs._over_gates import (
 )
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
-from sublearn.verdicts._points import Point, generator, miss_probability
-from sublearn.verdicts._rank import points_needed
+from sublearn.verdicts import Point, miss_probability, points_needed
 
 
 def best_basis(
@@ -55,7 +55,7 @@ def best_basis(
             error=error,
             seed=seed,
         )
-    rng = generator(seed, "design", problem.digest)
+    rng = named_stream(seed, "design", problem.digest)
     place = np.empty(choice.allowed.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     best: Ids | None = None

@@ -18,10 +18,15 @@ from sublearn.designs._over_gates import EFFORT, Basis, GateShare, Progress, sha
 from sublearn.designs._result import Design
 from sublearn.designs._saturated import saturated_allocations
 from sublearn.ensembles import Labels, Problem, Targets
-from sublearn.verdicts import certify, generic_rank
-from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._needed import Needed, needed_rank, reachable_equations
-from sublearn.verdicts._points import check_options
+from sublearn.verdicts import (
+    Needed,
+    certify,
+    check_options,
+    generic_rank,
+    is_affine,
+    needed_rank,
+    reachable_equations,
+)
 
 WANTS = ("maximal", "best score")
 

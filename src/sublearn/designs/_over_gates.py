@@ -26,15 +26,14 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, Grade
 from sublearn._intervals import clopper_pearson
+from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice, Ids
 from sublearn.designs._witness import doubt_of, realise, settled_gates
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
-from sublearn.verdicts._gates import draw_point
-from sublearn.verdicts._points import Point, generator, miss_probability
-from sublearn.verdicts._rank import points_needed
+from sublearn.verdicts import Point, draw_point, miss_probability, points_needed
 
 EFFORT = 2000
 """How many nodes are bounded, unless told otherwise."""
@@ -132,9 +131,9 @@ class _Search:
         self.problem, self.choice, self.gains = problem, choice, gains
         self.start, self.wanted = start.size, wanted
         self.candidates = np.concatenate([start, order[~np.isin(order, start)]])
-        self.rng = generator(seed, "design", problem.digest)
+        self.rng = named_stream(seed, "design", problem.digest)
         # The gates that are tried do not depend on the seed, so that the answer does not.
-        self.draws = generator(0, "gates of designs", problem.digest)
+        self.draws = named_stream(0, "gates of designs", problem.digest)
         network = problem.network
         self.shapes = {
             position: (network.shapes[step.weight][0], problem.samples)
@@ -318,7 +317,7 @@ def share_of_gates(
 ) -> GateShare:
     """How many of some random draws have gates at which the allocation has rank ``wanted``."""
     network = problem.network
-    rng = generator(seed, "share of gates", problem.digest, allocation.digest)
+    rng = named_stream(seed, "share of gates", problem.digest, allocation.digest)
     cost = problem.equations * wanted * len(allocation)
     sampled = SAMPLED if cost <= _LARGE // 20 else SAMPLED // 4
     known: dict[bytes, bool] = {}

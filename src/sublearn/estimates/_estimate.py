@@ -18,8 +18,7 @@ from sublearn.ensembles import Problem, draw
 from sublearn.estimates._chunks import run_chunks
 from sublearn.estimates._unfinished import keeping
 from sublearn.matchers import Budget, Decision, decide, single_thread
-from sublearn.verdicts import Verdict, certify
-from sublearn.verdicts._needed import teacher_may_collapse
+from sublearn.verdicts import Verdict, certify, teacher_may_collapse
 
 if TYPE_CHECKING:
     from sublearn.estimates._within import WithinEstimate

@@ -20,8 +20,7 @@ from sublearn.matchers.proofs._checks import solves
 from sublearn.matchers.proofs._dyadic import from_floats
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
-from sublearn.verdicts import Grade
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import Grade, is_affine
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -17,7 +17,7 @@ from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, 
 from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._krawczyk import float_matrix
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

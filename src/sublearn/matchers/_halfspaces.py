@@ -18,7 +18,7 @@ from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import Chain
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -11,8 +11,7 @@ from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import whole
-from sublearn.verdicts import GenericRank, generic_rank
-from sublearn.verdicts._needed import Needed, needed_rank, teacher_may_collapse
+from sublearn.verdicts import GenericRank, Needed, generic_rank, needed_rank, teacher_may_collapse
 
 
 class Rank(Matcher):

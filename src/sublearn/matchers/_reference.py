@@ -14,7 +14,7 @@ from sublearn._grades import NUMERICAL
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks import ACTIVATIONS
 
 # fsolve says that it converged (ier = 1) where its steps are small; the residual must be too.
 ACCURACY = 1e-6

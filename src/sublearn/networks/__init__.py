@@ -1,5 +1,6 @@
 """Networks: shapes and a forward map, each a short description over one chain of steps."""
 
+from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
 from sublearn.networks._derivatives import Factors, factors
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN

@@ -22,9 +22,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
-from sublearn.networks import REALS, factors
-from sublearn.networks._activations import ACTIVATIONS
-from sublearn.networks._forward import run
+from sublearn.networks import ACTIVATIONS, REALS, factors, run
 from sublearn.noise._loss import Setting, error_signal, pieces
 
 EXACT_WORK = 4e9

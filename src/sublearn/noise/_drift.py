@@ -29,7 +29,7 @@ from sublearn.networks import Network
 from sublearn.noise._loss import check_duration, check_gamma, check_setting
 from sublearn.noise._simulate import Simulation
 from sublearn.noise._steady import frozen_noise, plastic_modes
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sublearn.noise._loss import (
     squared_error,
 )
 from sublearn.noise._rates import Geometry, Surface
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 TRACES = ("auto", "exact", "estimate")
 

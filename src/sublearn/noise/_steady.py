@@ -51,7 +51,7 @@ from sublearn.noise._loss import (
 )
 from sublearn.noise._simulate import step_correlation
 from sublearn.noise._simulate_data import compress
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 MOST_NUMBERS = 1 << 27  # entries of a Jacobian that is formed at once: 1 GB
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from sublearn._arrays import Floats, Indices
 from sublearn.ensembles import Instance
-from sublearn.networks import Step
-from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks import ACTIVATIONS, Step
 from sublearn.training._folded import Folded, FoldedStep, Slot
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._arrays import Floats
-from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks import ACTIVATIONS
 from sublearn.training._folded import Folded, FoldedStep, Slot
 
 

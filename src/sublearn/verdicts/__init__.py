@@ -1,11 +1,22 @@
 """Certify: what can be said about an allocation with no sampling at all."""
 
 from sublearn._grades import Grade
+from sublearn.verdicts._affine import is_affine as is_affine
 from sublearn.verdicts._census import Census, census
 from sublearn.verdicts._certify import certify
 from sublearn.verdicts._equations import EquationCounts, Equations
+from sublearn.verdicts._equations import equation_counts as equation_counts
 from sublearn.verdicts._gates import GateRanks, gated_rank
+from sublearn.verdicts._gates import draw_point as draw_point
+from sublearn.verdicts._needed import Needed as Needed
+from sublearn.verdicts._needed import needed_rank as needed_rank
+from sublearn.verdicts._needed import reachable_equations as reachable_equations
+from sublearn.verdicts._needed import teacher_may_collapse as teacher_may_collapse
+from sublearn.verdicts._points import Point as Point
+from sublearn.verdicts._points import check_options as check_options
+from sublearn.verdicts._points import miss_probability as miss_probability
 from sublearn.verdicts._rank import GenericRank, generic_rank
+from sublearn.verdicts._rank import points_needed as points_needed
 from sublearn.verdicts._verdict import Circuit, TheoremCheck, Verdict
 
 __all__ = [

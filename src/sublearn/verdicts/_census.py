@@ -12,10 +12,11 @@ import numpy as np
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn._grades import PROOF, Grade
+from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Labels, Problem
 from sublearn.exact import subset_ranks
-from sublearn.verdicts._points import Point, check_options, generator, miss_probability
+from sublearn.verdicts._points import Point, check_options, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
 
 LARGEST = 20_000_000
@@ -88,7 +89,7 @@ def _enumerated(
     network, size = problem.network, problem.effective_equations
     rows, columns = network.shape(name)
     bounds = network.degree_bounds(name, problem.effective_samples)
-    rng = generator(seed, "census", problem.digest, name)
+    rng = named_stream(seed, "census", problem.digest, name)
     whole = Allocation.whole(network, [name])
     total = comb(rows * columns, size)
     # The error of the whole count is at most the sum over its members.
@@ -125,7 +126,7 @@ def _drawn(
     tell: Callable[[int, int], None],
 ) -> Census:
     rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
-    rng = generator(seed, "census draws", problem.digest, name)
+    rng = named_stream(seed, "census draws", problem.digest, name)
     deficient, doubt = 0, 0.0
     for number in range(draws):
         tell(number, draws)

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._grades import Grade, weakest
+from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Distribution, Normal, Problem, draw_weights
 from sublearn.networks import REALS, Network, Trace, Weights, run
-from sublearn.verdicts._points import check_options, generator
+from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 
 GATED_POINTS = 50
@@ -90,7 +91,7 @@ def ranks_at_gates(
     problem: Problem, allocation: Allocation, *, error: float, seed: int
 ) -> GateRanks:
     """The rank at the gates of ``GATED_POINTS`` points, drawn as the ensemble draws them."""
-    rng = generator(seed, "gates", problem.digest, allocation.digest)
+    rng = named_stream(seed, "gates", problem.digest, allocation.digest)
     found = []
     for _ in range(GATED_POINTS):
         gates = occurring_gates(problem, problem.network, rng)

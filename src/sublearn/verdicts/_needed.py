@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sublearn._grades import NUMERICAL, PROOF, Grade
+from sublearn._seeds import named_stream
 from sublearn.ensembles import Labels, Problem, Targets
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
-from sublearn.verdicts._points import Point, generator, miss_probability
+from sublearn.verdicts._points import Point, miss_probability
 from sublearn.verdicts._rank import points_needed
 
 
@@ -54,7 +55,7 @@ def _full_rank(
     """
     limit = network.expressible(_samples_of(problem, network))
     names = list(network.shapes)
-    rng = generator(seed, "needed", problem.digest, network.spec)
+    rng = named_stream(seed, "needed", problem.digest, network.spec)
     # In a random order a basis fills up early; row by row most columns would be seen in vain.
     order = rng.permutation(network.size)
     gated = network.has_gates

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from math import lgamma, log, log2
 
 import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
-from sublearn._seeds import words
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import PrimeField, columns, random_prime
@@ -24,12 +22,6 @@ def check_options(error: float, seed: int) -> None:
     if not 0 < error < 1:
         raise BadInputError(f"error must lie strictly between 0 and 1, not {error!r}.")
     whole_number("seed", seed, least=0)
-
-
-def generator(seed: int, *parts: str) -> np.random.Generator:
-    """A random generator that depends on the seed and on what is asked, and on nothing else."""
-    digest = hashlib.sha256("\n".join(parts).encode()).digest()
-    return np.random.default_rng([seed, *words(digest)])
 
 
 class Point:

@@ -8,12 +8,13 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn._grades import PROOF, Grade
+from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import dependencies, eliminate, greedy, peel, smallest_circuit
 from sublearn.networks import FeedForward, Gates
 from sublearn.verdicts._bounds import rank_bound
-from sublearn.verdicts._points import Point, generator, miss_probability
+from sublearn.verdicts._points import Point, miss_probability
 
 Positions = Indices
 
@@ -62,7 +63,7 @@ def generic_rank(
     count = len(allocation)
     everything = np.arange(count, dtype=np.int64)
     nothing = everything[:0]
-    rng = generator(seed, "rank", problem.digest, allocation.digest)
+    rng = named_stream(seed, "rank", problem.digest, allocation.digest)
     limit = problem.equations if network.has_gates else rank_bound(problem, allocation)
     if gates is None and isinstance(network, FeedForward) and _peels(network, allocation):
         layer = int(allocation.names[0][1:])

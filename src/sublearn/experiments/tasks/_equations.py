@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn.experiments.tasks._decisions import COUNTED, Decisions, counted, record
 from sublearn.runs import Json, Row
-from sublearn.verdicts._equations import equation_counts
+from sublearn.verdicts import equation_counts
 
 
 class ByEquations(Decisions):

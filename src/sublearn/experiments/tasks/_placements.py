@@ -29,8 +29,7 @@ from sublearn.noise import (
     simulate,
 )
 from sublearn.runs import Json, Row, Task
-from sublearn.verdicts import certify
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import certify, is_affine
 
 
 class Placements(Task):

@@ -28,9 +28,15 @@ from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import BallProduct, Enclosure, enclose, separated
-from sublearn.verdicts.counts._count import SolutionCount, count_solutions, too_large
-from sublearn.verdicts.counts._polynomials import lifted_system, without_determined
-from sublearn.verdicts.counts._product import product_form, product_numbers
+from sublearn.verdicts.counts import (
+    SolutionCount,
+    count_solutions,
+    lifted_system,
+    product_form,
+    product_numbers,
+    too_large,
+    without_determined,
+)
 
 NAME = "complete"
 

@@ -19,7 +19,7 @@ from sublearn._arrays import Array, Complex, Indices, Mask
 from sublearn.matchers.complete._product_kernel import chain_of, evaluate
 from sublearn.matchers.complete._state_tracker import states_of, track_states
 from sublearn.matchers.complete._tracker import ARRIVED, SINGULAR, polish, track
-from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
+from sublearn.verdicts.counts import ProductForm, ProductNumbers
 
 MOST_STEPS = 2000
 """Steps after which a path is given up."""

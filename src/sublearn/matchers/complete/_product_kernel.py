@@ -12,7 +12,7 @@ import numpy as np
 
 from sublearn._arrays import Complex, Indices
 from sublearn._compile import compiled
-from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
+from sublearn.verdicts.counts import ProductForm, ProductNumbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import numpy as np
 
 from sublearn._arrays import Complex, Indices
 from sublearn.matchers.proofs._balls import BALLS, input_blocks, precision, wanted
-from sublearn.verdicts.counts._product import ProductForm, product_numbers
+from sublearn.verdicts.counts import ProductForm, product_numbers
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

@@ -32,7 +32,7 @@ from sublearn.matchers.complete._tracker import (
     predict,
 )
 from sublearn.matchers.search._lifted import ordered
-from sublearn.verdicts.counts._product import ProductForm, ProductNumbers
+from sublearn.verdicts.counts import ProductForm, ProductNumbers
 
 
 @np.errstate(all="ignore")

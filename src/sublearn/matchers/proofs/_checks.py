@@ -130,7 +130,7 @@ def _check_copy(instance: Instance, certificate: Certificate) -> Check:
 def _check_affine(instance: Instance, certificate: Certificate) -> Check:
     prime = certificate.prime
     from sublearn.matchers._affine import full_rank_modulo, ranks_modulo
-    from sublearn.verdicts._affine import is_affine
+    from sublearn.verdicts import is_affine
 
     if not is_affine(instance.network, instance.allocation):
         return Check(False, "the outputs are not affine in the learnable weights")

@@ -10,7 +10,7 @@ from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.search._chain_kernel import BIAS, ENCODER, WEIGHT, Chain
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 # Sizes of the starts, over the usual size of a weight, taken in turn.
 SCALES = (1.0, 3.0, 0.4, 10.0)

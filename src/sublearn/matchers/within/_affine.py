@@ -13,7 +13,7 @@ from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.within._bands import BITS, bands, behind_output
 from sublearn.matchers.within._linear import Linear, parts, refutes, solve
-from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

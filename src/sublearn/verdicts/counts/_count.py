@@ -23,12 +23,12 @@ import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
+from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import is_prime
 from sublearn.networks import Network
 from sublearn.verdicts._affine import is_affine
-from sublearn.verdicts._points import generator
 from sublearn.verdicts._rank import generic_rank
 from sublearn.verdicts.counts._bezout import LARGEST, SMALLEST, CountBounds, count_bounds
 from sublearn.verdicts.counts._msolve import (
@@ -133,7 +133,7 @@ def _count(
     refusal = too_large(system)
     if refusal is not None:
         return _none(refusal)
-    rng = generator(seed, "count", problem.digest, allocation.digest)
+    rng = named_stream(seed, "count", problem.digest, allocation.digest)
     return _agreed(left, count_bounds(left), error, rng)
 
 
