@@ -241,3 +241,61 @@ def _determinant(rows: list[list]) -> object:
         (-1) ** j * rows[0][j] * _determinant([r[:j] + r[j + 1 :] for r in rows[1:]])
         for j in range(len(rows))
     )
+
+
+def test_where_learning_starts_is_kept_and_decides_nothing() -> None:
+    problem = sl.Problem(sl.LinearRNN(n=3, b=1, d=2, T=2), samples=2)
+    drawn = sl.draw(problem, {"W": sl.Anywhere(4)}, seed=1)
+    held, whole = drawn.allocation, dict(drawn.start)
+    for name, value in whole.items():
+        assert (value[~held.mask(name)] == drawn.weights[name][~held.mask(name)]).all()
+        assert (value[held.mask(name)] != 0).all()
+        assert (drawn.weights[name][held.mask(name)] == 0).all()
+    other = sl.Allocation.whole(problem.network, ["B"])
+    moved = drawn.with_allocation(other)
+    assert moved.generic and (moved.targets == drawn.targets).all()
+    assert all((moved.start[name] == value).all() for name, value in whole.items())
+    assert not moved.weights["B"].any()
+    part = drawn.only([1])
+    assert all((part.start[name] == value).all() for name, value in whole.items())
+    # Other values of the learnable weights: the same decision, number by number.
+    given = [
+        sl.Instance(
+            problem.network,
+            held,
+            {n: np.where(held.mask(n), shift, w) for n, w in whole.items()},
+            drawn.inputs,
+            drawn.targets,
+        )
+        for shift in (0.0, 7.0, np.nan)
+    ]
+    one, two, three = (str(sl.decide(instance)) for instance in given)
+    assert one == two == three
+    with pytest.raises(sl.BadInputError, match="must be finite"):
+        _ = given[2].start
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"weights": {"W": np.zeros((3, 3))}}, "weight W must have shape"),
+        ({"weights": {"V": np.zeros((3, 4))}}, "missing: W; unknown: V"),
+        ({"weights": 3}, "weights must be a dict"),
+        ({"weights": {"W": np.zeros((2, 3, 4))}}, "weight W must have shape"),
+        ({"inputs": "many"}, "inputs must be an array of numbers"),
+        ({"inputs": np.zeros((4, 0)), "targets": np.zeros((3, 0))}, "at least one sample"),
+        ({"targets": np.full((3, 7), np.inf)}, "targets must be finite"),
+        ({"allocation": "all"}, "allocation must be an Allocation"),
+        ({"network": 3}, "network must be"),
+    ],
+)
+def test_arrays_that_make_no_instance_are_refused(change: dict[str, object], words: str) -> None:
+    net = sl.LinearEstimator(inputs=4, outputs=3)
+    good = {
+        "network": net,
+        "allocation": sl.Allocation.whole(net),
+        "weights": {"W": np.ones((3, 4))},
+    }
+    good |= {"inputs": np.ones((4, 7)), "targets": np.ones((3, 7))}
+    with pytest.raises(sl.BadInputError, match=words):
+        sl.Instance(**{**good, **change})

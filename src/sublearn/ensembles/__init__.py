@@ -12,6 +12,7 @@ from sublearn.ensembles._distributions import (
 )
 from sublearn.ensembles._fresh import fresh_samples
 from sublearn.ensembles._instance import Instance, Origin, draw, draw_weights
+from sublearn.ensembles._instance import draw_from as draw_from
 from sublearn.ensembles._problem import Ensemble, Gaussian, Labels, Problem, Targets
 from sublearn.ensembles._teacher import Teacher, split_rows
 from sublearn.ensembles._text import Learn, learn_from_text

@@ -17,7 +17,7 @@ from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles._distributions import Distribution, LowRank
 from sublearn.ensembles._problem import Labels, Problem, Targets, check_teacher
-from sublearn.ensembles._teacher import Teacher, settled
+from sublearn.ensembles._teacher import Teacher, numbers, settled
 from sublearn.networks import Network
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ class Instance:
     ``teacher`` (:meth:`from_teacher`, :func:`draw`) the targets are the teacher's outputs as real
     numbers, and with ``input_factors`` the inputs are the exact product of two float64 matrices;
     ``targets`` and ``inputs`` are then their nearest float64 view. ``weights`` holds every weight; the
-    learnable entries are 0 there and mean nothing.
+    learnable entries are 0 there and mean nothing. What they were given as stands in :attr:`start`,
+    where learning begins; no digest, decision or certificate looks at it.
 
     ``origin`` says which draw it was; None for an instance that somebody made. A copy with other numbers
-    (``dataclasses.replace``) is a given instance: it has neither teacher nor origin.
+    (``dataclasses.replace``) is a given instance: it has neither teacher nor origin, and starts at 0.
     """
 
     network: Network
@@ -58,15 +59,29 @@ class Instance:
 
     def __post_init__(self) -> None:
         network, allocation = self.network, self.allocation
+        if not isinstance(network, Network):
+            raise BadInputError(f"network must be a sublearn network, not {network!r}.")
+        if not isinstance(allocation, Allocation):
+            raise BadInputError(f"allocation must be an Allocation, not {allocation!r}.")
+        if not isinstance(self.weights, Mapping):
+            raise BadInputError(
+                f"weights must be a dict of matrices by name, not {self.weights!r}."
+            )
         if dict(allocation.shapes) != network.shapes:
             raise BadInputError("the allocation does not belong to the instance's network.")
         if not len(allocation):
             raise BadInputError("the allocation has no learnable weight (r = 0).")
         network.check_weights(self.weights)
-        frozen = {}
+        for name, shape in network.shapes.items():
+            if np.ndim(self.weights[name]) != 2:
+                found = np.shape(self.weights[name])
+                raise BadInputError(f"weight {name} must have shape {shape}, not {found}.")
+        frozen, learnable = {}, []
         for name in network.shapes:
-            value = np.array(self.weights[name], dtype=np.float64, order="C")
-            value.ravel()[allocation.flat(name)] = 0.0
+            value = numbers(f"weight {name}", self.weights[name])
+            flat = allocation.flat(name)
+            learnable.append(value.ravel()[flat])
+            value.ravel()[flat] = 0.0
             frozen[name] = settled(f"weight {name}", value)
         inputs, targets = settled("inputs", self.inputs), settled("targets", self.targets)
         network.split_inputs(inputs)
@@ -78,6 +93,7 @@ class Instance:
         if targets.shape != wanted:
             raise BadInputError(f"targets must have shape {wanted}, not {targets.shape}.")
         object.__setattr__(self, "weights", MappingProxyType(frozen))
+        object.__setattr__(self, "_learnable", np.concatenate(learnable))
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "targets", targets)
 
@@ -154,6 +170,31 @@ class Instance:
         made = "drawn" if self.origin is not None else "given" if self.teacher is None else "taught"
         return f"<Instance of {self.network.spec}, {made}: {self.samples} samples, {self.allocation!r}>"
 
+    @cached_property
+    def start(self) -> Mapping[str, Array]:
+        """All weights, the learnable ones as they were given: where learning begins.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.FeedForward((2, 1))
+        >>> first = sl.Allocation.from_entries(net, {"W1": [(0, 0)]})
+        >>> given = sl.Instance(net, first, {"W1": [[3.0, 4.0]]}, np.eye(2), np.zeros((1, 2)))
+        >>> given.weights["W1"].tolist(), given.start["W1"].tolist()
+        ([[0.0, 4.0]], [[3.0, 4.0]])
+        """
+        whole = self._whole()
+        return MappingProxyType({n: settled(f"weight {n}", value) for n, value in whole.items()})
+
+    def _whole(self) -> dict[str, Array]:
+        """All weights as they were given, finite or not."""
+        return self.with_values(vars(self)["_learnable"])
+
+    def with_allocation(self, allocation: Allocation) -> Instance:
+        """The same numbers with other learnable weights, each starting where it was."""
+        out = Instance(self.network, allocation, self._whole(), self.inputs, self.targets)
+        kept = ("teacher", "input_factors", "origin", "_asking", "exact_inputs")
+        vars(out).update({name: vars(self)[name] for name in kept if name in vars(self)})
+        return out
+
     @property
     def problem(self) -> Problem | None:
         """What it was drawn from; None for an instance that somebody made."""
@@ -164,7 +205,7 @@ class Instance:
         kept = list(samples)
         if "_asking" in vars(self):
             exact = self.exact_inputs.take(columns=kept)
-            return self.on(self.network, self.allocation, self.weights, exact, samples=kept)
+            return self.on(self.network, self.allocation, self._whole(), exact, samples=kept)
         factors = self.input_factors
         if factors is not None:
             factors = factors[0], np.ascontiguousarray(factors[1][:, kept])
@@ -173,18 +214,17 @@ class Instance:
             return Instance.given(
                 self.network,
                 self.allocation,
-                self.weights,
+                self._whole(),
                 factors or inputs,
                 self.targets[:, kept],
             )
-        return self._made(
-            self.network, self.allocation, self.weights, inputs, self.teacher, factors
-        )
+        whole = self._whole()
+        return self._made(self.network, self.allocation, whole, inputs, self.teacher, factors)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
         return self._made(
-            network, self.allocation, self.weights, self.inputs, teacher, self.input_factors
+            network, self.allocation, self._whole(), self.inputs, teacher, self.input_factors
         )
 
     @cached_property
@@ -373,7 +413,6 @@ def draw(
         )
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
-    network, ensemble = problem.network, problem.ensemble
     if isinstance(allocation, Allocation):
         held = allocation
     else:
@@ -381,8 +420,15 @@ def draw(
             allocation, trial_stream(seed, problem.digest, trial, Purpose.ALLOCATION)
         )
     rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
+    return draw_from(rng, problem, held, Origin(problem, int(seed), int(trial)))
+
+
+def draw_from(
+    rng: np.random.Generator, problem: Problem, held: Allocation, origin: Origin | None = None
+) -> Instance:
+    """One draw of a problem from a stream of the caller's: a given instance without ``origin``."""
+    network, ensemble = problem.network, problem.ensemble
     weights = draw_weights(network, ensemble.weights, rng)
-    origin = Origin(problem, int(seed), int(trial))
     if isinstance(problem.teacher, Labels):
         data = problem.teacher.data
         chosen = data.take(rng.choice(data.size, problem.samples, replace=False))
@@ -401,7 +447,7 @@ def draw(
     return Instance._made(network, held, weights, inputs, teacher, factors, origin)
 
 
-def _from(origin: Origin, instance: Instance) -> Instance:
+def _from(origin: Origin | None, instance: Instance) -> Instance:
     object.__setattr__(instance, "origin", origin)
     return instance
 

@@ -72,9 +72,17 @@ def split_rows(network: Network, inputs: Dyadics) -> list[Dyadics]:
     return out
 
 
+def numbers(name: str, value: object) -> Array:
+    """A float64 array of its own."""
+    try:
+        return np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise BadInputError(f"{name} must be an array of numbers.") from None
+
+
 def settled(name: str, value: object) -> Array:
     """A finite float64 array that nobody writes to."""
-    out = np.array(value, dtype=np.float64, order="C")
+    out = numbers(name, value)
     if not np.isfinite(out).all():
         raise BadInputError(f"{name} must be finite.")
     out.flags.writeable = False
