@@ -181,16 +181,16 @@ class Instance:
         >>> given.weights["W1"].tolist(), given.start["W1"].tolist()
         ([[0.0, 4.0]], [[3.0, 4.0]])
         """
-        whole = self._whole()
+        whole = self._as_given()
         return MappingProxyType({n: settled(f"weight {n}", value) for n, value in whole.items()})
 
-    def _whole(self) -> dict[str, Array]:
+    def _as_given(self) -> dict[str, Array]:
         """All weights as they were given, finite or not."""
         return self.with_values(vars(self)["_learnable"])
 
     def with_allocation(self, allocation: Allocation) -> Instance:
         """The same numbers with other learnable weights, each starting where it was."""
-        out = Instance(self.network, allocation, self._whole(), self.inputs, self.targets)
+        out = Instance(self.network, allocation, self._as_given(), self.inputs, self.targets)
         kept = ("teacher", "input_factors", "origin", "_asking", "exact_inputs")
         vars(out).update({name: vars(self)[name] for name in kept if name in vars(self)})
         return out
@@ -205,7 +205,7 @@ class Instance:
         kept = list(samples)
         if "_asking" in vars(self):
             exact = self.exact_inputs.take(columns=kept)
-            return self.on(self.network, self.allocation, self._whole(), exact, samples=kept)
+            return self.on(self.network, self.allocation, self._as_given(), exact, samples=kept)
         factors = self.input_factors
         if factors is not None:
             factors = factors[0], np.ascontiguousarray(factors[1][:, kept])
@@ -214,17 +214,17 @@ class Instance:
             return Instance.given(
                 self.network,
                 self.allocation,
-                self._whole(),
+                self._as_given(),
                 factors or inputs,
                 self.targets[:, kept],
             )
-        whole = self._whole()
+        whole = self._as_given()
         return self._made(self.network, self.allocation, whole, inputs, self.teacher, factors)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
         return self._made(
-            network, self.allocation, self._whole(), self.inputs, teacher, self.input_factors
+            network, self.allocation, self._as_given(), self.inputs, teacher, self.input_factors
         )
 
     @cached_property
