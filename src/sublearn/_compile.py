@@ -19,8 +19,16 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(**_USUAL)(function))
 
 
+def fused(function: Function) -> Function:
+    """The same where multiply and add may be one instruction, and loops may sum in several lanes.
+
+    Expressions keep their order: sums of a large and a small part, as in exp, stay what they are.
+    """
+    return cast(Function, numba.njit(**_USUAL, fastmath={"contract", "reassoc"})(function))
+
+
 def fast(function: Function) -> Function:
-    """The same with sums in any order and multiply-add as one instruction, which vector units need.
+    """The same with sums in any order and divisions as products with reciprocals.
 
     A NaN still compares unlike everything: tests for a state that blew up rely on it.
     """

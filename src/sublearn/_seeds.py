@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Purpose(IntEnum):
@@ -22,6 +24,8 @@ class Purpose(IntEnum):
 
 def words(digest: str | bytes) -> list[int]:
     """A digest, in hexadecimal or in bytes, as the whole numbers that seed a stream."""
+    import numpy as np
+
     raw = bytes.fromhex(digest) if isinstance(digest, str) else digest
     return [int(word) for word in np.frombuffer(raw, dtype="<u4")]
 
@@ -33,9 +37,13 @@ def trial_key(digest: str, trial: int, purpose: Purpose) -> tuple[int, ...]:
 
 def trial_stream(seed: int, digest: str, trial: int, purpose: Purpose) -> np.random.Generator:
     """The random numbers of one trial for one purpose."""
+    import numpy as np
+
     return np.random.default_rng([seed, *trial_key(digest, trial, purpose)])
 
 
 def named_stream(seed: int, *parts: str) -> np.random.Generator:
     """Random numbers that depend on the seed and on what is asked, and on nothing else."""
+    import numpy as np
+
     return np.random.default_rng([seed, *words(hashlib.sha256("\n".join(parts).encode()).digest())])

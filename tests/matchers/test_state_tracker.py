@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn._arrays import Complex, Indices
 from sublearn.ensembles import draw
 from sublearn.matchers.complete._product_kernel import chain_of, evaluate
 from sublearn.matchers.complete._state_kernel import (
-    Complex,
-    Index,
     Room,
     States,
     affine_part,
@@ -32,7 +31,7 @@ NETWORKS = [
 ]
 
 
-Parts = tuple[Complex, Index, Index, Index, Index, Complex]
+Parts = tuple[Complex, Indices, Indices, Indices, Indices, Complex]
 
 
 def lifted(case: int) -> tuple[States, Parts, Complex]:

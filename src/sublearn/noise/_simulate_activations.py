@@ -8,7 +8,7 @@ import numpy as np
 from numba.extending import overload
 
 from sublearn._arrays import Floats
-from sublearn._compile import fast
+from sublearn._compile import fused
 
 LINEAR, RELU, TANH, SIGMOID = range(4)
 ACTIVATION_CODES = {"linear": LINEAR, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
@@ -63,7 +63,7 @@ def _logistic_by_precision(x: Any) -> Any:
     return double
 
 
-@fast
+@fused
 def activate(code: int, state: Floats, slope: Floats) -> None:
     """state <- phi(state) and slope <- phi'(state)."""
     one = state.dtype.type(1)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
-from sublearn._compile import fast
+from sublearn._compile import fused
 from sublearn.noise._simulate_activations import LINEAR, activate
 from sublearn.noise._simulate_random import State, fill_normals
 
@@ -24,7 +24,7 @@ SMALL = 500
 SMALL_OUTER = 64
 
 
-@fast
+@fused
 def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> None:
     """out = weight state, or weight' state: BLAS, or loops where the call would cost more."""
     if weight.size > SMALL:
@@ -66,7 +66,7 @@ def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> N
         _last_row(weight, state, out[rows - 1], rows - 1, transposed)
 
 
-@fast
+@fused
 def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed: bool) -> None:
     """Row i of the product alone."""
     inner, m = state.shape
@@ -88,7 +88,7 @@ def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed:
             )
 
 
-@fast
+@fused
 def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
     """out = left right', or out += left right'."""
     if out.size <= SMALL_OUTER:
@@ -105,7 +105,7 @@ def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
         np.dot(left, right.T, out)
 
 
-@fast
+@fused
 def _forward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats
 ) -> int:
@@ -155,7 +155,7 @@ def _forward(
     return here
 
 
-@fast
+@fused
 def _backward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats, g: Floats
 ) -> None:
@@ -207,7 +207,7 @@ def _backward(
             _outer(following.reshape(columns, m), x[block : block + inner], target, True)
 
 
-@fast
+@fused
 def _length(v: Floats, bounds: Indices, summed: bool) -> float:
     """|v|: the L2 norm, or the sum of the L2 norms of the parts between ``bounds``."""
     squares, lengths = 0.0, 0.0
@@ -221,7 +221,7 @@ def _length(v: Floats, bounds: Indices, summed: bool) -> float:
     return lengths if summed else math.sqrt(squares)
 
 
-@fast
+@fused
 def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
     """w[index] += factor v; an empty index stands for all weights."""
     if index.size == 0:
@@ -232,7 +232,7 @@ def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
             w[index[k]] += factor * v[k]
 
 
-@fast
+@fused
 def run_repeat(
     table: Indices,
     w: Floats,
