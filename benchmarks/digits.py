@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import sublearn as sl
+from sublearn.experiments import find
+from sublearn.experiments.tasks import Labelled
 
 NETWORK = sl.FeedForward((784, 1000, 10), activation="relu")
 SAMPLES = 1000
@@ -47,22 +49,21 @@ def figure(rows: tuple[int, ...], trials: int, workers: int) -> tuple[list[dict[
     return out, missed
 
 
-def conjectures(k: int, trials: int, steps: int, workers: int) -> list[dict[str, Any]]:
-    print(f"\nk = {k}, at most {steps} steps")
+def conjectures(trials: int, steps: int, workers: int) -> list[dict[str, Any]]:
+    """The points of the experiment of that name, whose trials are those of `estimate_solved`."""
+    experiment, out = find("conjectures"), []
+    print(f"\nk = 40, at most {steps} steps")
     print(
-        "data                    target       solved  share (95% interval)  median steps  accuracy      loss"
+        "data            target       solved  share (95% interval)  median steps  accuracy      loss"
     )
-    cells = sl.estimates.compare_conjectures(
-        sl.datasets.mnist(),
-        NETWORK,
-        SAMPLES,
-        {"W1": sl.FirstRows(k)},
-        trials,
-        steps=steps,
-        workers=workers,
-        progress=lambda c: print(f"{c.data:<22}  {c.target:<6}  {_share(c.result)}", flush=True),
-    )
-    return [{"data": c.data, "target": c.target, **c.result.to_dict()} for c in cells]
+    for point in experiment.full.points:
+        cell = {name: str(point.params[name]) for name in ("data", "target")}
+        question = Labelled().question({**point.params, "steps": steps}, seed=0)
+        start = sl.estimates.SolvedEstimate(question)
+        found = sl.estimates.count_trials(start, trials, workers=workers)
+        print(f"{cell['data']:<14}  {cell['target']:<6}  {_share(found)}", flush=True)
+        out.append({**cell, **found.to_dict()})
+    return out
 
 
 def main() -> int:
@@ -82,7 +83,7 @@ def main() -> int:
         print("above 40 rows every trial is solved" if not missed else "above 40 rows some are not")
     if arguments.only != "figure":
         steps = 500 if arguments.quick else 4000
-        content["conjectures"] = conjectures(40, trials, steps, arguments.workers)
+        content["conjectures"] = conjectures(trials, steps, arguments.workers)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 1 if missed else 0

@@ -40,12 +40,12 @@ def curve(quick: bool, seed: int) -> list[dict[str, Any]]:
         line = f"{n:3d} {k:3d}  "
         for name, steps in methods.items():
             begun = time.process_time()
-            found = sl.estimate(
+            found = sl.estimate_within(
                 problem,
                 {"W1": sl.FirstRows(k)},
                 trials,
                 eps=EPS,
-                method=name,
+                learner=name,
                 steps=steps,
                 starts=starts,
                 seed=seed,
@@ -81,12 +81,12 @@ def learners(quick: bool, seed: int) -> list[dict[str, Any]]:
         print(f"{'learner':<22}{'steps':>6}{'solved':>8}{'95%':>16}{'CPU s':>8}")
         for name in ORDER:
             begun = time.process_time()
-            found = sl.estimate(
+            found = sl.estimate_within(
                 problem,
                 rule,
                 trials,
                 eps=EPS,
-                method=name,
+                learner=name,
                 steps=steps.get(name),
                 starts=starts,
                 seed=seed,

@@ -59,14 +59,14 @@ import os, signal
 if __name__ == "__main__":
     # A shell gives background jobs an ignored SIGINT, which children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    from sublearn.estimates import _estimate as room
-    summarise, calls = room._summarise, []
-    def counted(problem, records, *rest):
-        calls.append(len(records))
+    from sublearn.estimates import _count as room
+    replaced, calls = room.replace, []
+    def counted(start, **fields):
+        calls.append(len(fields["records"]))
         if len(calls) == 3:
             os.killpg(os.getpgid(0), signal.SIGINT)
-        return summarise(problem, records, *rest)
-    room._summarise = counted
+        return replaced(start, **fields)
+    room.replace = counted
     from sublearn.cli import main
     main()
 """
@@ -172,7 +172,10 @@ def test_decide_says_when_there_is_no_certificate(tmp_path: Path) -> None:
         (["estimate", *NETWORK], "say what is learnable"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "0"], "trials"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--method", "x"], "method"),
-        (["estimate", *NETWORK, "--learn", "W:all", "--method", "adam"], "give --within EPS with"),
+        (
+            ["estimate", *NETWORK, "--learn", "W:all", "--method", "adam"],
+            "goes with --within",
+        ),
         (["decide", *NETWORK, "--learn", "W:all", "--out", "nowhere/m.json"], "no folder nowhere"),
         (["check", "nowhere.json"], "nowhere.json"),
     ],

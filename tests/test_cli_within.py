@@ -41,7 +41,9 @@ def test_within_is_the_api() -> None:
     options = ["--within", "0.05", "--learner", "adam", "--steps", "40", "--starts", "2"]
     found = json.loads(run(*RELU, "--trials", "8", *options, "--rate", "0.1", "--json"))
     adam = Adam(rate=0.1)
-    plain = sl.estimate(PROBLEM, RULE, 8, eps=0.05, method=adam, steps=40, starts=2).to_dict()
+    plain = sl.estimate_within(
+        PROBLEM, RULE, 8, eps=0.05, learner=adam, steps=40, starts=2
+    ).to_dict()
     assert found.pop("rules") == {"W1": {"rule": "FirstRows", "k": 6, "count": None}}
     assert (found.pop("sublearn"), found.pop("problem")) == (sl.__version__, PROBLEM.digest)
     assert found.pop("teacher") is None and found.pop("unfinished") is False
@@ -93,7 +95,7 @@ def stops_after(trials: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
         yield advance
 
-    monkeypatch.setattr("sublearn.cli._within.progress_bar", bar)
+    monkeypatch.setattr("sublearn.cli._estimates.progress_bar", bar)
 
 
 LINEAR = ["--network", "lrnn:n=5,b=1,d=2,T=3", "--samples", "3", "--learn", "W:first-rows=5"]
@@ -148,16 +150,19 @@ def test_ctrl_c_keeps_the_learners_that_are_done(monkeypatch: pytest.MonkeyPatch
         ),
         (
             ["--within", "0.1", "--method", "reference"],
-            "--learner must be one of levenberg-marquardt",
+            "--method reference goes with an exact match, and not with --within.",
         ),
-        (["--learner", "adam"], "--learner adam is for a match within eps: give --within EPS"),
-        (["--method", "adam"], "--learner adam is for a match within eps: give --within EPS"),
-        (["--fresh", "5", "--method", "reference"], "--fresh goes without --method reference"),
+        (["--learner", "adam"], "--learner adam goes with --within or"),
+        (["--method", "adam"], "--learner adam goes with --within or"),
+        (
+            ["--fresh", "5", "--method", "reference"],
+            "--method reference goes with an exact match, and not with --fresh.",
+        ),
         (["--within", "0.1", "--rate", "0.1"], "no setting 'rate'"),
         (["--within", "0.1", "--always"], "--always"),
         (["--steps", "5"], "--within"),
         (["--within", "0.1", "--learner", "sgd,adam", "--precision", "0.1"], "--precision"),
-        (["--fresh", "5", "--learner", "adam"], "give --within EPS"),
+        (["--fresh", "5", "--learner", "adam"], "and not with --fresh."),
         (["--fresh", "5", "--precision", "0.1"], "--precision"),
         (["--fresh", "5", "--within", "0.1", "--learner", "sgd,adam"], "one learner"),
     ],

@@ -31,6 +31,7 @@ from .ensembles import draw as draw
 from .estimates import Estimate as Estimate
 from .estimates import WithinEstimate as WithinEstimate
 from .estimates import estimate as estimate
+from .estimates import estimate_within as estimate_within
 from .matchers import Budget as Budget
 from .matchers import Certificate as Certificate
 from .matchers import Decision as Decision

@@ -28,6 +28,7 @@ from sublearn.experiments.tasks import TASKS
 from sublearn.reports import write
 
 NETWORK = sl.FeedForward((3, 4, 2))
+SMALL, ROWS = sl.Problem(sl.LinearRNN(n=2, b=1, d=1, T=2), 2), {"W": sl.FirstRows(2)}
 SWEEP = """\
 title = "Rows in use"
 task = "estimate"
@@ -70,6 +71,7 @@ def make(folder: Path) -> None:
         found = sl.decide(sl.draw(problem, learn, trial=trial))
         assert found.certificate is not None
         found.certificate.save(folder / f"{name}.json")
+    sl.estimate(SMALL, ROWS, 6).save(folder / "trials.json")
     (folder / "sweep.toml").write_text(SWEEP)
     np.save(folder / "scores.npy", np.arange(12.0).reshape(4, 3))
     rng = np.random.default_rng(0)
@@ -170,6 +172,10 @@ def _certificate(path: Path) -> None:
     sl.Certificate.load(path).check(max_bits=256)
 
 
+def _trials(path: Path) -> None:
+    sl.Estimate.load(path, SMALL, ROWS).to_dict()
+
+
 def _sweep(path: Path) -> None:
     from sublearn.runs import sweep_from_file
 
@@ -225,6 +231,7 @@ KINDS: dict[str, Kind] = {
     "mask .csv": Kind("mask.csv", _mask, text_spoilt),
     "certificate, box": Kind("box.json", _certificate, text_spoilt),
     "certificate, affine": Kind("affine.json", _certificate, text_spoilt),
+    "trials": Kind("trials.json", _trials, text_spoilt),
     "sweep": Kind("sweep.toml", _sweep, text_spoilt),
     "scores": Kind("scores.npy", _array, bytes_spoilt),
     "arrays": Kind("mask.npz", _arrays, members_spoilt),

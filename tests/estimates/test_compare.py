@@ -7,6 +7,7 @@ import pytest
 
 import sublearn as sl
 from sublearn.ensembles import fresh_samples
+from sublearn.estimates import Within
 
 RNN = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), 3)
 ROWS = {"W": sl.FirstRows(5)}
@@ -19,7 +20,7 @@ def test_the_table_is_made_of_the_estimates() -> None:
     table = sl.estimates.trainability(RNN, ROWS, 16, learners=learners, steps=steps, **asked)
     assert table.learners == tuple(learners) and table.solved.shape == (16, 2)
     for column, name in enumerate(learners):
-        alone = sl.estimate(RNN, ROWS, 16, method=name, steps=steps[name], **asked)
+        alone = sl.estimate_within(RNN, ROWS, 16, learner=name, steps=steps[name], **asked)
         assert table.runs[column].records == alone.records
         assert table.solved[:, column].sum() == alone.within
     first, second = table.only(0, 1)
@@ -126,7 +127,7 @@ def test_fresh_errors_are_those_of_the_decided_solutions() -> None:
                 out.append(float(((outputs - targets) ** 2).mean()))
         return out
 
-    found = sl.estimates.generalisation(problem, rows, 6, fresh=20, seed=4, budget=few)
+    found = sl.estimates.generalisation(problem, rows, 6, fresh=20, seed=4, by=few)
     assert [r.fresh_error for r in found.records if r.solved] == errors(few, 4)
     assert errors(few, 4) not in (errors(few, 0), errors(sl.Budget(), 4))
 
@@ -134,9 +135,9 @@ def test_fresh_errors_are_those_of_the_decided_solutions() -> None:
 def test_unsolved_instances_are_left_out() -> None:
     problem = sl.Problem(sl.FeedForward((4, 6, 3), "relu"), 4)
     found = sl.estimates.generalisation(
-        problem, {"W1": sl.FirstRows(6)}, 12, fresh=100, eps=0.02, steps=60, starts=2
+        problem, {"W1": sl.FirstRows(6)}, 12, fresh=100, by=Within(0.02, steps=60, starts=2)
     )
-    same = sl.estimate(problem, {"W1": sl.FirstRows(6)}, 12, eps=0.02, steps=60, starts=2)
+    same = sl.estimate_within(problem, {"W1": sl.FirstRows(6)}, 12, eps=0.02, steps=60, starts=2)
     assert [r.solved for r in found.records] == [r.within for r in same.records]
     assert 0 < found.solved < 12 and found.relative.size == found.solved
     for record, close in zip(found.records, same.records, strict=True):
@@ -145,16 +146,12 @@ def test_unsolved_instances_are_left_out() -> None:
         else:
             assert np.isnan(record.fresh_error)
     none = sl.estimates.generalisation(
-        problem, {"W1": sl.FirstRows(6)}, 2, fresh=5, eps=1e-9, steps=1, starts=1
+        problem, {"W1": sl.FirstRows(6)}, 2, fresh=5, by=Within(1e-9, steps=1, starts=1)
     )
     assert none.solved == 0 and "nothing to say" in str(none)
     assert none.to_dict()["relative_error_quartiles"] is None
 
 
 def test_bad_generalisation() -> None:
-    with pytest.raises(sl.BadInputError, match="give eps"):
-        sl.estimates.generalisation(RNN, ROWS, 2, method="adam")
-    with pytest.raises(sl.BadInputError, match="budget belongs"):
-        sl.estimates.generalisation(RNN, ROWS, 2, eps=0.1, budget=sl.Budget())
     with pytest.raises(sl.BadInputError, match="fresh"):
         sl.estimates.generalisation(RNN, ROWS, 2, fresh=0)

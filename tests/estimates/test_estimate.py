@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.estimates import Unfinished, confidence_sequence
-from sublearn.estimates import _estimate as room
+from sublearn.estimates import MatchQuestion, Trial, Unfinished, confidence_sequence
+from sublearn.estimates import _exact as room
 
 SMALL = sl.Problem(sl.LinearRNN(n=6, b=1, d=4, T=3), samples=3)
 RULE = {"W": sl.FirstRows(5)}
@@ -33,11 +33,11 @@ def test_counts_add_up_and_bracket_holds_the_share() -> None:
 
 def test_trials_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sl.estimate(SMALL, RULE, trials=20, seed=2).records
-    monkeypatch.setattr(room, "_CHUNK", 3)
+    monkeypatch.setattr(MatchQuestion, "chunk", 3)
     assert sl.estimate(SMALL, RULE, trials=20, seed=2).records == whole
     assert sl.estimate(SMALL, RULE, trials=7, seed=2).records == whole[:7]
-    job = room._Job(SMALL, RULE, 2, sl.Budget(), "ladder")
-    backwards = [job.decide(range(i, i + 1))[0] for i in (19, 4, 11)]
+    question = MatchQuestion(SMALL, RULE, seed=2)
+    backwards = [question.answer(range(i, i + 1))[0] for i in (19, 4, 11)]
     assert backwards == [whole[19], whole[4], whole[11]]
 
 
@@ -102,7 +102,7 @@ def test_stops_early_and_only_by_the_order_of_trials(monkeypatch: pytest.MonkeyP
     e = sl.estimate(SMALL, RULE, trials=400, seed=2, precision=0.2)
     assert e.trials < 400
     assert (e.confidence[1] - e.confidence[0]) / 2 <= 0.2
-    monkeypatch.setattr(room, "_CHUNK", 5)
+    monkeypatch.setattr(MatchQuestion, "chunk", 5)
     assert sl.estimate(SMALL, RULE, trials=400, seed=2, precision=0.2) == e
 
 
@@ -180,8 +180,6 @@ def test_draws_are_golden() -> None:
 
 
 def test_what_cannot_be_decided_is_refused_at_once() -> None:
-    with pytest.raises(sl.BadInputError, match="steps and starts belong to a match within eps"):
-        sl.estimate(SMALL, RULE, trials=3, steps=10)  # type: ignore[call-overload]
     with pytest.raises(sl.BadInputError, match="rules by name"):
         sl.estimate(SMALL, sl.FirstRows(5), trials=3)  # type: ignore[arg-type]
     with pytest.raises(sl.BadInputError, match="instance must be an Instance"):
@@ -214,8 +212,8 @@ def test_teachers_that_minimal_sets_aside_are_sampled() -> None:
     assert 0 < silent < 60
 
 
-def trial(number: int, kind: str, rung: str, starts: int) -> room.Trial:
-    return room.Trial(number, kind, rung, "proof", 0.0, starts, 0, 0)
+def trial(number: int, kind: str, rung: str, starts: int) -> Trial:
+    return Trial(number, kind, rung, "proof", 0.0, starts, 0, 0)
 
 
 def test_the_saturation_curve_counts_what_starts_found() -> None:
@@ -233,9 +231,12 @@ def test_the_saturation_curve_counts_what_starts_found() -> None:
         trial(9, "matched", "relu", 0),  # by branching
         trial(10, "matched", "relu", 2),
     )
-    e = sl.Estimate(SMALL, 11, 9, 1, 1, (0.0, 1.0), "ladder", 0, None, records)
+    question = MatchQuestion(SMALL, RULE)
+    e = sl.Estimate(question, records)
+    assert (e.trials, e.matched, e.refuted, e.undecided) == (11, 9, 1, 1)
     assert e.curve == [(1, 1), (2, 2), (4, 4)]
-    assert sl.Estimate(SMALL, 1, 1, 0, 0, (0, 1), "ladder", 0, None, records[3:4]).curve == []
+    assert "restarts against matches: 0 by 0, 1 by 1, 2 by 2, 4 by 4" in e.details
+    assert sl.Estimate(question, records[3:4]).curve == []
 
 
 @pytest.mark.parametrize("kind", ["minimal", "maximal"])

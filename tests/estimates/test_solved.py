@@ -1,14 +1,11 @@
-"""Solved fractions: what is counted, on whom it depends, and the two conjectures taken apart."""
+"""Solved fractions: what is counted, and on whom it depends."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.estimates import _conjectures
 
 NETWORK = sl.FeedForward((64, 90, 10), activation="relu")
 DIGITS = sl.Problem(NETWORK, samples=60, teacher=sl.Labels(sl.datasets.digits()))
@@ -74,42 +71,6 @@ def test_trials_are_the_drawn_instances() -> None:
 def test_the_same_on_two_processes() -> None:
     alone = sl.estimates.estimate_solved(DIGITS, ROWS, trials=3, steps=60)
     assert sl.estimates.estimate_solved(DIGITS, ROWS, trials=3, steps=60, workers=2) == alone
-
-
-def test_every_cell_is_asked_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(_conjectures, "estimate_solved", lambda *_, **named: asked.append(named))
-    sl.estimates.compare_conjectures(
-        sl.datasets.digits(), NETWORK, 60, ROWS, 2, steps=7, eps=0.1, seed=5
-    )
-    assert [one.pop("eps") for one in asked] == [None, 0.1] * 3
-    assert all((one["seed"], one["steps"], one["learner"]) == (5, 7, "adam") for one in asked)
-
-
-@pytest.mark.slow
-def test_both_conjectures_on_small_digits() -> None:
-    network = sl.FeedForward((64, 200, 10), activation="relu")
-    seen: list[str] = []
-    cells = sl.estimates.compare_conjectures(
-        sl.datasets.digits(),
-        network,
-        samples=200,
-        rules={"W1": sl.FirstRows(60)},
-        trials=3,
-        steps=400,
-        progress=lambda cell: seen.append(cell.data),
-    )
-    assert [c.target for c in cells] == ["label", "vector"] * 3
-    assert seen == [c.data for c in cells]
-    steps = {}
-    for cell in cells:
-        steps[cell.data, cell.target] = cell.result.median_steps
-        assert cell.result.goal.startswith("every" if cell.target == "label" else "mean")
-    # A label is easier than a vector; labels that follow from the inputs are learned sooner.
-    assert all(c.result.solved == 3 for c in cells if c.data == "digits" and c.target == "label")
-    assert all(c.result.solved == 0 for c in cells if c.target == "vector")
-    structured, shuffled = steps["digits", "label"], steps["digits, labels shuffled", "label"]
-    assert structured is not None and (shuffled is None or structured < shuffled)
 
 
 @pytest.mark.slow

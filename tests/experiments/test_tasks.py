@@ -10,10 +10,12 @@ import pytest
 import sublearn as sl
 from matchers.small_example import quadratic
 from sublearn._errors import BadInputError
+from sublearn.estimates import MatchQuestion, Trial
+from sublearn.experiments import find
 from sublearn.experiments._saturation import threshold
-from sublearn.experiments.tasks import TASKS
-from sublearn.experiments.tasks._asked import asked, ensemble_from_text, learn_of, problem_of
-from sublearn.experiments.tasks._decisions import counted, record
+from sublearn.experiments.tasks import TASKS, Decisions
+from sublearn.experiments.tasks._asked import ensemble_from_text, learnable_of, problem_of
+from sublearn.experiments.tasks._decisions import match_line
 from sublearn.runs import Row, Table
 
 SMALL: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:entries=0.0/1.1"}
@@ -46,37 +48,65 @@ def test_a_rule_with_a_seed_is_drawn_once() -> None:
     for text in ("W:first-rows=4,seed=3", "W:first-rows=4"):
         point: Row = {"network": network, "samples": 3, "learn": text}
         problem = problem_of(point)
-        held = asked(learn_of(point, problem), problem)
+        held = learnable_of(point, problem)
         drawn.append({sl.draw(problem, held, trial=t).allocation for t in range(6)})
         verdict = _summary("estimate", point, 1)[0].get("verdict")
         assert bool(verdict) == (len(drawn[-1]) == 1)
     assert len(drawn[0]) == 1 < len(drawn[1])
 
 
+def _question(point: Row, seed: int) -> MatchQuestion:
+    return Decisions().question(point, seed)
+
+
+def test_a_trial_of_an_experiment_is_a_trial_of_estimate() -> None:
+    """The same question, so the same records, for the points of Figure 2a and for every method."""
+    points = [point.params for point in find("fig2a").quick.points]
+    chosen = [points[0], {**points[-1], "starts": 20}, {**SMALL, "method": "search"}]
+    for point in chosen:
+        task = TASKS["estimate"]
+        question = task.question(point, 3)
+        found = sl.estimate(
+            question.problem,
+            question.allocation,
+            5,
+            seed=3,
+            method=str(point.get("method") or "ladder"),
+            budget=question.budget,
+            sample_always=True,
+        )
+        assert found.question == question
+        rows = task.run(point, 3, range(5))
+        assert [tuple(row.values()) for row in rows] == [record[1:] for record in found.records]
+        (line,) = task.summarise(point, _columns("estimate", rows))
+        assert (line["matched"], line["refuted"]) == (found.matched, found.refuted)
+        assert (line["low"], line["high"]) == found.confidence
+
+
 def test_methods_are_compared_on_the_same_instances() -> None:
     for trial in range(3):
-        ours, _ = record(ROWS, 5, trial)
-        theirs, _ = record({**ROWS, "method": "reference", "starts": 1}, 5, trial)
+        ours = _question(ROWS, 5).draw(trial)
+        theirs = _question({**ROWS, "method": "reference", "starts": 1}, 5).draw(trial)
         assert np.array_equal(ours.targets, theirs.targets)
         assert ours.allocation == theirs.allocation
 
 
 def test_decisions_agree_with_the_discriminant() -> None:
-    for trial in range(30):
-        instance, row = record(SMALL, 3, trial)
-        a, b, c, _, _ = quadratic(instance)
+    rows = TASKS["estimate"].run(SMALL, 3, range(30))
+    for trial, row in enumerate(rows):
+        a, b, c, _, _ = quadratic(_question(SMALL, 3).draw(trial))
         assert row["kind"] == ("matched" if b * b >= 4 * a * c else "refuted")
 
 
 def test_counts_and_their_interval() -> None:
     kinds = ["matched"] * 7 + ["undecided"] + ["refuted"] * 2
     grades = ["proof"] * 7 + [""] + ["probability", "numerical"]
-    rows = {
-        "kind": np.array(kinds, dtype=object),
-        "grade": np.array(grades, dtype=object),
-        "error": np.array([0.0] * 8 + [1e-13, 0.0]),
-    }
-    found = counted(rows)
+    errors = [0.0] * 8 + [1e-13, 0.0]
+    records = [
+        Trial(i, kind, "", grade, error, 0, 0, 0)
+        for i, (kind, grade, error) in enumerate(zip(kinds, grades, errors, strict=True))
+    ]
+    found = match_line(sl.Estimate(_question(SMALL, 0), tuple(records)))
     assert (found["trials"], found["matched"], found["refuted"], found["undecided"]) == (
         10,
         7,
@@ -117,7 +147,7 @@ def test_where_the_papers_rule_would_stop() -> None:
 def test_equations_left_are_those_of_the_rows_in_use() -> None:
     rows = TASKS["estimate-by-equations"].run(ROWS, 0, range(8))
     for trial, row in enumerate(rows):
-        instance, _ = record(ROWS, 0, trial)
+        instance = _question(ROWS, 0).draw(trial)
         used = {i for i, _ in instance.allocation.entries["W"]}
         assert row["left"] == 3 * 1 * len(used) - 2 * 3  # T b k - d m
     lines = _summary("estimate-by-equations", ROWS, 8)

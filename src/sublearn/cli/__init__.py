@@ -9,7 +9,8 @@ import typer
 
 from sublearn._errors import BadInputError, printable
 from sublearn._interrupts import INTERRUPTED, ending, interrupted
-from sublearn.cli._estimates import check, decide, doctor, estimate
+from sublearn.cli._decide import check, decide, doctor
+from sublearn.cli._estimates import estimate
 from sublearn.cli._models import models_app
 from sublearn.cli._patterns import patterns
 from sublearn.cli._runs import report, reproduce, runs, sweep

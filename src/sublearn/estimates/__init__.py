@@ -1,33 +1,52 @@
-"""Estimates: how often instances of a problem can be matched, counted with honest bounds."""
+"""Estimates: how often instances of a problem can be matched, counted with honest bounds.
+
+Every verb is a :class:`Question` (what one trial is) and one engine, :func:`count_trials`.
+"""
 
 from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._compare import Trainability, trainability
-from sublearn.estimates._conjectures import Cell, compare_conjectures, conjecture_problems
-from sublearn.estimates._estimate import Estimate, Trial, estimate
-from sublearn.estimates._fresh import FreshTrial, Generalisation, generalisation
-from sublearn.estimates._solved import SolvedEstimate, SolvedTrial, SolveJob, estimate_solved
-from sublearn.estimates._unfinished import Unfinished
-from sublearn.estimates._within import WithinEstimate, WithinTrial
+from sublearn.estimates._count import Counted, How, Question, Unfinished, count_trials
+from sublearn.estimates._exact import Estimate, MatchQuestion, Trial, estimate
+from sublearn.estimates._fresh import FreshQuestion, FreshTrial, Generalisation, generalisation
+from sublearn.estimates._solved import (
+    SolvedEstimate,
+    SolvedQuestion,
+    SolvedTrial,
+    estimate_solved,
+)
+from sublearn.estimates._within import (
+    Within,
+    WithinEstimate,
+    WithinQuestion,
+    WithinTrial,
+    estimate_within,
+)
 
 __all__ = [
-    "Cell",
+    "Counted",
     "Estimate",
+    "FreshQuestion",
     "FreshTrial",
     "Generalisation",
-    "SolveJob",
+    "How",
+    "MatchQuestion",
+    "Question",
     "SolvedEstimate",
+    "SolvedQuestion",
     "SolvedTrial",
     "Trainability",
     "Trial",
     "Unfinished",
+    "Within",
     "WithinEstimate",
+    "WithinQuestion",
     "WithinTrial",
     "clopper_pearson",
-    "compare_conjectures",
     "confidence_sequence",
-    "conjecture_problems",
+    "count_trials",
     "estimate",
     "estimate_solved",
+    "estimate_within",
     "generalisation",
     "trainability",
 ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
-from sublearn.estimates._estimate import estimate
-from sublearn.estimates._unfinished import Unfinished
-from sublearn.estimates._within import WithinEstimate
+from sublearn.estimates._count import How, Unfinished, count_trials
+from sublearn.estimates._within import Within, WithinEstimate, WithinQuestion
 from sublearn.training import LEARNERS, Learner
 
 
@@ -57,6 +55,11 @@ class Trainability:
         table = self.solved
         first, second = table[:, one], table[:, other]
         return int((first & ~second).sum()), int((second & ~first).sum())
+
+    @property
+    def details(self) -> list[str]:
+        """Nothing: the table says all."""
+        return []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -112,15 +115,13 @@ def trainability(
     steps: int | Mapping[str, int] | None = None,
     starts: int | None = None,
     seed: int = 0,
-    workers: int = 1,
-    executor: Executor | None = None,
-    progress: Callable[[WithinEstimate], None] | None = None,
+    **how: Unpack[How[WithinEstimate]],
 ) -> Trainability:
     """Train the same instances with several learners, and count which they bring within eps.
 
     ``steps`` is one number for all, or a number by name. Instances are those of
-    ``estimate(problem, allocation, trials, eps=eps)``, and start number j of an instance is the same
-    for all learners (up to the scale, which Levenberg-Marquardt varies).
+    :func:`sublearn.estimate_within`, and start number j of an instance is the same for all learners (up
+    to the scale, which Levenberg-Marquardt varies).
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=6, b=1, d=2, T=3), samples=3)
@@ -134,28 +135,18 @@ def trainability(
     if not learners:
         raise BadInputError("learners must name at least one learner.")
     names = [one.name if isinstance(one, Learner) else one for one in learners]
-    if isinstance(steps, Mapping):
-        unknown = [name for name in steps if name not in names]
-        if unknown:
-            raise BadInputError(f"steps names {unknown[0]!r}, which is not among the learners.")
+    own_steps = steps if isinstance(steps, Mapping) else dict.fromkeys(names, steps)
+    for unknown in (name for name in own_steps if name not in names):
+        raise BadInputError(f"steps names {unknown!r}, which is not among the learners.")
+    all_by = [
+        Within(eps, one, own_steps.get(name), starts)
+        for one, name in zip(learners, names, strict=True)
+    ]
     runs: list[WithinEstimate] = []
     try:
-        for learner, name in zip(learners, names, strict=True):
-            runs.append(
-                estimate(
-                    problem,
-                    allocation,
-                    trials,
-                    eps=eps,
-                    method=learner,
-                    steps=steps.get(name) if isinstance(steps, Mapping) else steps,
-                    starts=starts,
-                    seed=seed,
-                    workers=workers,
-                    executor=executor,
-                    progress=progress,
-                )
-            )
+        for by in all_by:
+            question = WithinQuestion(problem, allocation, seed, by=by)
+            runs.append(count_trials(WithinEstimate(question), trials, **how))
     except KeyboardInterrupt as stopped:
         if isinstance(stopped, Unfinished):
             runs.append(stopped.estimate)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError, whole_number
-from sublearn._limits import check_workers
+from sublearn._errors import whole_number
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles import Instance, Problem, draw, fresh_samples
-from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._unfinished import keeping
-from sublearn.estimates._within import Job as WithinJob
-from sublearn.estimates._within import settled
+from sublearn.ensembles import Instance, Problem, fresh_samples
+from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.estimates._within import Within, WithinQuestion, within_of
 from sublearn.matchers import Budget, decide, single_thread
-from sublearn.training import Learner
-
-CHUNK = 16
 
 
-@dataclass(frozen=True)
-class FreshTrial:
+class FreshTrial(NamedTuple):
     """One instance: whether it was solved, and mean squared errors on its own and on fresh samples.
 
     ``square`` is the mean square of the fresh targets: the error of answering 0 everywhere. The errors
@@ -45,23 +36,85 @@ class FreshTrial:
         return self.fresh_error / self.square if self.square else float("inf")
 
 
+@dataclass(frozen=True)
+class FreshQuestion(Question[FreshTrial]):
+    """What is a solution of the instance worth on ``fresh`` samples of its teacher?
+
+    ``by`` says how it is solved: within a :class:`Budget`, exactly; or :class:`Within` eps, by a learner.
+    """
+
+    fresh: int = 1000
+    by: Budget | Within = field(default_factory=Budget)
+
+    chunk = 16
+    parts = {  # noqa: RUF012
+        "by": lambda plain: within_of(plain) if "eps" in plain else Budget(**plain)
+    }
+
+    def __post_init__(self) -> None:
+        whole_number("fresh", self.fresh, least=1)
+
+    def answer(self, trials: range) -> list[FreshTrial]:
+        instances = [self.draw(trial) for trial in trials]
+        if isinstance(self.by, Within):
+            question = WithinQuestion(self.problem, self.allocation, self.seed, by=self.by)
+            trained = question.train(trials, instances)
+            solutions = [best.values if best.within else None for best in trained]
+        else:
+            with single_thread():
+                solutions = [decide(i, budget=self.by, seed=self.seed).values for i in instances]
+        return [
+            self._one(trial, instance, values)
+            for trial, instance, values in zip(trials, instances, solutions, strict=True)
+        ]
+
+    def _one(self, trial: int, instance: Instance, values: Array | None) -> FreshTrial:
+        inputs, targets = fresh_samples(self.problem, self.fresh, seed=self.seed, trial=trial)
+        square = float(np.mean(targets**2))
+        if values is None:
+            return FreshTrial(trial, False, float("nan"), float("nan"), square)
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = instance.network.forward(instance.with_values(values), inputs)
+            own = float(np.mean(instance.residual(values) ** 2))
+            return FreshTrial(trial, True, own, float(np.mean((outputs - targets) ** 2)), square)
+
+
 @dataclass(frozen=True, repr=False)
-class Generalisation:
+class Generalisation(Counted[FreshQuestion, FreshTrial]):
     """The error on ``fresh`` new samples, of instances that were solved on their m samples.
 
     ``eps`` is None where solved means an exact match, which was proved; else it means a mean squared
     error below eps on the instance's own samples. Nothing is said of instances that were not solved.
     """
 
-    problem: Problem
-    trials: int
-    solved: int
-    fresh: int
-    method: str
-    eps: float | None
-    seed: int
-    records: tuple[FreshTrial, ...]
-    seconds: float = field(compare=False, default=0.0)
+    asks = FreshQuestion
+    record = FreshTrial
+
+    @staticmethod
+    def counts(record: FreshTrial) -> bool:
+        return record.solved
+
+    @property
+    def solved(self) -> int:
+        """How many instances were solved."""
+        return self.bounds[0]
+
+    @property
+    def fresh(self) -> int:
+        """Fresh samples of each."""
+        return self.question.fresh
+
+    @property
+    def eps(self) -> float | None:
+        """The bound on the mean squared error; None for exact matches."""
+        by = self.question.by
+        return by.eps if isinstance(by, Within) else None
+
+    @property
+    def method(self) -> str:
+        """Who solved them: the ladder, or a learner by its name."""
+        by = self.question.by
+        return by.learner.name if isinstance(by, Within) else "the ladder"
 
     @property
     def relative(self) -> Array:
@@ -77,6 +130,10 @@ class Generalisation:
     def better_than_zero(self) -> int:
         """Solved instances whose fresh error is below that of answering 0."""
         return int((self.relative < 1.0).sum())
+
+    @property
+    def brief(self) -> str:
+        return f"{self.solved} solved"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -96,9 +153,6 @@ class Generalisation:
             "timing": {"seconds": self.seconds},
         }
 
-    def __repr__(self) -> str:
-        return f"<Generalisation {self}>"
-
     def __str__(self) -> str:
         what = "matched exactly" if self.eps is None else f"within eps = {self.eps:g}"
         head = f"{self.solved} of {self.trials} instances {what} by {self.method}"
@@ -112,67 +166,21 @@ class Generalisation:
         )
 
 
-@dataclass(frozen=True)
-class FreshJob:
-    """What a worker needs to know; ``training`` is None where solved means an exact match."""
-
-    problem: Problem
-    allocation: Allocation | Mapping[str, Rule]
-    seed: int
-    fresh: int
-    budget: Budget
-    training: WithinJob | None
-
-    def decide(self, trials: range) -> list[FreshTrial]:
-        """Solve these trials, and ask for fresh samples."""
-        instances = [
-            draw(self.problem, self.allocation, seed=self.seed, trial=trial) for trial in trials
-        ]
-        if self.training is not None:
-            found = self.training.train(trials, instances)
-            solutions = [best.values if best.within else None for best in found]
-        else:
-            with single_thread():
-                solutions = [
-                    decide(i, budget=self.budget, seed=self.seed).values for i in instances
-                ]
-        return [
-            self._one(trial, instance, values)
-            for trial, instance, values in zip(trials, instances, solutions, strict=True)
-        ]
-
-    def _one(self, trial: int, instance: Instance, values: Array | None) -> FreshTrial:
-        inputs, targets = fresh_samples(self.problem, self.fresh, seed=self.seed, trial=trial)
-        square = float(np.mean(targets**2))
-        if values is None:
-            return FreshTrial(trial, False, float("nan"), float("nan"), square)
-        with np.errstate(over="ignore", invalid="ignore"):
-            outputs = instance.network.forward(instance.with_values(values), inputs)
-            own = float(np.mean(instance.residual(values) ** 2))
-            return FreshTrial(trial, True, own, float(np.mean((outputs - targets) ** 2)), square)
-
-
 def generalisation(
     problem: Problem,
     allocation: Allocation | Mapping[str, Rule],
     trials: int = 100,
     *,
     fresh: int = 1000,
-    eps: float | None = None,
-    method: str | Learner | None = None,
-    steps: int | None = None,
-    starts: int | None = None,
-    budget: Budget | None = None,
+    by: Budget | Within | None = None,
     seed: int = 0,
-    workers: int = 1,
-    executor: Executor | None = None,
-    progress: Callable[[Generalisation], None] | None = None,
+    **how: Unpack[How[Generalisation]],
 ) -> Generalisation:
     """Solve instances on their m samples, then measure the error on ``fresh`` samples of the same teacher.
 
-    Without ``eps`` the solution is the exact match that :func:`sublearn.decide` proves (where the
-    outputs are affine in more learnable weights than equations, the one of least norm); with ``eps`` it
-    is where a learner came within eps, as in :func:`sublearn.estimate`.
+    ``by`` a :class:`Budget` the solution is the exact match that :func:`sublearn.decide` proves (where the
+    outputs are affine in more learnable weights than equations, the one of least norm); ``by``
+    :class:`Within` it is where a learner came within eps, as in :func:`sublearn.estimate_within`.
 
     >>> import sublearn as sl
     >>> net = sl.LinearEstimator(inputs=4, outputs=2)
@@ -181,33 +189,5 @@ def generalisation(
     >>> all_samples.solved, bool(all_samples.relative.max() < 1e-20)   # W is determined by 4 samples
     (5, True)
     """
-    whole_number("trials", trials, least=1)
-    whole_number("fresh", fresh, least=1)
-    check_workers(workers, started_here=executor is None)
-    begun = time.perf_counter()
-    training = None
-    if eps is not None:
-        if budget is not None:
-            raise BadInputError("budget belongs to exact matches; with eps give steps and starts.")
-        training = settled(problem, allocation, seed, eps, method, steps, starts)
-        name = training.learner.name
-    elif method is not None or steps is not None or starts is not None:
-        raise BadInputError("method, steps and starts belong to a match within eps: give eps.")
-    else:
-        name = "the ladder"
-    job = FreshJob(problem, allocation, seed, fresh, budget or Budget(), training)
-    records: list[FreshTrial] = []
-
-    def summary() -> Generalisation:
-        solved = sum(record.solved for record in records)
-        seconds = time.perf_counter() - begun
-        return Generalisation(
-            problem, len(records), solved, fresh, name, eps, seed, tuple(records), seconds
-        )
-
-    with keeping(records, summary):
-        for chunk in run_chunks(job, trials, workers, executor, CHUNK):
-            records.extend(chunk)
-            if progress is not None:
-                progress(summary())
-    return summary()
+    question = FreshQuestion(problem, allocation, seed, fresh, by or Budget())
+    return count_trials(Generalisation(question), trials, **how)

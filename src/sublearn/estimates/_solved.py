@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from sublearn._errors import whole_number
-from sublearn._intervals import clopper_pearson, confidence_sequence
-from sublearn._limits import check_workers
 from sublearn._seeds import Purpose, trial_key
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles import Problem, draw
-from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._unfinished import keeping
-from sublearn.training import Learner, Training, learner_named
-from sublearn.training._named import settings_of
-from sublearn.training._train import asked_of, train_keyed
+from sublearn.ensembles import Problem
+from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.estimates._files import learner_of
+from sublearn.training import (
+    Adam,
+    Learner,
+    Training,
+    asked_of,
+    learner_named,
+    settings_of,
+    train_keyed,
+)
 
 
-@dataclass(frozen=True)
-class SolvedTrial:
+class SolvedTrial(NamedTuple):
     """What is kept of training one instance; ``right`` is None where there are no labels."""
 
     trial: int
@@ -34,48 +34,82 @@ class SolvedTrial:
     steps: int
 
 
+@dataclass(frozen=True)
+class SolvedQuestion(Question[SolvedTrial]):
+    """Does a learner solve the instance, within ``steps`` steps from each of ``starts`` starts?
+
+    Solved is a mean squared error below ``eps``; without it, on labelled data, every label right. Steps are
+    computed in ``precision`` and their result is judged in float64.
+    """
+
+    learner: Learner = field(default_factory=Adam)
+    steps: int = 4000
+    starts: int = 1
+    loss: str | None = None
+    eps: float | None = None
+    precision: str = "single"
+
+    chunk = 1
+    parts = {"learner": learner_of}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        asked_of(self.problem, self.loss, self.eps)
+
+    def train(self, trial: int) -> Training:
+        """Draw trial number ``trial`` and train it."""
+        return train_keyed(
+            self.draw(trial),
+            self.learner,
+            trial_key(self.problem.digest, trial, Purpose.TRAINING),
+            steps=self.steps,
+            starts=self.starts,
+            seed=self.seed,
+            loss=self.loss,
+            eps=self.eps,
+            scale=1.0,
+            precision=self.precision,
+        )
+
+    def answer(self, trials: range) -> list[SolvedTrial]:
+        trained = [(trial, self.train(trial)) for trial in trials]
+        return [SolvedTrial(n, t.solved, t.loss, t.right, t.steps) for n, t in trained]
+
+
 @dataclass(frozen=True, repr=False)
-class SolvedEstimate:
+class SolvedEstimate(Counted[SolvedQuestion, SolvedTrial]):
     """How many instances a learner solved; on labelled data, in how many every label is right.
 
     The latter is what Figure 3c counts: a label match, weaker than a match of the output vectors. It is a
     solved fraction under a budget (this learner, so many steps from so many starts), no property of the
-    network alone: not solved is not "no". ``confidence`` is the 95% interval of Clopper and Pearson, or
-    where the run was stopped early (``early``) the one that may stop at any time.
+    network alone: not solved is not "no".
     """
 
-    problem: Problem
-    goal: str
-    loss: str
-    learner: Learner
-    steps: int
-    starts: int
-    precision: str
-    seed: int
-    records: tuple[SolvedTrial, ...]
-    seconds: float = field(compare=False, default=0.0)
-    early: bool = False
+    asks = SolvedQuestion
+    record = SolvedTrial
+
+    @staticmethod
+    def counts(record: SolvedTrial) -> bool:
+        return record.solved
 
     @property
-    def trials(self) -> int:
-        """How many instances were trained."""
-        return len(self.records)
+    def learner(self) -> Learner:
+        """Who trained."""
+        return self.question.learner
+
+    @property
+    def loss(self) -> str:
+        """What was made small."""
+        return asked_of(self.problem, self.question.loss, self.question.eps)[0]
+
+    @property
+    def goal(self) -> str:
+        """What solved means, in words."""
+        return asked_of(self.problem, self.question.loss, self.question.eps)[1].words
 
     @property
     def solved(self) -> int:
-        """How many of them reached the goal."""
-        return sum(record.solved for record in self.records)
-
-    @property
-    def share(self) -> float:
-        """Solved, of all."""
-        return self.solved / self.trials
-
-    @property
-    def confidence(self) -> tuple[float, float]:
-        """The 95% interval of the share: Clopper-Pearson, or a confidence sequence."""
-        interval = confidence_sequence if self.early else clopper_pearson
-        return interval(self.solved, self.trials)
+        """How many instances reached the goal."""
+        return self.bounds[0]
 
     @property
     def median_steps(self) -> float | None:
@@ -94,6 +128,10 @@ class SolvedEstimate:
         """The loss at the end, the median over all instances."""
         return float(np.median([record.loss for record in self.records]))
 
+    @property
+    def brief(self) -> str:
+        return f"{self.solved} solved  [{self.share:.3f}]"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; seconds stand apart from what is reproducible."""
         return {
@@ -103,9 +141,9 @@ class SolvedEstimate:
             "loss": self.loss,
             "learner": self.learner.name,
             "settings": settings_of(self.learner),
-            "steps": self.steps,
-            "starts": self.starts,
-            "precision": self.precision,
+            "steps": self.question.steps,
+            "starts": self.question.starts,
+            "precision": self.question.precision,
             "seed": self.seed,
             "trials": self.trials,
             "solved": self.solved,
@@ -119,51 +157,13 @@ class SolvedEstimate:
 
     def __str__(self) -> str:
         low, high = self.confidence
+        asked = self.question
         steps = "" if self.median_steps is None else f", median {self.median_steps:g} steps"
         return (
             f"solved ({self.goal}): {self.solved} of {self.trials} instances, share {self.share:.4f} "
             f"(95%: {low:.4f} to {high:.4f}){steps}; {self.learner.name} on {self.loss}, at most "
-            f"{self.steps} steps from {self.starts} start{'s' * (self.starts > 1)}"
+            f"{asked.steps} steps from {asked.starts} start{'s' * (asked.starts > 1)}"
         )
-
-    def __repr__(self) -> str:
-        return f"<SolvedEstimate {self}>"
-
-
-@dataclass(frozen=True)
-class SolveJob:
-    """What a worker needs to know to train trials of a problem."""
-
-    problem: Problem
-    allocation: Allocation | Mapping[str, Rule]
-    learner: Learner
-    steps: int = 4000
-    starts: int = 1
-    seed: int = 0
-    loss: str | None = None
-    eps: float | None = None
-    precision: str = "single"
-
-    def train(self, trial: int) -> Training:
-        """Draw trial number ``trial`` and train it; it depends on (seed, problem, trial) alone."""
-        instance = draw(self.problem, self.allocation, seed=self.seed, trial=trial)
-        return train_keyed(
-            instance,
-            self.learner,
-            trial_key(self.problem.digest, trial, Purpose.TRAINING),
-            steps=self.steps,
-            starts=self.starts,
-            seed=self.seed,
-            loss=self.loss,
-            eps=self.eps,
-            scale=1.0,
-            precision=self.precision,
-        )
-
-    def decide(self, trials: range) -> list[SolvedTrial]:
-        """The records of these trials, in their order."""
-        found = [(trial, self.train(trial)) for trial in trials]
-        return [SolvedTrial(n, t.solved, t.loss, t.right, t.steps) for n, t in found]
 
 
 def estimate_solved(
@@ -178,9 +178,7 @@ def estimate_solved(
     loss: str | None = None,
     eps: float | None = None,
     precision: str = "single",
-    workers: int = 1,
-    executor: Executor | None = None,
-    progress: Callable[[SolvedEstimate], None] | None = None,
+    **how: Unpack[How[SolvedEstimate]],
 ) -> SolvedEstimate:
     """Draw instances, train each, and count those that are solved.
 
@@ -195,25 +193,8 @@ def estimate_solved(
     >>> e.solved, e.trials, e.goal
     (3, 3, 'every label right')
     """
-    whole_number("trials", trials, least=1)
-    check_workers(workers, started_here=executor is None)
     chosen = learner if isinstance(learner, Learner) else learner_named(learner)
-    job = SolveJob(problem, allocation, chosen, steps, starts, seed, loss, eps, precision)
-    name, goal = asked_of(problem, loss, eps)
-    begun = time.perf_counter()
-    records: list[SolvedTrial] = []
-
-    def summary(early: bool = False) -> SolvedEstimate:
-        seconds = time.perf_counter() - begun
-        held = tuple(records)
-        words = goal.words
-        return SolvedEstimate(
-            problem, words, name, chosen, steps, starts, precision, seed, held, seconds, early
-        )
-
-    with keeping(records, lambda: summary(early=True)):
-        for chunk in run_chunks(job, trials, workers, executor, 1):
-            records += chunk
-            if progress is not None:
-                progress(summary())
-    return summary()
+    question = SolvedQuestion(
+        problem, allocation, seed, chosen, steps, starts, loss, eps, precision
+    )
+    return count_trials(SolvedEstimate(question), trials, **how)

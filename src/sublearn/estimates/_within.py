@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import one_of, positive, whole_number
-from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn._seeds import Purpose, trial_key
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles import Instance, Problem, draw
-from sublearn.estimates._chunks import run_chunks
-from sublearn.estimates._unfinished import keeping
+from sublearn.ensembles import Instance, Problem
+from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.estimates._files import learner_of
 from sublearn.training import (
     LEARNERS,
     Goal,
@@ -27,18 +24,57 @@ from sublearn.training import (
     Streams,
     descend,
     learner_named,
+    settings_of,
     starting_values,
 )
-from sublearn.training._named import settings_of
 
-CHUNK = 32  # instances that are trained at once
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one batch
 # Sizes of Levenberg-Marquardt's starts in units of frozen weights, taken in turn; others start at 1.
 SCALES = (1.0, 3.0, 0.3, 10.0)
+NEWTON = "levenberg-marquardt"
 
 
-@dataclass(frozen=True)
-class WithinTrial:
+@dataclass(frozen=True, init=False)
+class Within:
+    """A mean squared error below ``eps``, reached by a learner: at most ``steps`` from each of ``starts``.
+
+    Unless told, Levenberg-Marquardt has 200 steps and the others 2000, from 10 starts.
+
+    >>> Within(eps=1e-2, learner="adam").steps
+    2000
+    """
+
+    eps: float
+    learner: Learner
+    steps: int
+    starts: int
+
+    def __init__(
+        self,
+        eps: float,
+        learner: str | Learner = NEWTON,
+        steps: int | None = None,
+        starts: int | None = None,
+    ) -> None:
+        if not isinstance(learner, Learner):
+            learner = learner_named(one_of("learner", learner, LEARNERS))
+        usual = 200 if isinstance(learner, LevenbergMarquardt) else 2000
+        values = {
+            "eps": positive("eps", eps),
+            "learner": learner,
+            "steps": whole_number("steps", usual if steps is None else steps, least=1),
+            "starts": whole_number("starts", 10 if starts is None else starts, least=1),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def within_of(plain: Mapping[str, Any]) -> Within:
+    """What a file says of it."""
+    return Within(**{**plain, "learner": learner_of(plain["learner"])})
+
+
+class WithinTrial(NamedTuple):
     """What is kept of one instance.
 
     ``error`` is the lowest mean squared error, ``square`` the mean square of the targets; ``starts``
@@ -53,92 +89,17 @@ class WithinTrial:
     steps: int
 
 
-@dataclass(frozen=True, repr=False)
-class WithinEstimate:
-    """How many instances a learner brought within eps: mean squared error over the d m outputs < eps.
+@dataclass(frozen=True, kw_only=True)
+class WithinQuestion(Question[WithinTrial]):
+    """Does a learner bring the instance within eps? The instances of a chunk are trained at once."""
 
-    This is the paper's criterion for ReLU networks (appendix E, eps = 1e-2). It is a fact about the
-    learner, its ``steps`` and its ``starts`` as much as about the network, and never an exact match:
-    an instance that came within eps may have no exact solution, and one that did not may have.
-    ``confidence`` is the 95% interval of the share: Clopper-Pearson, or a confidence sequence when the
-    run was allowed to stop early or was interrupted.
-    """
+    by: Within
 
-    problem: Problem
-    eps: float
-    trials: int
-    within: int
-    confidence: tuple[float, float]
-    learner: Learner
-    steps: int
-    starts: int
-    seed: int
-    records: tuple[WithinTrial, ...]
-    seconds: float = field(compare=False, default=0.0)
+    chunk = 32
+    parts = {"by": within_of}  # noqa: RUF012
 
-    @property
-    def share(self) -> float:
-        """Instances within eps, of all."""
-        return self.within / self.trials
-
-    @property
-    def relative_eps(self) -> float:
-        """eps over the mean square of the targets, the median over the instances."""
-        square = float(np.median([record.square for record in self.records]))
-        return self.eps / square if square else float("inf")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; seconds stand apart from what is reproducible."""
-        return {
-            "network": self.problem.network.spec,
-            "samples": self.problem.samples,
-            "criterion": "mean squared error < eps",
-            "eps": self.eps,
-            "relative_eps": self.relative_eps,
-            "learner": self.learner.name,
-            "settings": settings_of(self.learner),
-            "steps": self.steps,
-            "starts": self.starts,
-            "seed": self.seed,
-            "trials": self.trials,
-            "within": self.within,
-            "not_reached": self.trials - self.within,
-            "share": self.share,
-            "confidence": list(self.confidence),
-            "median_error": float(np.median([r.error for r in self.records])),
-            "timing": {"seconds": self.seconds},
-        }
-
-    def __repr__(self) -> str:
-        return f"<WithinEstimate {self}>"
-
-    def __str__(self) -> str:
-        low, high = self.confidence
-        return (
-            f"within eps = {self.eps:g} ({self.relative_eps:.2g} of the targets' mean square): share "
-            f"{self.share:.4f} (95%: {low:.4f} to {high:.4f}); {self.learner.name} brought "
-            f"{self.within} of {self.trials} instances there, {self.trials - self.within} not reached "
-            f"in {self.starts} starts of {self.steps} steps"
-        )
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker needs to know."""
-
-    problem: Problem
-    allocation: Allocation | Mapping[str, Rule]
-    seed: int
-    eps: float
-    learner: Learner
-    steps: int
-    starts: int
-
-    def decide(self, trials: range) -> list[WithinTrial]:
-        """Train a chunk of instances at once, and keep what counts."""
-        instances = [
-            draw(self.problem, self.allocation, seed=self.seed, trial=trial) for trial in trials
-        ]
+    def answer(self, trials: range) -> list[WithinTrial]:
+        instances = [self.draw(trial) for trial in trials]
         return [
             WithinTrial(
                 trial,
@@ -163,11 +124,11 @@ class Job:
         row = instances[0].equations * len(instances[0].allocation)
         most = max(1, LARGEST_BATCH // row)
         used, wave = 0, 1
-        while used < self.starts:
+        while used < self.by.starts:
             open_ones = [i for i, found in enumerate(best) if not found.within]
             if not open_ones:
                 break
-            wave = min(wave, self.starts - used, most)
+            wave = min(wave, self.by.starts - used, most)
             group = max(1, most // wave)
             for i in range(0, len(open_ones), group):
                 self._wave(trials, instances, open_ones[i : i + group], best, used, wave)
@@ -195,15 +156,15 @@ class Job:
         streams = Streams(self.seed, keys)
         mine = [instances[i] for i in chosen]
         values = starting_values(mine, streams, count)
-        if isinstance(self.learner, LevenbergMarquardt):
+        if isinstance(self.by.learner, LevenbergMarquardt):
             sizes = [SCALES[start % len(SCALES)] for start in numbers]
             values *= np.tile(sizes, len(mine))[:, None]
         found = descend(
             Objective(mine, starts=count),
-            self.learner,
+            self.by.learner,
             values,
-            steps=self.steps,
-            goal=Goal(eps=self.eps),
+            steps=self.by.steps,
+            goal=Goal(eps=self.by.eps),
             streams=streams,
         )
         for place, i in enumerate(chosen):
@@ -232,67 +193,124 @@ class Best:
                 return
 
 
-def settled(
-    problem: Problem,
-    allocation: Allocation | Mapping[str, Rule],
-    seed: int,
-    eps: float,
-    method: str | Learner | None,
-    steps: int | None,
-    starts: int | None,
-) -> Job:
-    """The job, with what was left open filled in."""
-    learner = method if isinstance(method, Learner) else None
-    if learner is None:
-        name = "levenberg-marquardt" if method is None else one_of("method", method, LEARNERS)
-        learner = learner_named(name)
-    if steps is None:
-        steps = 200 if isinstance(learner, LevenbergMarquardt) else 2000
-    whole_number("steps", steps, least=1)
-    starts = whole_number("starts", 10 if starts is None else starts, least=1)
-    return Job(problem, allocation, seed, positive("eps", eps), learner, steps, starts)
+@dataclass(frozen=True, repr=False)
+class WithinEstimate(Counted[WithinQuestion, WithinTrial]):
+    """How many instances a learner brought within eps: mean squared error over the d m outputs < eps.
+
+    This is the paper's criterion for ReLU networks (appendix E, eps = 1e-2). It is a fact about the
+    learner, its ``steps`` and its ``starts`` as much as about the network, and never an exact match:
+    an instance that came within eps may have no exact solution, and one that did not may have.
+    """
+
+    asks = WithinQuestion
+    record = WithinTrial
+
+    @staticmethod
+    def counts(record: WithinTrial) -> bool:
+        return record.within
+
+    @property
+    def eps(self) -> float:
+        """The bound on the mean squared error."""
+        return self.question.by.eps
+
+    @property
+    def learner(self) -> Learner:
+        """Who trained."""
+        return self.question.by.learner
+
+    @property
+    def steps(self) -> int:
+        """Allowed from each start."""
+        return self.question.by.steps
+
+    @property
+    def starts(self) -> int:
+        """Allowed for each instance."""
+        return self.question.by.starts
+
+    @property
+    def within(self) -> int:
+        """Instances within eps."""
+        return self.bounds[0]
+
+    @property
+    def from_first(self) -> int:
+        """Instances that the first start brought within eps."""
+        return sum(record.within and record.starts == 1 for record in self.records)
+
+    @property
+    def median_error(self) -> float:
+        """The lowest mean squared error, the median over the instances."""
+        return float(np.median([record.error for record in self.records]))
+
+    @property
+    def relative_eps(self) -> float:
+        """eps over the mean square of the targets, the median over the instances."""
+        square = float(np.median([record.square for record in self.records]))
+        return self.eps / square if square else float("inf")
+
+    @property
+    def brief(self) -> str:
+        return f"{self.learner.name}: {self.within} within eps"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+        return {
+            "network": self.problem.network.spec,
+            "samples": self.problem.samples,
+            "criterion": "mean squared error < eps",
+            "eps": self.eps,
+            "relative_eps": self.relative_eps,
+            "learner": self.learner.name,
+            "settings": settings_of(self.learner),
+            "steps": self.steps,
+            "starts": self.starts,
+            "seed": self.seed,
+            "trials": self.trials,
+            "within": self.within,
+            "not_reached": self.trials - self.within,
+            "share": self.share,
+            "confidence": list(self.confidence),
+            "median_error": self.median_error,
+            "timing": {"seconds": self.seconds},
+        }
+
+    def __str__(self) -> str:
+        low, high = self.confidence
+        return (
+            f"within eps = {self.eps:g} ({self.relative_eps:.2g} of the targets' mean square): share "
+            f"{self.share:.4f} (95%: {low:.4f} to {high:.4f}); {self.learner.name} brought "
+            f"{self.within} of {self.trials} instances there, {self.trials - self.within} not reached "
+            f"in {self.starts} starts of {self.steps} steps"
+        )
 
 
-def within(
+def estimate_within(
     problem: Problem,
     allocation: Allocation | Mapping[str, Rule],
-    trials: int,
+    trials: int = 1000,
     *,
     eps: float,
-    method: str | Learner | None,
-    steps: int | None,
-    starts: int | None,
-    seed: int,
-    precision: float | None,
-    workers: int,
-    executor: Executor | None,
-    progress: Callable[[WithinEstimate], None] | None,
+    learner: str | Learner = NEWTON,
+    steps: int | None = None,
+    starts: int | None = None,
+    seed: int = 0,
+    precision: float | None = None,
+    **how: Unpack[How[WithinEstimate]],
 ) -> WithinEstimate:
-    """See :func:`sublearn.estimate` with ``eps``."""
-    begun = time.perf_counter()
-    job = settled(problem, allocation, seed, eps, method, steps, starts)
-    records: list[WithinTrial] = []
+    """Draw instances of a problem, train each, and count those with a mean squared error below ``eps``.
 
-    def interval(early: bool) -> tuple[float, float]:
-        count, there = len(records), sum(record.within for record in records)
-        return (confidence_sequence if early else clopper_pearson)(there, count)
+    ``learner`` is a learner or its name ("levenberg-marquardt", "adahessian", "adam", "sgd",
+    "gradient-descent"), with at most ``steps`` steps from each of ``starts`` random starts. "Not reached"
+    is not "no", and within eps is not an exact match, which :func:`sublearn.estimate` counts; the other
+    arguments are as there, and the instances are the same.
 
-    def summary(early: bool = precision is not None) -> WithinEstimate:
-        there = sum(record.within for record in records)
-        seconds = time.perf_counter() - begun
-        return WithinEstimate(
-            problem, job.eps, len(records), there, interval(early), job.learner, job.steps,
-            job.starts, seed, tuple(records), seconds,
-        )  # fmt: skip
-
-    with keeping(records, lambda: summary(early=True)):
-        for chunk in run_chunks(job, trials, workers, executor, CHUNK):
-            for record in chunk:
-                records.append(record)
-                if precision is not None:
-                    low, high = interval(early=True)
-                    if (high - low) / 2 <= precision:
-                        return summary()
-            if progress is not None:
-                progress(summary())
-    return summary()
+    >>> import sublearn as sl
+    >>> relu = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
+    >>> w = sl.estimate_within(relu, {"W1": sl.FirstRows(8)}, trials=20, eps=1e-2)
+    >>> 0 < w.within < w.trials
+    True
+    """
+    question = WithinQuestion(problem, allocation, seed, by=Within(eps, learner, steps, starts))
+    return count_trials(WithinEstimate(question), trials, precision=precision, **how)

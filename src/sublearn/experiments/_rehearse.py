@@ -16,7 +16,7 @@ def rehearse(
     Nothing is kept but the machine code, which compiles once on a machine; later runs load it.
     """
     from sublearn.ensembles import draw
-    from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
+    from sublearn.experiments.tasks._asked import learnable_of, problem_of
     from sublearn.matchers import Budget, single_thread
     from sublearn.matchers._ladder import standard_ladder
 
@@ -31,7 +31,7 @@ def rehearse(
         import numpy as np
 
         problem = problem_of(point)
-        instance = draw(problem, asked(learn_of(point, problem), problem))
+        instance = draw(problem, learnable_of(point, problem))
         for matcher in standard_ladder():
             if matcher.refusal(instance) is None:
                 matcher.attempt(instance, Budget(), np.random.default_rng(0))

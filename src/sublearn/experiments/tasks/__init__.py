@@ -1,20 +1,16 @@
 """Tasks: how the trials of a point are computed. Experiments and sweeps share them."""
 
-from sublearn.experiments.tasks._decisions import Decisions, Saturation
+from sublearn.experiments.tasks._decisions import ByEquations, Decisions, Saturation
 from sublearn.experiments.tasks._deep_sizes import DeepSizes
-from sublearn.experiments.tasks._deficiency import Deficiency
 from sublearn.experiments.tasks._difficulties import Difficulties
 from sublearn.experiments.tasks._directions import Directions
-from sublearn.experiments.tasks._equations import ByEquations
-from sublearn.experiments.tasks._fresh import FreshErrors
 from sublearn.experiments.tasks._labelled import Labelled
 from sublearn.experiments.tasks._linear_sizes import LinearSizes
 from sublearn.experiments.tasks._placements import Placements
 from sublearn.experiments.tasks._rates import Rates
-from sublearn.experiments.tasks._trainability import Trainability
+from sublearn.experiments.tasks._training import ExactOrWithin, FreshErrors, Trainability
 from sublearn.experiments.tasks._tuning import Tuning
-from sublearn.experiments.tasks._verdicts import Verdicts
-from sublearn.experiments.tasks._within import ExactOrWithin
+from sublearn.experiments.tasks._verdicts import Deficiency, Verdicts
 from sublearn.runs import Task
 
 _EVERY: tuple[Task, ...] = (

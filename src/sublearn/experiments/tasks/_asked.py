@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._limits import check_memory
@@ -11,7 +14,6 @@ from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import (
     Distribution,
     Ensemble,
-    Learn,
     Normal,
     Problem,
     Rademacher,
@@ -22,6 +24,11 @@ from sublearn.ensembles import (
 )
 from sublearn.networks import network_from_text
 from sublearn.runs import Json
+
+Params = Mapping[str, Json]
+"""The plain values of a point."""
+Columns = Mapping[str, np.ndarray[Any, Any]]
+"""What is kept of the trials of a point, by column."""
 
 LAWS: dict[str, type[Distribution]] = {
     "normal": Normal,
@@ -57,7 +64,7 @@ def ensemble_from_text(text: str) -> Ensemble:
     return Ensemble(**laws)
 
 
-def problem_of(point: Mapping[str, Json]) -> Problem:
+def problem_of(point: Params) -> Problem:
     """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble``."""
     for key in ("network", "samples"):
         if key not in point:
@@ -76,19 +83,15 @@ def _problem(network: str, samples: int, ensemble: str) -> Problem:
     return problem
 
 
-def learn_of(point: Mapping[str, Json], problem: Problem) -> Learn:
-    """What the point's ``learn`` asks for; several texts are set apart by spaces."""
+def learnable_of(point: Params, problem: Problem) -> Allocation | Mapping[str, Rule]:
+    """What the point's ``learn`` asks for: a fixed allocation, or rules that draw one per trial; not both.
+
+    Several texts are set apart by spaces. Rules with a seed are drawn once, as on the command line.
+    """
     text = str(point.get("learn") or "")
     if not text:
         raise BadInputError("a point needs 'learn', such as 'W:first-rows=5'.")
-    return learn_from_text(problem.network, text.split())
-
-
-def asked(learn: Learn, problem: Problem) -> Allocation | Mapping[str, Rule]:
-    """The fixed allocation, or the rules that draw one per trial; not both.
-
-    Rules with a seed are drawn once, as on the command line.
-    """
+    learn = learn_from_text(problem.network, text.split())
     if learn.seed is not None:
         return learn.draw(problem)
     if learn.rules and len(learn.fixed):

@@ -1,25 +1,60 @@
-"""Many instances decided: the task of most experiments."""
+"""Many instances decided: the task of most experiments, whose trials are those of ``estimate``."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from itertools import count
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import numpy as np
 
-from sublearn._errors import one_of, whole_number
-from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance, draw
-from sublearn.estimates import clopper_pearson
-from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
-from sublearn.matchers import Budget, Decision, Reference, Search, decide, single_thread
-from sublearn.runs import Json, Row, Task
-from sublearn.verdicts import certify
+from sublearn._errors import whole_number
+from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
+from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
+from sublearn.matchers import Budget
+from sublearn.runs import Row, Table, Task
+from sublearn.verdicts import equation_counts
 
-METHODS = ("ladder", "search", "reference")
+Result = TypeVar("Result", bound=Counted[Any, Any])
 
 
-class Decisions(Task):
+class Counting(Task, Generic[Result]):
+    """A task whose trials are those of an estimate: a row is a record, and the table sums them up."""
+
+    counted: type[Result]
+
+    @abstractmethod
+    def question(self, point: Params, seed: int) -> Question[Any]:
+        """What is asked of every trial of the point."""
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        kinds = get_type_hints(self.counted.record)
+        return {name: kind for name, kind in kinds.items() if name != "trial"}
+
+    def check(self, point: Params) -> None:
+        # One draw shows whether the rules can be kept at all.
+        self.question(point, 0).draw(0)
+
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        return [row_of(record) for record in self.question(point, seed).answer(trials)]
+
+    def result(self, point: Params, rows: Columns) -> Result:
+        """What the rows come to, as the estimate that has them as its records."""
+        names = self.counted.record._fields[1:]
+        records = map(self.counted.record, count(), *(rows[name].tolist() for name in names))
+        return self.counted(self.question(point, 0), tuple(records))
+
+
+def row_of(record: Any) -> Row:
+    """What is kept of a trial: its record without its number, which is its place."""
+    row: Row = record._asdict()
+    del row["trial"]
+    return row
+
+
+class Decisions(Counting[Estimate]):
     """Draw an instance per trial and decide it.
 
     A point says ``network``, ``samples``, ``learn``, and may say ``ensemble``, ``method`` and
@@ -28,112 +63,88 @@ class Decisions(Task):
     whatever the method, so that methods are compared on the same draws.
     """
 
-    @property
-    def name(self) -> str:
-        return "estimate"
-
-    @property
-    def version(self) -> int:
-        return 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+    name = "estimate"
+    version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+    counted = Estimate
 
     @property
     def results(self) -> tuple[str, ...]:
         return ("verdict", "verdict_grade", *COUNTED)
 
-    @property
-    def columns(self) -> Mapping[str, type]:
-        return {
-            "kind": str,
-            "rung": str,
-            "grade": str,
-            "error": float,
-            "starts": int,
-            "iterations": int,
-            "paths": int,
-        }
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def question(self, point: Params, seed: int) -> MatchQuestion:
         problem = problem_of(point)
-        _method(point)
-        starts_of(point)
-        # One draw shows whether the rules can be kept at all.
-        draw(problem, asked(learn_of(point, problem), problem))
+        method = str(point.get("method") or "ladder")
+        budget = Budget(starts=starts_of(point))
+        return MatchQuestion(problem, learnable_of(point, problem), seed, method, budget)
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
-        return [record(point, seed, trial)[1] for trial in trials]
-
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
-        return [{**verdict_of(point), **counted(rows)}]
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        found = self.result(point, rows)
+        verdict = found.question.verdict()
+        said = ("", "") if verdict is None else (verdict.kind, verdict.grade.kind)
+        return [{"verdict": said[0], "verdict_grade": said[1], **match_line(found)}]
 
 
 class Saturation(Decisions):
     """Decisions, summarised as matches against starts: the curve of appendix E.1."""
 
-    @property
-    def name(self) -> str:
-        return "saturation"
+    name = "saturation"
+    results = ("after", "trials", "matched", "share", "low", "high")
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return ("after", "trials", "matched", "share", "low", "high")
-
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         most = starts_of(point)
         matched = rows["kind"] == "matched"
         trials, used = len(matched), rows["starts"]
-        found: list[Row] = []
+        lines: Table = []
         for starts in (s for s in CHECKPOINTS if s <= most):
             count = int((matched & (used <= starts)).sum())
             low, high = clopper_pearson(count, trials)
             line: Row = {"after": starts, "trials": trials, "matched": count}
-            found.append({**line, "share": count / trials, "low": low, "high": high})
-        return found
+            lines.append({**line, "share": count / trials, "low": low, "high": high})
+        return lines
+
+
+class ByEquations(Decisions):
+    """Decisions with the count of Lemma 3.3 beside each: T b k - d m, for the k rows in use.
+
+    The table has a line for each value that was drawn. (A rule for the first k rows may leave some
+    of them empty.)
+    """
+
+    name = "estimate-by-equations"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return ("left", *COUNTED)
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        return {**super().columns, "left": int}
+
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        question = self.question(point, seed)
+        lines = []
+        for trial in trials:
+            instance = question.draw(trial)
+            counts = equation_counts(question.problem, instance.allocation)
+            left = -1 if counts is None else counts.by_rows.left
+            lines.append({**row_of(question.decide(instance, trial)), "left": left})
+        return lines
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        lines: Table = []
+        for left in np.unique(rows["left"]):
+            part = {name: values[rows["left"] == left] for name, values in rows.items()}
+            lines.append({"left": int(left), **match_line(self.result(point, part))})
+        return lines
 
 
 CHECKPOINTS = (1, 2, 5, 10, 25, 50, 100, 200, 400, 800, 1600, 3200)
 
 
-def _method(point: Mapping[str, Json]) -> str:
-    return one_of("method", point.get("method") or "ladder", METHODS)
-
-
-def starts_of(point: Mapping[str, Json]) -> int:
+def starts_of(point: Params) -> int:
     """How many starts a point allows: 400 for the paper's protocol, else what the budget says."""
     usual = 400 if point.get("method") == "reference" else Budget().starts
     return whole_number("starts", point.get("starts") or usual, least=1)
-
-
-def record(point: Mapping[str, Json], seed: int, trial: int) -> tuple[Instance, Row]:
-    """One trial: its instance, and what is kept of the decision."""
-    problem = problem_of(point)
-    instance = draw(problem, asked(learn_of(point, problem), problem), seed=seed, trial=trial)
-    found = _decide(instance, point, seed, trial)
-    grade = found.grade
-    return instance, {
-        "kind": found.kind,
-        "rung": found.rung,
-        "grade": "" if grade is None else grade.kind,
-        "error": 0.0 if grade is None else grade.error,
-        "starts": found.effort.starts,
-        "iterations": found.effort.iterations,
-        "paths": found.effort.paths,
-    }
-
-
-def _decide(instance: Instance, point: Mapping[str, Json], seed: int, trial: int) -> Decision:
-    method = _method(point)
-    budget = Budget(starts=starts_of(point))
-    if method == "reference":
-        # The stream is the trial's, not the point's: the paper's starts know nothing of k.
-        with single_thread():
-            rng = np.random.default_rng([seed, trial])
-            return Reference(budget.starts).attempt(instance, budget, rng)
-    rungs = [Search()] if method == "search" else None
-    return decide(instance, budget=budget, seed=seed, ladder=rungs)
 
 
 COUNTED = (
@@ -142,37 +153,23 @@ COUNTED = (
 )  # fmt: skip
 
 
-def counted(rows: Mapping[str, np.ndarray[Any, Any]]) -> Row:
+def match_line(found: Estimate) -> Row:
     """Counts of the three decisions, the bracket, and the 95% interval around it.
 
     ``error``: the chance that any of the decisions is wrong, added up over those that are not proofs;
     ``numerical``: how many rest on float64 rounding alone.
     """
-    kinds, grades = rows["kind"], rows["grade"]
-    trials = len(kinds)
-    matched, refuted = int((kinds == "matched").sum()), int((kinds == "refuted").sum())
-    undecided = trials - matched - refuted
+    (share, possible), (low, high) = found.bracket, found.confidence
     return {
-        "trials": trials,
-        "matched": matched,
-        "refuted": refuted,
-        "undecided": undecided,
-        "proved": int((grades == "proof").sum()),
-        "numerical": int((grades == "numerical").sum()),
-        "error": float(rows["error"].sum()),
-        "share": matched / trials,
-        "possible": (matched + undecided) / trials,
-        "low": clopper_pearson(matched, trials)[0],
-        "high": clopper_pearson(matched + undecided, trials)[1],
+        "trials": found.trials,
+        "matched": found.matched,
+        "refuted": found.refuted,
+        "undecided": found.undecided,
+        "proved": found.grades.get("proof", 0),
+        "numerical": found.grades.get("numerical", 0),
+        "error": sum(record.error for record in found.records),
+        "share": share,
+        "possible": possible,
+        "low": low,
+        "high": high,
     }
-
-
-def verdict_of(point: Mapping[str, Json]) -> Row:
-    """What certify says of a fixed allocation; empty where rules draw one per trial."""
-    problem = problem_of(point)
-    learn = learn_of(point, problem)
-    held = asked(learn, problem)
-    if not isinstance(held, Allocation):
-        return {"verdict": "", "verdict_grade": ""}
-    found = certify(problem, held)
-    return {"verdict": found.kind, "verdict_grade": found.grade.kind}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from itertools import count
 
-import numpy as np
-
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
-from sublearn.estimates import SolveJob, clopper_pearson
-from sublearn.experiments.tasks._asked import asked, learn_of, problem_of
+from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
+from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.networks import FeedForward
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table
 from sublearn.training import learner_named
 
 LABEL, VECTOR = "label", "vector"
@@ -26,7 +25,7 @@ DATA = ("mnist", "mnist-shuffled", "digits", "digits-shuffled", "noise")
 _SHAPE = {"mnist": (784, 10), "digits": (64, 10)}  # pixels and classes, known without the files
 
 
-class Labelled(Task):
+class Labelled(Counting[SolvedEstimate]):
     """Draw ``samples`` of the ``data`` in each trial, and train until the ``target`` is met.
 
     target label: every label right, learned by cross-entropy, as in Figure 3c. target vector: the
@@ -38,29 +37,21 @@ class Labelled(Task):
     experiment fails with a sentence that says so, and the others go on.
     """
 
-    @property
-    def name(self) -> str:
-        return "labelled"
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "trials", "solved", "share", "low", "high", "median_steps", "median_right",
-            "median_loss",
-        )  # fmt: skip
+    name = "labelled"
+    counted = SolvedEstimate
+    results = (
+        "trials", "solved", "share", "low", "high", "median_steps", "median_right", "median_loss",
+    )  # fmt: skip
 
     @property
     def columns(self) -> Mapping[str, type]:
-        return {"solved": bool, "loss": float, "right": int, "steps": int}
+        return {**super().columns, "right": int}
 
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         one_of("data", point.get("data"), DATA)
         one_of("target", point.get("target"), (LABEL, VECTOR))
-        learner_named(str(point.get("learner") or "adam"))
-        whole(point, "steps", 4000)
-        _eps(point)
         problem = problem_of(point)
-        asked(learn_of(point, problem), problem)
+        _question(point, 0, problem)
         name = str(point["data"]).removesuffix(_SHUFFLED)
         sizes = _sizes(problem)
         if sizes != _SHAPE.get(name, sizes):
@@ -70,56 +61,36 @@ class Labelled(Task):
                 f"{sizes[1]}."
             )
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
-        job = _job(point, seed)
-        return [
-            {
-                "solved": record.solved,
-                "loss": record.loss,
-                "right": -1 if record.right is None else record.right,
-                "steps": record.steps,
-            }
-            for record in job.decide(trials)
-        ]
+    def question(self, point: Params, seed: int) -> SolvedQuestion:
+        return _question(point, seed, _problem(problem_of(point), str(point["data"]), seed))
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
-        there = rows["solved"]
-        trials, solved = len(there), int(there.sum())
-        low, high = clopper_pearson(solved, trials)
-        taken = rows["steps"][there]
-        return [
-            {
-                "trials": trials,
-                "solved": solved,
-                "share": solved / trials,
-                "low": low,
-                "high": high,
-                "median_steps": float(np.median(taken)) if solved else None,
-                "median_right": float(np.median(rows["right"])) / whole(point, "samples", 0),
-                "median_loss": float(np.median(rows["loss"])),
-            }
-        ]
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        # A column of whole numbers has no None: -1 where there are no labels.
+        rows = super().run(point, seed, trials)
+        return [{**row, "right": -1 if row["right"] is None else row["right"]} for row in rows]
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        # Summed up without the data, which need not be there any more.
+        names = ("solved", "loss", "right", "steps")
+        records = map(SolvedTrial, count(), *(rows[name].tolist() for name in names))
+        found = SolvedEstimate(_question(point, 0, problem_of(point)), tuple(records))
+        line: Row = {"trials": found.trials, "solved": found.solved, "share": found.share}
+        line |= zip(("low", "high"), found.confidence, strict=True)
+        line |= {"median_steps": found.median_steps, "median_right": found.median_accuracy}
+        return [{**line, "median_loss": found.median_loss}]
 
 
-def _eps(point: Mapping[str, Json]) -> float | None:
+def _question(point: Params, seed: int, problem: Problem) -> SolvedQuestion:
+    learner, steps = learner_named(str(point.get("learner") or "adam")), whole(point, "steps", 4000)
+    learnable = learnable_of(point, problem)
+    return SolvedQuestion(problem, learnable, seed, learner, steps, eps=_eps(point))
+
+
+def _eps(point: Params) -> float | None:
     """The bound of a vector; None where labels are asked for."""
     if point.get("target") == LABEL:
         return None
-    eps = point.get("eps", 1e-2)
-    if isinstance(eps, bool) or not isinstance(eps, (int, float)) or not eps > 0:
-        raise BadInputError(f"eps must be a positive number, such as 0.01, not {eps!r}.")
-    return float(eps)
-
-
-def _job(point: Mapping[str, Json], seed: int) -> SolveJob:
-    problem = _problem(problem_of(point), str(point["data"]), seed)
-    learn = asked(learn_of(point, problem), problem)
-    learner = learner_named(str(point.get("learner") or "adam"))
-    return SolveJob(
-        problem, learn, learner, steps=whole(point, "steps", 4000), seed=seed, eps=_eps(point)
-    )
+    return positive("eps", point.get("eps", 1e-2))
 
 
 def _sizes(problem: Problem) -> tuple[int, int]:

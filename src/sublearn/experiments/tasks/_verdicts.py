@@ -1,4 +1,4 @@
-"""Every allocation of a small network, certified."""
+"""Allocations certified: every one of a small network, or random ones within the degree bounds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn.allocations import Allocation
+from sublearn._seeds import words
+from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
-from sublearn.experiments.tasks._asked import problem_of
-from sublearn.runs import Json, Row, Task
-from sublearn.verdicts import Verdict, certify
+from sublearn.estimates import clopper_pearson
+from sublearn.experiments.tasks._asked import Columns, Params, problem_of
+from sublearn.runs import Row, Table, Task
+from sublearn.verdicts import Verdict, census, certify, generic_rank
 
 
 class Verdicts(Task):
@@ -25,33 +27,23 @@ class Verdicts(Task):
     number of rows and columns in use, each verdict, and each answer of the paper.
     """
 
-    @property
-    def name(self) -> str:
-        return "certify"
+    name = "certify"
+    results = ("rows", "cols", "verdict", "paper", "wrong", "allocations", "proved")
+    columns: Mapping[str, type] = {
+        "verdict": str,
+        "grade": str,
+        "rank": int,
+        "solutions": int,
+        "rows": int,
+        "cols": int,
+        "paper": str,
+        "wrong": bool,
+    }
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "rows", "cols", "verdict", "paper", "wrong", "allocations", "proved",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        return {
-            "verdict": str,
-            "grade": str,
-            "rank": int,
-            "solutions": int,
-            "rows": int,
-            "cols": int,
-            "paper": str,
-            "wrong": bool,
-        }
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         check_inside(problem_of(point), inside_of(point))
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         problem, inside = problem_of(point), inside_of(point)
         found = []
         for held in islice(allocations(problem, inside), trials.start, trials.stop):
@@ -59,9 +51,7 @@ class Verdicts(Task):
             found.append(_row(verdict, held, inside))
         return found
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         keys = ("rows", "cols", "verdict", "paper", "wrong")
         groups: dict[tuple[Any, ...], list[int]] = {}
         for place, group in enumerate(zip(*(rows[key].tolist() for key in keys), strict=True)):
@@ -88,7 +78,7 @@ def how_many(problem: Problem, inside: str) -> int:
     return comb(rows * columns, problem.effective_equations)
 
 
-def inside_of(point: Mapping[str, Json]) -> str:
+def inside_of(point: Params) -> str:
     """The weight that a point is about."""
     name = point.get("inside")
     if not isinstance(name, str):
@@ -118,3 +108,44 @@ def _row(verdict: Verdict, held: Allocation, inside: str) -> Row:
         "paper": str(says[0].says) if says else "silent",
         "wrong": any(check.holds is False for check in says),
     }
+
+
+class Deficiency(Task):
+    """Of the allocations of d m' weights inside ``inside`` that keep the bounds: how many waste one?
+
+    With ``every``, the one trial of the point goes through all of them, and the share is exact; else
+    each trial draws one of them, uniformly, and its generic rank is taken.
+    """
+
+    name = "census"
+    results = ("looked_at", "deficient", "share", "low", "high", "error")
+    columns: Mapping[str, type] = {"feasible": int, "deficient": int, "error": float}
+
+    def check(self, point: Params) -> None:
+        check_inside(problem_of(point), inside_of(point))
+
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        problem, inside = problem_of(point), inside_of(point)
+        if point.get("every"):
+            found = census(problem, inside, seed=seed)
+            line: Row = {"feasible": found.feasible, "deficient": found.deficient}
+            return [{**line, "error": found.grade.error} for _ in trials]
+        return [_one(problem, inside, seed, trial) for trial in trials]
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        feasible, deficient = int(rows["feasible"].sum()), int(rows["deficient"].sum())
+        share = deficient / feasible if feasible else 0.0
+        exact = bool(point.get("every"))
+        low, high = (share, share) if exact else clopper_pearson(deficient, feasible)
+        line: Row = {"looked_at": feasible, "deficient": deficient, "share": share}
+        return [{**line, "low": low, "high": high, "error": float(rows["error"].sum())}]
+
+
+def _one(problem: Problem, inside: str, seed: int, trial: int) -> Row:
+    digest = words(problem.digest)
+    rng = np.random.default_rng([seed, *digest, trial])
+    rule = {inside: FirstRows(problem.network.shape(inside)[0], problem.effective_equations)}
+    held = problem.draw_allocation(rule, rng)
+    found = generic_rank(problem, held, error=1e-12, seed=seed)
+    lost = found.rank < len(held)
+    return {"feasible": 1, "deficient": int(lost), "error": found.grade.error if lost else 0.0}

@@ -1,0 +1,161 @@
+"""decide, check and doctor."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sublearn.cli._options import (
+    DataOption,
+    FileOption,
+    InputRankOption,
+    JsonOption,
+    LearnOption,
+    NetworkOption,
+    SamplesOption,
+    TeacherOption,
+    WeightOption,
+    read_learn,
+    read_problem,
+)
+from sublearn.cli._out import check_file
+from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import asked as asked_for
+from sublearn.cli._show import print_json
+
+
+def decide(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="EPS",
+            help="Ask instead whether some weights bring every output within EPS of its target.",
+        ),
+    ] = None,
+    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
+    ] = None,
+    data: DataOption = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide one instance, the trial that estimate would draw, and save its certificate.
+
+    With --within the question is not an exact match but whether max |output - target| can be at most
+    EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
+    reaches.)
+    """
+    from sublearn._errors import BadInputError
+    from sublearn.ensembles import draw
+    from sublearn.matchers import decide as verb
+    from sublearn.matchers import decide_within
+
+    check_file(out)
+    if out is not None and within is not None:
+        raise BadInputError(
+            f"--out {out} goes without --within: weights within eps need no certificate, since running "
+            "the network shows it; --json prints them."
+        )
+    problem = read_problem(network, samples, input_rank, teacher, data)
+    asked = read_learn(problem, learn, allocation, weight)
+    instance = draw(problem, asked, seed=seed, trial=trial)
+    found = (
+        verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
+    )
+    saved = out if out is not None and found.certificate is not None else None
+    if saved is not None and found.certificate is not None:
+        found.certificate.save(saved)
+    if as_json:
+        values = None if found.values is None else found.values.tolist()
+        grade = None if found.grade is None else found.grade.to_dict()
+        # The rules, if there are any, and in every case the entries that were decided about.
+        question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
+        question |= {"seed": seed, "trial": trial} | ({} if within is None else {"within": within})
+        plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
+        tail = {"values": values, "effort": vars(found.effort), "saved": saved}
+        print_json({**question, **plain, **tail})
+        return
+    typer.echo(str(found))
+    if saved is not None:
+        typer.echo(f"certificate written to {saved}; check it with: sublearn check {saved}")
+    elif out is not None:
+        typer.echo(f"{out} not written: only a match that is proved has a certificate")
+
+
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A saved certificate.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Verify a saved certificate again, from its numbers alone."""
+    from sublearn.matchers import Certificate
+
+    certificate = Certificate.load(file)
+    found = certificate.check()
+    if as_json:
+        print_json({"valid": bool(found), "reason": found.reason})
+    else:
+        typer.echo(f"{'valid' if found else 'NOT valid'}: {found.reason}")
+    if not found:
+        raise typer.Exit(1)
+
+
+def doctor(
+    compile_all: Annotated[
+        bool, typer.Option("--compile", help="Compile all machine code now, a minute or two, once.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is installed: versions, optional parts, threads."""
+    if compile_all:
+        from sublearn.experiments import ALL, rehearse
+
+        chosen = list(ALL.values())
+        with progress_bar(2 * len(chosen), "compile") as advance:
+            rehearse(chosen, advance)
+    found = _examine()
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        missing = (
+            f"not found: pip install 'sublearn[{_EXTRA[name]}]'" if name in _EXTRA else "not found"
+        )
+        typer.echo(f"{name:<14} {missing if value is None else value}")
+
+
+_NEEDED = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "typer", "rich")
+_EXTRA = {"mlxtend": "data", "scikit-learn": "data", "jax": "jax", "distributed": "dask"}
+
+
+def _examine() -> dict[str, Any]:
+    import os
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from sublearn import __version__
+    from sublearn.matchers._threads import _controller
+    from sublearn.verdicts.counts import find_msolve, msolve_version
+
+    out: dict[str, Any] = {"sublearn": __version__, "python": platform.python_version()}
+    for package in (*_NEEDED, *_EXTRA):
+        try:
+            out[package] = version(package)
+        except PackageNotFoundError:
+            out[package] = None
+    path = find_msolve()
+    out["msolve"] = None if path is None else f"{msolve_version() or 'found'}"
+    out["cores"] = os.cpu_count()
+    pools = _controller().info()
+    blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools]
+    out["blas threads"] = ", ".join(sorted(set(blas)))
+    return out

@@ -1,0 +1,315 @@
+"""Match probability: many instances decided, counted honestly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+
+from sublearn._errors import one_of, whole_number
+from sublearn._grades import NUMERICAL
+from sublearn.allocations import Allocation, Rule
+from sublearn.ensembles import Instance, Problem
+from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.matchers import Budget, Decision, Reference, Search, decide, single_thread
+from sublearn.verdicts import Verdict, certify, teacher_may_collapse
+
+METHODS = ("ladder", "search", "reference")
+PROTOCOL_STARTS = 400  # of the paper's protocol
+FROM_STARTS = ("search", "relu", "nonlinear", "reference")
+"""The rungs that try random starts."""
+
+
+class Trial(NamedTuple):
+    """What is kept of one decision."""
+
+    trial: int
+    kind: str
+    rung: str
+    grade: str
+    error: float
+    starts: int
+    iterations: int
+    paths: int
+
+
+@dataclass(frozen=True)
+class MatchQuestion(Question[Trial]):
+    """Can the instance be matched exactly? Decided by ``method`` within ``budget``.
+
+    The method is the ladder, the search alone, or the paper's protocol (reference: fsolve from 400
+    starts, or from the budget's).
+    """
+
+    method: str = "ladder"
+    budget: Budget | None = None
+
+    parts = {"budget": lambda plain: Budget(**plain)}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, METHODS)
+        for name, value in vars(self.budget or Budget()).items():
+            whole_number(f"budget.{name}", value, least=0)
+
+    def answer(self, trials: range) -> list[Trial]:
+        with single_thread():
+            return [self.decide(self.draw(trial), trial) for trial in trials]
+
+    def decide(self, instance: Instance, trial: int) -> Trial:
+        """The record of one trial, whose instance is at hand."""
+        found = self._decision(instance, trial)
+        kind, error = ("", 0.0) if found.grade is None else (found.grade.kind, found.grade.error)
+        effort = found.effort
+        counts = effort.starts, effort.iterations, effort.paths
+        return Trial(trial, found.kind, found.rung, kind, error, *counts)
+
+    def _decision(self, instance: Instance, trial: int) -> Decision:
+        budget = self.budget or Budget()
+        if self.method != "reference":
+            rungs = [Search()] if self.method == "search" else None
+            return decide(instance, budget=budget, seed=self.seed, ladder=rungs)
+        starts = PROTOCOL_STARTS if self.budget is None else budget.starts
+        # The stream is the trial's alone: the paper's starts know nothing of the allocation.
+        rng = np.random.default_rng([self.seed, trial])
+        return Reference(starts).attempt(instance, budget, rng)
+
+    def verdict(self, count: bool = False) -> Verdict | None:
+        """What certify says of a fixed allocation; None where rules draw one for each trial."""
+        if not isinstance(self.allocation, Allocation):
+            return None
+        return certify(self.problem, self.allocation, count=count)
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Counted[MatchQuestion, Trial]):
+    """Counts of the three decisions, and what they say about the match probability.
+
+    ``bracket`` = (matched / N, (matched + undecided) / N): where the share of matches lies however the
+    undecided ones fall. ``confidence``: the 95% interval around the bracket, Clopper-Pearson for a
+    fixed number of trials, a confidence sequence when it was allowed to stop early. ``verdict`` is
+    that of certify for a fixed allocation; where it is maximal, or minimal with no teachers set aside,
+    nothing was sampled and the bracket is (1, 1) or (0, 0).
+    """
+
+    verdict: Verdict | None = field(default=None)
+
+    asks = MatchQuestion
+    record = Trial
+    words = {  # noqa: RUF012
+        "kind": ("matched", "refuted", "undecided"),
+        "grade": ("", "proof", "probability", "numerical"),
+    }
+    # The two ends come from two streams of successes, so each gets half of the 5%.
+    early_level = 0.975
+
+    @classmethod
+    def of(
+        cls,
+        question: MatchQuestion,
+        records: tuple[Trial, ...],
+        early: bool = False,
+        seconds: float = 0.0,
+    ) -> Self:
+        return cls(question, records, early, seconds, question.verdict())
+
+    @staticmethod
+    def counts(record: Trial) -> bool:
+        return record.kind == "matched"
+
+    @classmethod
+    def may_count(cls, record: Trial) -> bool:
+        return record.kind != "refuted"
+
+    @property
+    def method(self) -> str:
+        """How instances were decided: the ladder, the search alone, or the paper's protocol."""
+        return self.question.method
+
+    @property
+    def matched(self) -> int:
+        """Instances with a match."""
+        return self.bounds[0]
+
+    @property
+    def refuted(self) -> int:
+        """Instances without one."""
+        return self.trials - self.bounds[1]
+
+    @property
+    def undecided(self) -> int:
+        """Instances of which neither is sure."""
+        return self.bounds[1] - self.bounds[0]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether instances were drawn; False where certify already knew."""
+        return self.trials > 0
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """The share of matches, with the undecided counted as none and as all."""
+        if not self.sampled:
+            return self.confidence
+        least, most = self.bounds
+        return least / self.trials, most / self.trials
+
+    @property
+    def confidence(self) -> tuple[float, float]:
+        """The 95% interval around the bracket; the match probability itself where certify knew it."""
+        if not self.sampled and self.verdict is not None:
+            return (1.0, 1.0) if self.verdict.kind == "maximal" else (0.0, 0.0)
+        return super().confidence
+
+    @property
+    def rungs(self) -> dict[str, int]:
+        """How many trials each rung decided."""
+        return dict(Counter(r.rung for r in self.records if r.kind != "undecided"))
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """How many decisions have each grade."""
+        return dict(Counter(r.grade for r in self.records if r.grade))
+
+    @property
+    def proved(self) -> int:
+        """Matches that are proved."""
+        return sum(r.kind == "matched" and r.grade == "proof" for r in self.records)
+
+    @property
+    def restarts(self) -> int:
+        """Random starts used in all."""
+        return sum(r.starts for r in self.records)
+
+    @property
+    def curve(self) -> list[tuple[int, int]]:
+        """(starts, matches found from at most so many starts): the saturation curve of E.1.
+
+        Only matches that a random start led to count: those of rungs that construct, count or enumerate
+        say nothing about how many starts are enough, however many were spent before them.
+        """
+        counts = Counter(record.starts for record in self._by_starts)
+        return list(zip(sorted(counts), accumulate(counts[s] for s in sorted(counts)), strict=True))
+
+    @property
+    def _by_starts(self) -> list[Trial]:
+        """Matches that a random start led to."""
+        matched = (r for r in self.records if r.kind == "matched")
+        return [r for r in matched if r.starts and r.rung in FROM_STARTS]
+
+    @property
+    def brief(self) -> str:
+        low, high = self.bracket
+        counts = f"{self.matched} matched, {self.refuted} refuted, {self.undecided} undecided"
+        return f"{counts}  [{low:.3f}, {high:.3f}]"
+
+    @property
+    def details(self) -> list[str]:
+        if not self.sampled:
+            return []
+        rungs = ", ".join(f"{rung} {count}" for rung, count in self.rungs.items())
+        lines = [f"decided by: {rungs or 'none'}"]
+        if self.curve:
+            last, total = self.curve[-1]
+            shown = [
+                f"{sum(r.starts <= mark for r in self._by_starts)} by {mark}"
+                for mark in (0, 1, 2, 5, 10, 20, 50, 100, 200, 400, 1000, 3000)
+                if mark < last
+            ]
+            lines.append(f"restarts against matches: {', '.join([*shown, f'{total} by {last}'])}")
+        return [*lines, *super().details]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+        return {
+            "network": self.problem.network.spec,
+            "samples": self.problem.samples,
+            "method": self.method,
+            "seed": self.seed,
+            "trials": self.trials,
+            "matched": self.matched,
+            "refuted": self.refuted,
+            "undecided": self.undecided,
+            "proved": self.proved,
+            "bracket": list(self.bracket),
+            "confidence": list(self.confidence),
+            "sampled": self.sampled,
+            "rungs": self.rungs,
+            "restarts": self.restarts,
+            "curve": [list(point) for point in self.curve],
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "timing": {"seconds": self.seconds},
+        }
+
+    def __str__(self) -> str:
+        low, high = self.confidence
+        if not self.sampled:
+            assert self.verdict is not None
+            known = f"{self.verdict.kind}, {self.verdict.grade}"
+            return f"match probability {low:.0f}: {known}; no sampling needed"
+        share = f"{self.bracket[0]:.4f}"
+        if self.undecided:
+            share += f" to {self.bracket[1]:.4f}"
+        return (
+            f"match probability {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
+            f"{self.matched} matched ({self.proved} proved), {self.refuted} refuted, "
+            f"{self.undecided} undecided"
+        )
+
+
+def estimate(
+    problem: Problem,
+    allocation: Allocation | Mapping[str, Rule],
+    trials: int = 1000,
+    *,
+    method: str = "ladder",
+    budget: Budget | None = None,
+    seed: int = 0,
+    precision: float | None = None,
+    count: bool = False,
+    sample_always: bool = False,
+    **how: Unpack[How[Estimate]],
+) -> Estimate:
+    """Draw instances of a problem and decide each: MATCHED, REFUTED or UNDECIDED.
+
+    ``allocation`` is fixed, or a rule that draws one for each trial, as the paper does: ``{"W":
+    FirstRows(5)}``. A fixed one is certified first (with ``count``, if asked), and nothing is sampled
+    where the verdict is maximal or minimal, unless ``sample_always`` or where "minimal" sets teachers
+    aside (ReLU teachers that are off on the samples may be matched). With ``precision`` the run stops
+    at the first trial at which the confidence interval, valid at all times, reaches no further than
+    that from its middle. ``method="reference"`` is the paper's protocol (fsolve, 400 starts), for
+    comparison.
+
+    Trial i depends on (seed, problem, i) alone, so the result is the same on any number of ``workers`` or
+    on any ``executor``. ``progress`` is told the result so far; ``go_on`` is an earlier result whose
+    trials are not run again (see :meth:`Estimate.more`, :meth:`Estimate.save`). How often a learner
+    comes near is another question: :func:`sublearn.estimate_within`.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=2, b=1, d=1, T=2), samples=2)
+    >>> diagonal = sl.Allocation.diagonal(problem.network, "W")
+    >>> e = sl.estimate(problem, diagonal, trials=40)
+    >>> e.matched + e.refuted + e.undecided, e.confidence[0] < 0.7155 < e.confidence[1]
+    (40, True)
+    """
+    whole_number("trials", trials, least=1)
+    question = MatchQuestion(problem, allocation, seed, method, budget)
+    start = Estimate(question, verdict=question.verdict(count))
+    if method == "ladder" and not sample_always and _settles(problem, start.verdict):
+        return start
+    return count_trials(start, trials, precision=precision, **how)
+
+
+def _settles(problem: Problem, verdict: Verdict | None) -> bool:
+    """Whether the verdict is a match probability: 1, or 0 with no teachers set aside.
+
+    What is only numerical settles nothing, whatever it says.
+    """
+    if verdict is None or verdict.grade == NUMERICAL:
+        return False
+    if verdict.kind == "minimal":
+        return not teacher_may_collapse(problem)
+    return verdict.kind == "maximal"

@@ -1,0 +1,282 @@
+"""Instances trained: until they are within eps, by several learners, and what it is worth after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of, positive
+from sublearn.ensembles import fresh_samples
+from sublearn.estimates import (
+    FreshQuestion,
+    Generalisation,
+    Within,
+    WithinEstimate,
+    WithinQuestion,
+    WithinTrial,
+    clopper_pearson,
+)
+from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
+from sublearn.experiments.tasks._repeats import turns, whole
+from sublearn.matchers import Budget
+from sublearn.runs import Row, Table, Task
+from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
+
+EXACT, WITHIN = "exact match", "match within eps"
+_THERE, _NOT_THERE = "within", "not reached"
+_MOST_STEPS = 200  # of Levenberg-Marquardt beside others
+
+
+def trains(point: Params) -> bool:
+    """Whether the point's method is a learner."""
+    return point.get("method") in LEARNERS
+
+
+def eps_of(point: Params) -> float:
+    """The bound on the mean squared error; a point that trains has to name it."""
+    eps = point.get("eps")
+    if isinstance(eps, bool) or not isinstance(eps, (int, float)):
+        raise BadInputError(f"eps must be a positive number, such as 0.01, not {eps!r}.")
+    return positive("eps", eps)
+
+
+def within_of(point: Params, learner: Learner | None = None) -> Within:
+    """Who trains, and how far; ``learner`` stands in for the point's method."""
+    if learner is None:
+        learner = learner_named(one_of("method", point.get("method"), LEARNERS))
+    steps, starts = (
+        None if point.get(name) is None else whole(point, name, 1) for name in ("steps", "starts")
+    )
+    return Within(eps_of(point), learner, steps, starts)
+
+
+def within_question(point: Params, seed: int, learner: Learner | None = None) -> WithinQuestion:
+    """What is asked of a trial that trains."""
+    problem = problem_of(point)
+    learnable = learnable_of(point, problem)
+    return WithinQuestion(problem, learnable, seed, by=within_of(point, learner))
+
+
+WITHIN_COUNTED = (
+    "trials", "within", "within_first", "not_reached", "within_share", "within_low",
+    "within_high", "median_mse", "relative_eps",
+)  # fmt: skip
+
+
+def within_line(found: WithinEstimate) -> Row:
+    """How many came within eps, with the 95% interval; "not reached" is not "no"."""
+    low, high = found.confidence
+    return {
+        "trials": found.trials,
+        "within": found.within,
+        "within_first": found.from_first,
+        "not_reached": found.trials - found.within,
+        "within_share": found.share,
+        "within_low": low,
+        "within_high": high,
+        "median_mse": found.median_error,
+        "relative_eps": found.relative_eps,
+    }
+
+
+class ExactOrWithin(Decisions):
+    """One of two questions about an instance, by the point's ``method``.
+
+    ladder, search or reference: is there an exact match? Decided as in :class:`Decisions`. The name of
+    a learner: does it bring the mean squared error below ``eps``, with at most ``steps`` steps from
+    each of ``starts`` starts? Both are asked of the same instances. Their counts have columns of their
+    own and are never added up. A point that decides may name a learner ``beside`` and ``eps``: the table
+    then says how many of the matched and of the refuted instances that learner brings within eps, with
+    its usual steps and starts.
+    """
+
+    name = "exact-or-within"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        beside = ("matched_within", "refuted_within")
+        return ("question", *super().results, *beside, *WITHIN_COUNTED[1:])
+
+    @property
+    def columns(self) -> Mapping[str, type]:
+        return {**super().columns, "mse": float, "square": float}
+
+    def check(self, point: Params) -> None:
+        if trains(point):
+            within_question(point, 0).draw(0)
+            return
+        super().check(point)
+        if point.get("beside"):
+            _beside(point, 0)
+
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        if trains(point):
+            return [_trained(record) for record in within_question(point, seed).answer(trials)]
+        rows = super().run(point, seed, trials)
+        if not point.get("beside"):
+            return [{**row, "mse": None, "square": None} for row in rows]
+        trained = _beside(point, seed).answer(trials)
+        return [
+            {**row, "mse": record.error, "square": record.square}
+            for row, record in zip(rows, trained, strict=True)
+        ]
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        if trains(point):
+            names = ("mse", "square", "starts", "iterations")
+            there, others = rows["kind"] == _THERE, [rows[name].tolist() for name in names]
+            records = map(WithinTrial, range(len(there)), there.tolist(), *others)
+            found = WithinEstimate(within_question(point, 0), tuple(records))
+            return [{"question": WITHIN, **within_line(found)}]
+        (line,) = super().summarise(point, rows)
+        if point.get("beside"):
+            near = rows["mse"] < eps_of(point)
+            for kind in ("matched", "refuted"):
+                line[f"{kind}_within"] = int((near & (rows["kind"] == kind)).sum())
+        return [{"question": EXACT, **line}]
+
+
+def _trained(record: WithinTrial) -> Row:
+    """A trained instance in the columns of decided ones."""
+    line: Row = {"kind": _THERE if record.within else _NOT_THERE, "rung": "", "grade": ""}
+    line |= {"error": 0.0, "starts": record.starts, "iterations": record.steps, "paths": 0}
+    return {**line, "mse": record.error, "square": record.square}
+
+
+def _beside(point: Params, seed: int) -> WithinQuestion:
+    """The learner beside a decision; the point's starts are those of the decision."""
+    learner = learner_named(one_of("beside", point.get("beside"), LEARNERS))
+    return within_question({**point, "steps": None, "starts": None}, seed, learner)
+
+
+class Trainability(Task):
+    """Each instance trained by each of the ``learners``, until its mean squared error is below ``eps``.
+
+    Learners are set apart by spaces; one may say its rate, as in ``adam:rate=0.1``. Trial i is instance
+    i // L with the (i % L)-th of L learners. All have ``starts`` starts of at most ``steps`` steps;
+    Levenberg-Marquardt, whose steps are dear, has at most 200. The table has a line per learner.
+    ``only`` counts the instances that it solved and the last learner did not, ``missed`` the other way
+    round.
+    """
+
+    name = "trainability"
+    version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+    results = ("learner", *WITHIN_COUNTED, "only", "missed", "median_steps")
+    columns: Mapping[str, type] = {
+        "instance": int,
+        "learner": str,
+        "within": bool,
+        "mse": float,
+        "square": float,
+        "starts": int,
+        "steps": int,
+    }
+
+    def check(self, point: Params) -> None:
+        for question in _by_learner(point, 0).values():
+            question.draw(0)
+
+    def run(self, point: Params, seed: int, trials: range) -> Table:
+        questions = _by_learner(point, seed)
+        names = list(questions)
+        rows: dict[tuple[int, str], Row] = {}
+        for number, (name, question) in enumerate(questions.items()):
+            mine = [instance for instance, place in turns(trials, len(names)) if place == number]
+            if not mine:
+                continue
+            # The instances of a learner in a chunk follow one another: one batch.
+            for record in question.answer(range(mine[0], mine[-1] + 1)):
+                row = row_of(record)
+                row["mse"] = row.pop("error")
+                rows[record.trial, name] = {"instance": record.trial, "learner": name, **row}
+        return [rows[instance, names[place]] for instance, place in turns(trials, len(names))]
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        found: dict[str, WithinEstimate] = {}
+        for name, question in _by_learner(point, 0).items():
+            here = rows["learner"] == name
+            columns = ("instance", "within", "mse", "square", "starts", "steps")
+            records = map(WithinTrial, *(rows[column][here].tolist() for column in columns))
+            found[name] = WithinEstimate(question, tuple(records))
+        solved = {
+            name: {record.trial for record in one.records if record.within}
+            for name, one in found.items()
+        }
+        last = solved[list(solved)[-1]]
+        return [
+            {
+                "learner": name,
+                **within_line(one),
+                "only": len(solved[name] - last),
+                "missed": len(last - solved[name]),
+                "median_steps": float(np.median([record.steps for record in one.records])),
+            }
+            for name, one in found.items()
+            if one.trials
+        ]
+
+
+def _by_learner(point: Params, seed: int) -> dict[str, WithinQuestion]:
+    """What is asked of each learner, by what the point calls it."""
+    texts = str(point.get("learners") or "").split()
+    if not texts or len(set(texts)) < len(texts):
+        raise BadInputError(
+            f"learners must be different names set apart by spaces, not {point.get('learners')!r}."
+        )
+    return {text: within_question(*_own(point, text, seed)) for text in texts}
+
+
+def _own(point: Params, text: str, seed: int) -> tuple[Params, int, Learner]:
+    """A learner such as ``adam:rate=0.1``, and the point with the steps that it may make."""
+    name, colon, setting = text.partition(":")
+    one_of("a name in learners", name, LEARNERS)
+    try:
+        settings = {"rate": float(setting.removeprefix("rate="))} if colon else {}
+    except ValueError:
+        raise BadInputError(f"a learner with a rate reads adam:rate=0.1, not {text!r}.") from None
+    learner, steps = learner_named(name, **settings), point.get("steps")
+    if isinstance(learner, LevenbergMarquardt) and isinstance(steps, int):
+        steps = min(steps, _MOST_STEPS)
+    return {**point, "steps": steps}, seed, learner
+
+
+class FreshErrors(Counting[Generalisation]):
+    """Solve an instance on its samples, then measure the error on ``fresh`` samples of its teacher.
+
+    Without a ``method`` solved means an exact match, which is proved; with the name of a learner it
+    means a mean squared error below ``eps``. The relative error is that on fresh samples over the mean
+    square of their targets: 0 for the teacher itself, 1 for answering 0. The table has its quartiles
+    over the solved instances.
+    """
+
+    name = "generalisation"
+    version = 3  # the mean square of the targets has a column of its own
+    counted = Generalisation
+    results = (
+        "question", "trials", "solved", "quarter", "median", "three_quarters", "below_one",
+        "below_low", "below_high",
+    )  # fmt: skip
+
+    def question(self, point: Params, seed: int) -> FreshQuestion:
+        problem = problem_of(point)
+        # Any method but none has to be a learner, which within_of asks for.
+        by = within_of(point) if point.get("method") else Budget()
+        fresh = whole(point, "fresh", 1000)
+        return FreshQuestion(problem, learnable_of(point, problem), seed, fresh, by)
+
+    def check(self, point: Params) -> None:
+        super().check(point)
+        fresh_samples(problem_of(point), 1)
+
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        found = self.result(point, rows)
+        line: Row = {"question": WITHIN if trains(point) else EXACT}
+        line |= {"trials": found.trials, "solved": found.solved}
+        quartiles = [q if math.isfinite(q) else None for q in found.quantiles(0.25, 0.5, 0.75)]
+        line |= zip(("quarter", "median", "three_quarters"), quartiles, strict=True)
+        below = found.better_than_zero if found.solved else None
+        ends = (None, None) if below is None else clopper_pearson(below, found.solved)
+        return [{**line, "below_one": below, "below_low": ends[0], "below_high": ends[1]}]
