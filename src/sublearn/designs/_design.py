@@ -17,7 +17,7 @@ from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
 from sublearn.designs._over_gates import EFFORT, Basis, GateShare, Progress, share_of_gates
 from sublearn.designs._result import Design
 from sublearn.designs._saturated import saturated_allocations
-from sublearn.ensembles import Labels, Problem, Targets
+from sublearn.ensembles import Problem
 from sublearn.verdicts import (
     Needed,
     certify,
@@ -114,8 +114,8 @@ def design(
 
 def _needed(problem: Problem, error: float, seed: int) -> Needed:
     """*needed*; of a ReLU teacher the largest rank at any gates, by the search that designs use."""
-    teacher = problem.teacher or problem.network
-    if isinstance(teacher, (Targets, Labels)) or not teacher.has_gates:
+    teacher = problem.teacher_network
+    if teacher is None or not teacher.has_gates:
         return needed_rank(problem, error=error, seed=seed)
     own = replace(problem, network=teacher, teacher=None)
     choice = Choice(teacher, teacher.shapes, None, None)
@@ -222,7 +222,7 @@ def _check(problem: Problem, error: float, seed: int, effort: int) -> None:
     check_options(error, seed)
     whole_number("effort", effort, least=0)
     lacking = problem.ensemble.without_density
-    if isinstance(problem.teacher, Labels):
+    if problem.source.is_labelled:
         lacking = (*lacking, "data")
     if lacking:
         raise BadInputError(

@@ -10,7 +10,6 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice
 from sublearn.ensembles import Problem
-from sublearn.networks import LinearRNN
 
 
 def saturated_allocations(
@@ -21,25 +20,25 @@ def saturated_allocations(
     Each row's best weights, required ones first, then the best rows: no other choice of saturated
     rows scores higher. Whether the rank is full is left to the caller.
     """
-    network = problem.network
-    if not isinstance(network, LinearRNN) or "W" not in choice.names:
+    form = problem.network.recurrence
+    if form is None or form.weight not in choice.names:
         return
-    if any(name != "W" for name in required.names):
+    name = form.weight
+    if any(other != name for other in required.names):
         return
-    shape, samples = network.shapes["W"], problem.effective_samples
-    score = choice.part(choice.score, "W").reshape(shape)
-    ties = choice.part(choice.evenly(), "W").reshape(shape)
-    allowed = choice.part(choice.allowed, "W").reshape(shape)
-    must = required.mask("W")
-    for turned, size in (
-        (False, network.T * min(network.b, samples)),
-        (True, network.T * network.d),
-    ):
-        turn = np.transpose if turned else np.asarray
-        grids = (turn(score), turn(ties), turn(allowed), turn(must))
-        mask = _best_lines(*grids, size=size, total=problem.effective_equations)
-        if mask is not None:
-            yield Allocation.from_masks(network, {"W": mask.T if turned else mask})
+    grids = [
+        choice.part(values, name).reshape(form.n, form.n)
+        for values in (choice.score, choice.evenly(), choice.allowed)
+    ]
+    grids.append(required.mask(name))
+    rows, columns = form.saturated(problem.effective_samples)
+    total = problem.effective_equations
+    by_rows = _best_lines(*grids, size=rows, total=total)
+    if by_rows is not None:
+        yield Allocation.from_masks(problem.network, {name: by_rows})
+    by_columns = _best_lines(*(grid.T for grid in grids), size=columns, total=total)
+    if by_columns is not None:
+        yield Allocation.from_masks(problem.network, {name: by_columns.T})
 
 
 def _best_lines(

@@ -11,15 +11,17 @@ from sublearn.ensembles._distributions import (
     Uniform,
 )
 from sublearn.ensembles._fresh import fresh_samples
-from sublearn.ensembles._instance import Instance, Origin, draw, draw_weights
+from sublearn.ensembles._instance import Instance, Origin, draw
 from sublearn.ensembles._instance import draw_from as draw_from
-from sublearn.ensembles._problem import Ensemble, Gaussian, Labels, Problem, Targets
+from sublearn.ensembles._problem import Ensemble, Gaussian, Problem
+from sublearn.ensembles._source import Drawn, Labels, Source, Targets, draw_weights
 from sublearn.ensembles._teacher import Teacher, split_rows
 from sublearn.ensembles._text import Learn, learn_from_text
 
 __all__ = [
     "Correlated",
     "Distribution",
+    "Drawn",
     "Ensemble",
     "Gaussian",
     "Instance",
@@ -30,6 +32,7 @@ __all__ = [
     "Origin",
     "Problem",
     "Rademacher",
+    "Source",
     "Sparse",
     "StudentT",
     "Targets",

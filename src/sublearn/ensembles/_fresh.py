@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import whole_number
 from sublearn._seeds import Purpose, trial_stream
-from sublearn.ensembles._distributions import LowRank
-from sublearn.ensembles._instance import draw_weights
-from sublearn.ensembles._problem import Labels, Problem, Targets
+from sublearn.ensembles._problem import Problem
+from sublearn.ensembles._source import draw_weights
 
 
 def fresh_samples(
@@ -29,29 +26,8 @@ def fresh_samples(
     whole_number("count", count, least=1)
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
-    network, ensemble = problem.network, problem.ensemble
     # The same draws in the same order as `draw` makes them.
     rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
-    draw_weights(network, ensemble.weights, rng)
+    draw_weights(problem.network, problem.ensemble.weights, rng)
     own = trial_stream(seed, problem.digest, trial, Purpose.FRESH)
-    if isinstance(problem.teacher, Labels):
-        data = problem.teacher.data
-        taken = rng.choice(data.size, problem.samples, replace=False)
-        left = np.setdiff1d(np.arange(data.size), taken)
-        if count > left.size:
-            raise BadInputError(
-                f"count must be at most {left.size}, the samples of {data.name} that are left, "
-                f"not {count}."
-            )
-        return data.take(own.choice(left, count, replace=False))
-    if isinstance(problem.teacher, Targets):
-        raise BadInputError("targets without a teacher say nothing about fresh samples.")
-    if isinstance(ensemble.inputs, LowRank):
-        raise BadInputError(
-            "inputs of low rank span other directions in every draw: none are fresh."
-        )
-    ensemble.inputs.draw(rng, network.input_shape(problem.samples))
-    teacher = network if problem.teacher is None else problem.teacher
-    weights = draw_weights(teacher, ensemble.teacher, rng)
-    inputs = ensemble.inputs.draw(own, network.input_shape(count))
-    return inputs, teacher.forward(weights, inputs)
+    return problem.source.fresh(problem, count, rng, own)

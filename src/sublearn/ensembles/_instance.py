@@ -15,8 +15,8 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles._distributions import Distribution, LowRank
-from sublearn.ensembles._problem import Labels, Problem, Targets, check_teacher
+from sublearn.ensembles._problem import Problem
+from sublearn.ensembles._source import check_teacher, draw_weights
 from sublearn.ensembles._teacher import Teacher, numbers, settled
 from sublearn.networks import Network
 
@@ -237,10 +237,7 @@ class Instance:
         origin = self.origin
         if origin is None or origin.problem.ensemble.without_density:
             return False
-        teacher = origin.problem.teacher
-        if isinstance(teacher, Labels):
-            return False
-        if isinstance(teacher, Targets) and not teacher.law.has_density:
+        if origin.problem.source.lacks_density:
             return False
         again = draw(origin.problem, self.allocation, seed=origin.seed, trial=origin.trial)
         return self._same_numbers(again)
@@ -427,33 +424,17 @@ def draw_from(
     rng: np.random.Generator, problem: Problem, held: Allocation, origin: Origin | None = None
 ) -> Instance:
     """One draw of a problem from a stream of the caller's: a given instance without ``origin``."""
-    network, ensemble = problem.network, problem.ensemble
-    weights = draw_weights(network, ensemble.weights, rng)
-    if isinstance(problem.teacher, Labels):
-        data = problem.teacher.data
-        chosen = data.take(rng.choice(data.size, problem.samples, replace=False))
-        return _from(origin, Instance(network, held, weights, *chosen))
-    shape, factors = network.input_shape(problem.samples), None
-    if isinstance(ensemble.inputs, LowRank):
-        factors = ensemble.inputs.factors(rng, shape)
-        inputs = np.asarray(factors[0] @ factors[1]).reshape(shape)
-    else:
-        inputs = ensemble.inputs.draw(rng, shape)
-    if isinstance(problem.teacher, Targets):
-        targets = problem.teacher.law.draw(rng, (network.output_size, problem.samples))
-        return _from(origin, Instance.given(network, held, weights, factors or inputs, targets))
-    shown = network if problem.teacher is None else problem.teacher
-    teacher = Teacher(shown, draw_weights(shown, ensemble.teacher, rng))
-    return Instance._made(network, held, weights, inputs, teacher, factors, origin)
+    network = problem.network
+    weights = draw_weights(network, problem.ensemble.weights, rng)
+    drawn = problem.source.draw(problem, rng)
+    if isinstance(drawn.asks, Teacher):
+        return Instance._made(
+            network, held, weights, drawn.inputs, drawn.asks, drawn.factors, origin
+        )
+    inputs = drawn.factors or drawn.inputs
+    return _from(origin, Instance.given(network, held, weights, inputs, drawn.asks))
 
 
 def _from(origin: Origin | None, instance: Instance) -> Instance:
     object.__setattr__(instance, "origin", origin)
     return instance
-
-
-def draw_weights(network: Network, law: Distribution, rng: np.random.Generator) -> dict[str, Array]:
-    """Weights of every matrix, a row of length n scaled by 1 / sqrt(n) (appendix E.3)."""
-    return {
-        name: law.draw(rng, shape) / np.sqrt(shape[1]) for name, shape in network.shapes.items()
-    }

@@ -13,8 +13,8 @@ import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule, draw_flat
-from sublearn.datasets import Dataset
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
+from sublearn.ensembles._source import Source, Taught
 from sublearn.networks import Network
 
 MOST_SAMPLES = 10**9  # beyond it sizes of arrays overflow before memory is asked for
@@ -59,66 +59,11 @@ def Gaussian(g: float = 1.0) -> Ensemble:  # noqa: N802 - reads like the ensembl
 
 
 @dataclass(frozen=True)
-class Targets:
-    """No teacher: the d m targets are drawn independently from one law (appendix F)."""
-
-    law: Distribution = field(default_factory=Normal)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.law, Distribution):
-            raise BadInputError(f"law must be a distribution such as Normal(), not {self.law!r}.")
-        if isinstance(self.law, (LowRank, Correlated)):
-            raise BadInputError(f"{type(self.law).__name__} is for inputs, not for targets.")
-
-    @property
-    def spec(self) -> str:
-        """Text for digests and messages."""
-        return "targets:" + json.dumps(self.law.describe(), sort_keys=True)
-
-
-@dataclass(frozen=True)
-class Labels:
-    """No teacher: m samples of a data set, drawn without replacement, with one-hot labels as targets.
-
-    Inputs come from the data too, so the ensemble's law of inputs is not used. Data have no density:
-    generic facts say nothing about them.
-
-    >>> import sublearn as sl
-    >>> data = sl.Labels(sl.datasets.digits())
-    >>> problem = sl.Problem(sl.FeedForward((64, 30, 10), activation="relu"), 50, teacher=data)
-    >>> instance = sl.draw(problem, {"W1": sl.FirstRows(12)})
-    >>> instance.inputs.shape, int(instance.targets.sum()), instance.generic
-    ((64, 50), 50, False)
-    """
-
-    data: Dataset
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.data, Dataset):
-            raise BadInputError(f"data must be a Dataset such as mnist(), not {self.data!r}.")
-
-    @property
-    def spec(self) -> str:
-        """Text for digests and messages."""
-        return f"labels:{self.data.digest}"
-
-
-def check_teacher(student: Network, teacher: Network, samples: int) -> None:
-    """Refuse a teacher whose inputs or outputs have other shapes than the student's."""
-    for what, ours, theirs in (
-        ("inputs", student.input_shape(samples), teacher.input_shape(samples)),
-        ("outputs", (student.output_size, samples), (teacher.output_size, samples)),
-    ):
-        if ours != theirs:
-            raise BadInputError(f"the teacher's {what} have shape {theirs}, the student's {ours}.")
-
-
-@dataclass(frozen=True)
 class Problem:
     """A student network asked to match m samples of a teacher.
 
-    ``teacher`` is None (the same architecture), another network with the same inputs and outputs,
-    :class:`Targets` (no teacher at all) or :class:`Labels` (labelled data).
+    ``teacher`` is None (the same architecture), another network with the same inputs and outputs, or
+    another :class:`Source` of targets: :class:`Targets` (no teacher at all), :class:`Labels` (data).
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -129,7 +74,7 @@ class Problem:
     network: Network
     samples: int
     ensemble: Ensemble = field(default_factory=Ensemble)
-    teacher: Network | Targets | Labels | None = None
+    teacher: Network | Source | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
@@ -145,36 +90,25 @@ class Problem:
                 f"covariance must be {features} x {features}, one row per number of a sample, not "
                 f"{law.features} x {law.features}."
             )
-        if isinstance(self.teacher, Network):
-            check_teacher(self.network, self.teacher, self.samples)
-            if self.teacher == self.network:
-                object.__setattr__(self, "teacher", None)
-        elif isinstance(self.teacher, Labels):
-            self._check_data(self.teacher.data)
-        elif not (self.teacher is None or isinstance(self.teacher, Targets)):
+        if not (self.teacher is None or isinstance(self.teacher, Network | Source)):
             raise BadInputError(
                 f"teacher must be a network or Targets() or Labels(data), not {self.teacher!r}."
             )
+        self.source.check(self)
+        if self.teacher == self.network:
+            object.__setattr__(self, "teacher", None)
 
-    def _check_data(self, data: Dataset) -> None:
-        network, q = self.network, data.features.shape[0]
-        if network.is_sequence or network.input_blocks != (q,):
-            raise BadInputError(
-                f"the data set {data.name} has {q} features a sample; {network.spec} takes others."
-            )
-        if network.output_size != data.classes:
-            raise BadInputError(
-                f"the data set {data.name} has {data.classes} classes, the network "
-                f"{network.output_size} outputs; they must be as many."
-            )
-        if self.samples > data.size:
-            raise BadInputError(
-                f"samples must be at most {data.size}, all that {data.name} has, not {self.samples}."
-            )
-        if self.ensemble.inputs != Normal():
-            raise BadInputError(
-                "inputs come from the data; leave the ensemble's inputs as they are."
-            )
+    @property
+    def source(self) -> Source:
+        """Where inputs and targets come from."""
+        if isinstance(self.teacher, Source):
+            return self.teacher
+        return Taught(self.network if self.teacher is None else self.teacher)
+
+    @property
+    def teacher_network(self) -> Network | None:
+        """The teacher's network, the student's own where none is named; None without a teacher."""
+        return self.source.network
 
     @property
     def equations(self) -> int:

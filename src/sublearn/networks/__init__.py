@@ -2,10 +2,13 @@
 
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
 from sublearn.networks._derivatives import Factors, factors
+from sublearn.networks._forms import Layers as Layers
+from sublearn.networks._forms import Recurrence as Recurrence
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
-from sublearn.networks._text import network_from_text
+from sublearn.networks._text import known_kinds as known_kinds
+from sublearn.networks._text import network_from_text, register
 
 __all__ = [
     "REALS",
@@ -25,5 +28,6 @@ __all__ = [
     "factors",
     "gates_at",
     "network_from_text",
+    "register",
     "run",
 ]

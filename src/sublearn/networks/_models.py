@@ -10,7 +10,9 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._forms import layers_of
 from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes, check_steps
+from sublearn.networks._text import register
 
 
 def _check_fields(network: Network, *names: str) -> None:
@@ -21,6 +23,7 @@ def _check_fields(network: Network, *names: str) -> None:
             check_steps("T", getattr(network, name))
 
 
+@register("linear:inputs=6,outputs=3")
 @dataclass(frozen=True)
 class LinearEstimator(Network):
     """y = W x, with W of shape (outputs, inputs): the warm-up of section 2.1.
@@ -34,10 +37,6 @@ class LinearEstimator(Network):
 
     def __post_init__(self) -> None:
         _check_fields(self, "inputs", "outputs")
-
-    @property
-    def spec(self) -> str:
-        return f"linear:inputs={self.inputs},outputs={self.outputs}"
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -66,10 +65,6 @@ class LinearEstimator(Network):
         return _dependent(samples, self.inputs)
 
 
-def _recurrent_shapes(n: int, b: int, d: int) -> dict[str, Shape]:
-    return {"W": (n, n), "B": (n, b), "D": (d, n)}
-
-
 @cache
 def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
     steps = [Step("W", activation, block=t, encoder="B") for t in range(T)]
@@ -77,7 +72,33 @@ def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
 
 
 @dataclass(frozen=True)
-class LinearRNN(Network):
+class _Recurrent(Network):
+    """h_t = phi(W (h_{t-1} + B x_t)), y = D h_T, with phi of the subclass."""
+
+    n: int
+    b: int
+    d: int
+    T: int
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "n", "b", "d", "T")
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return {"W": (self.n, self.n), "B": (self.n, self.b), "D": (self.d, self.n)}
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.b,) * self.T
+
+    @property
+    def output_size(self) -> int:
+        return self.d
+
+
+@register("lrnn:n=8,b=1,d=4,T=4")
+@dataclass(frozen=True)
+class LinearRNN(_Recurrent):
     """Y = D sum_{t=1..T} W^(T-t+1) B X_t, eq. (3.3): h_t = W (h_{t-1} + B x_t), y = D h_T.
 
     The recursion printed as (3.1)-(3.2) has one power of W fewer, so it does not give (3.3); this
@@ -90,33 +111,9 @@ class LinearRNN(Network):
     (4, 1, 3)
     """
 
-    n: int
-    b: int
-    d: int
-    T: int
-
-    def __post_init__(self) -> None:
-        _check_fields(self, "n", "b", "d", "T")
-
-    @property
-    def spec(self) -> str:
-        return f"lrnn:n={self.n},b={self.b},d={self.d},T={self.T}"
-
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        return _recurrent_shapes(self.n, self.b, self.d)
-
     @property
     def steps(self) -> tuple[Step, ...]:
         return _recurrent_steps(self.T, "linear")
-
-    @property
-    def input_blocks(self) -> tuple[int, ...]:
-        return (self.b,) * self.T
-
-    @property
-    def output_size(self) -> int:
-        return self.d
 
     def degree_bounds(self, name: str, samples: int) -> Bounds:
         """Theorems 3.1, 3.2 and 3.4 with the exact bounds: see the page on the linear RNN."""
@@ -143,44 +140,24 @@ class LinearRNN(Network):
         return _narrow(n, T * b, d, samples) or _dependent(samples, T * b)
 
 
+@register("rnn:n=8,b=1,d=4,T=4,activation=tanh")
 @dataclass(frozen=True)
-class RNN(Network):
+class RNN(_Recurrent):
     """h_t = phi(W (h_{t-1} + B x_t)), y = D h_T: the recurrent network with a nonlinearity.
 
     >>> RNN(n=8, b=2, d=3, T=5).spec
     'rnn:n=8,b=2,d=3,T=5,activation=tanh'
     """
 
-    n: int
-    b: int
-    d: int
-    T: int
     activation: str = "tanh"
 
     def __post_init__(self) -> None:
-        _check_fields(self, "n", "b", "d", "T")
+        super().__post_init__()
         one_of("activation", self.activation, [a for a in ACTIVATIONS if a != "linear"])
-
-    @property
-    def spec(self) -> str:
-        sizes = f"n={self.n},b={self.b},d={self.d},T={self.T}"
-        return f"rnn:{sizes},activation={self.activation}"
-
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        return _recurrent_shapes(self.n, self.b, self.d)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         return _recurrent_steps(self.T, self.activation)
-
-    @property
-    def input_blocks(self) -> tuple[int, ...]:
-        return (self.b,) * self.T
-
-    @property
-    def output_size(self) -> int:
-        return self.d
 
     def expressible(self, samples: int) -> int:
         """The d x m matrices of rank at most n, and never more than the number of weights."""
@@ -190,6 +167,7 @@ class RNN(Network):
         return _few_units(self.n, self.d, samples) or super().degeneracy(samples)
 
 
+@register("ffn:4-8-8-6,activation=relu,output=linear,bias=no")
 @dataclass(frozen=True)
 class FeedForward(Network):
     """y = W_L phi(W_{L-1} ... phi(W_1 x)), any depth; weights W1..WL and, with bias, b1..bL.
@@ -255,24 +233,22 @@ class FeedForward(Network):
     def output_size(self) -> int:
         return self.sizes[-1]
 
-    def layer_ranks(self, layer: int, samples: int) -> tuple[int, int]:
-        """(d', m') of a linear layer: generic ranks of what follows it and of what enters it."""
-        entering = min(self.sizes[0], samples)
-        # All states lie in the span of the inputs and the constant 1 of the biases.
-        most = min(self.sizes[0] + self.bias, samples)
-        for width in self.sizes[1:layer]:
-            entering = min(width, most, entering + self.bias)
-        return min(self.sizes[layer:]), entering
+    def before_output(self) -> FeedForward:
+        if self.output == "linear":
+            return self
+        return FeedForward(self.sizes, self.activation, "linear", self.bias)
 
     def degree_bounds(self, name: str, samples: int) -> Bounds:
         """Theorem 4.1's counts, narrowed by bottlenecks; without linearity only rows are bounded."""
         rows, columns = self.shape(name)
-        layer = int(name[1:])
+        layers = layers_of(self)
+        assert layers is not None
+        layer = layers.layer_of(name)
         if self.is_linear:
-            leaving, entering = self.layer_ranks(layer, samples)
+            leaving, entering = layers.ranks(layer, samples)
             return Bounds(min(columns, 1 if name[0] == "b" else entering), min(rows, leaving))
         # The last layer's columns carry one weight per output, whatever comes before.
-        return Bounds(min(columns, samples), rows if layer == self.layers else None)
+        return Bounds(min(columns, samples), rows if layer == self.layers - 1 else None)
 
     def expressible(self, samples: int) -> int:
         """Linear: the d x m' matrices of rank at most w, the narrowest width.

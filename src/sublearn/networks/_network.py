@@ -19,6 +19,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._forms import Layers, Recurrence, layers_of, recurrence_of
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation
@@ -56,14 +57,19 @@ class Bounds:
 class Network(ABC):
     """Shapes and a forward map y = M_W(x), described as a chain of steps.
 
-    A concrete network is an immutable value that states its ``shapes``, ``steps``, ``input_blocks``,
-    ``output_size`` and ``spec``; see the page "Adding a network".
+    A concrete network is an immutable value that states its ``shapes``, ``steps``, ``input_blocks`` and
+    ``output_size``, under a name that :func:`register` gives it; see the page "Adding a network".
     """
 
     @property
-    @abstractmethod
     def spec(self) -> str:
-        """The text that the command line reads, for example ``lrnn:n=8,b=1,d=4,T=4``."""
+        """The text that the command line and files read, for example ``lrnn:n=8,b=1,d=4,T=4``.
+
+        It names the kind and all fields, and enters digests: different networks have different ones.
+        """
+        from sublearn.networks._text import text_of
+
+        return text_of(self)
 
     @property
     @abstractmethod
@@ -85,7 +91,7 @@ class Network(ABC):
     def output_size(self) -> int:
         """The output size d."""
 
-    # Three facts that a network may know better than every chain does.
+    # Four facts that a network may know better than every chain does.
 
     def degree_bounds(self, name: str, samples: int) -> Bounds:
         """Proved bounds on the independent weights in one row and one column of ``name``.
@@ -118,7 +124,34 @@ class Network(ABC):
             return f"the network has {self.size} weights, fewer than the d m = {wanted} outputs."
         return None
 
+    def before_output(self) -> Network:
+        """The same network without the activation of its last step, where the class can say which it is.
+
+        Else the network itself.
+        """
+        return self
+
     # What follows holds for every chain.
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """The linear recurrence (3.3) that the chain is, or None.
+
+        >>> import sublearn as sl
+        >>> sl.LinearRNN(n=8, b=1, d=4, T=4).recurrence.weight
+        'W'
+        """
+        return recurrence_of(self)
+
+    @property
+    def layered(self) -> Layers | None:
+        """The layers y = phi(W_L ... phi(W_1 x)) that the chain is, or None.
+
+        >>> import sublearn as sl
+        >>> sl.FeedForward((6, 8, 4), activation="relu").layered.is_shallow_relu
+        True
+        """
+        return layers_of(self)
 
     @property
     def is_sequence(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.ensembles import Instance, Labels, Problem
+from sublearn.ensembles import Instance, Problem
 from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
@@ -185,7 +185,7 @@ def train_keyed(
 
 def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tuple[str, Goal]:
     """The loss and the goal of a problem's instances, where they are not given."""
-    labelled = problem is not None and isinstance(problem.teacher, Labels)
+    labelled = problem is not None and problem.source.is_labelled
     if loss is None:
         loss = "cross-entropy" if labelled and eps is None else "squared error"
     one_of("loss", loss, LOSSES)

@@ -14,7 +14,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn._grades import PROOF, Grade
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, FirstRows
-from sublearn.ensembles import Labels, Problem
+from sublearn.ensembles import Problem
 from sublearn.exact import subset_ranks
 from sublearn.verdicts._points import Point, check_options, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
@@ -67,7 +67,7 @@ def census(
         raise BadInputError(
             f"a census counts ranks that do not depend on gates, so not those of {network.spec}."
         )
-    if problem.ensemble.without_density or isinstance(problem.teacher, Labels):
+    if problem.ensemble.without_density or problem.source.is_labelled:
         raise BadInputError("a census counts generic ranks, so every law must have a density.")
     rows, columns = network.shape(name)
     size = problem.effective_equations

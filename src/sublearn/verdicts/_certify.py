@@ -7,8 +7,7 @@ from dataclasses import replace
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Labels, Problem, Targets
-from sublearn.networks import FeedForward
+from sublearn.ensembles import Problem
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
@@ -95,16 +94,14 @@ def _before_output(problem: Problem) -> Problem:
 
     Outputs agree exactly if what stands before the activation does.
     """
-    networks = [problem.network, problem.teacher or problem.network]
-    outputs = {network.output if isinstance(network, FeedForward) else "" for network in networks}
-    if outputs not in ({"tanh"}, {"sigmoid"}):
+    student, teacher = problem.network, problem.teacher_network
+    if teacher is None or student.steps[-1].activation not in ("tanh", "sigmoid"):
         return problem
-    inner = [
-        FeedForward(network.sizes, network.activation, "linear", network.bias)
-        for network in networks
-        if isinstance(network, FeedForward)
-    ]
-    return replace(problem, network=inner[0], teacher=inner[1])
+    inner, shown = student.before_output(), teacher.before_output()
+    same = student.steps[-1].activation == teacher.steps[-1].activation
+    if not same or inner is student or shown is teacher:
+        return problem
+    return replace(problem, network=inner, teacher=shown)
 
 
 def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
@@ -168,7 +165,7 @@ def _decide(
 ) -> tuple[str, Grade, list[str]]:
     if _copies(problem, allocation):
         return "maximal", PROOF, [_COPIES]
-    if problem.ensemble.without_density or _targets_without_density(problem):
+    if problem.ensemble.without_density or problem.source.lacks_density:
         return "unknown", PROOF, [_no_density(problem)]
     rank, count = found.rank, len(allocation)
     if rank < needed.rank:
@@ -236,9 +233,7 @@ def _decide_other_teacher(
 def has_positive_chance(problem: Problem) -> bool:
     """Whether full rank proves a positive match probability: the student's outputs near a point of
     full rank are an open set, and it must be one that the targets can hit."""
-    if problem.teacher is None:
-        return True
-    return isinstance(problem.teacher, Targets) and problem.teacher.law.has_full_support
+    return problem.teacher is None or problem.source.has_full_support
 
 
 def _holds(
@@ -265,22 +260,10 @@ def _set_aside(problem: Problem, needed: Needed) -> list[str]:
     ]
 
 
-def _targets_without_density(problem: Problem) -> bool:
-    if isinstance(problem.teacher, Targets):
-        return not problem.teacher.law.has_density
-    return isinstance(problem.teacher, Labels)
-
-
 def _no_density(problem: Problem) -> str:
     parts = list(problem.ensemble.without_density)
     laws = [f"{part} ({type(getattr(problem.ensemble, part)).__name__})" for part in parts]
-    if _targets_without_density(problem):
-        teacher = problem.teacher
-        laws.append(
-            f"targets ({type(teacher.law).__name__})"
-            if isinstance(teacher, Targets)
-            else "samples and labels (data)"
-        )
+    laws += [problem.source.lacks_density] if problem.source.lacks_density else []
     return (
         f"No density: {', '.join(laws)}. Generic statements hold with probability 1 only for laws "
         "with a density (2 x 2 sign matrices are singular half the time), so rank and needed below "
@@ -304,7 +287,7 @@ def _certify_gated(problem: Problem, allocation: Allocation, error: float, seed:
     if _copies(problem, allocation):
         kind, grade = "maximal", PROOF
         reasons.insert(0, _COPIES)
-    elif problem.ensemble.without_density or _targets_without_density(problem):
+    elif problem.ensemble.without_density or problem.source.lacks_density:
         kind, grade = "unknown", PROOF
         reasons.insert(0, _no_density(problem))
     elif highest < needed.rank:

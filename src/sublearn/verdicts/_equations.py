@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.networks import FeedForward, LinearEstimator, LinearRNN
+from sublearn.networks import Layers, Recurrence
 
 
 @dataclass(frozen=True)
@@ -44,33 +44,33 @@ def equation_counts(problem: Problem, allocation: Allocation) -> EquationCounts 
     Equations(linear=28, quadratic=20, left=4)
     """
     network, samples = problem.network, problem.effective_samples
-    if isinstance(network, LinearEstimator):
-        linear = Equations(network.outputs * samples, 0, 0)
+    if network.recurrence is not None:
+        return _recurrent(network.recurrence, samples, allocation)
+    if network.layered is None or not network.is_linear:
+        return None
+    if len(network.layered.weights) == 1:
+        linear = Equations(network.output_size * samples, 0, 0)
         return EquationCounts(linear, linear)
-    if isinstance(network, LinearRNN):
-        return _recurrent(network, samples, allocation)
-    if isinstance(network, FeedForward) and network.is_linear:
-        return _layers(network, samples, allocation)
-    return None
+    return _layers(network.layered, samples, allocation)
 
 
-def _recurrent(network: LinearRNN, samples: int, allocation: Allocation) -> EquationCounts:
-    n, b, d, T = network.n, network.b, network.d, network.T
-    held = {name: allocation.flat(name).size for name in network.shapes}
+def _recurrent(form: Recurrence, samples: int, allocation: Allocation) -> EquationCounts:
+    n, b, d, T = form.n, form.b, form.d, form.T
+    W, B, D = (allocation.flat(name).size for name in (form.weight, form.encoder, form.readout))
     # W g_B(F) = F gives T b equations per row of W; D F X = Y gives m per row of D, which stay
     # linear as long as F is not an unknown.
-    rows = int(np.count_nonzero(allocation.row_counts("W")))
-    readouts = int(np.count_nonzero(allocation.row_counts("D"))) if held["W"] or held["B"] else 0
+    rows = int(np.count_nonzero(allocation.row_counts(form.weight)))
+    readouts = int(np.count_nonzero(allocation.row_counts(form.readout))) if W or B else 0
     quadratic = T * b * rows + samples * readouts
     total = T * b * n + d * samples
-    eliminated = held["W"] + (held["D"] if readouts else 0)
+    eliminated = W + (D if readouts else 0)
     by_rows = _counted(total, quadratic, eliminated, d * samples)
     # g_D(F) W = F gives T d equations per column of W; F (I x B) X = Y is bilinear if B is learned.
-    columns = int(np.count_nonzero(allocation.column_counts("W")))
-    encoded = bool(held["B"] and (held["W"] or held["D"]))
+    columns = int(np.count_nonzero(allocation.column_counts(form.weight)))
+    encoded = bool(B and (W or D))
     quadratic = T * d * columns + (d * samples if encoded else 0)
     total = T * d * n + d * samples
-    eliminated = held["W"] + (held["B"] if encoded else 0)
+    eliminated = W + (B if encoded else 0)
     return EquationCounts(by_rows, _counted(total, quadratic, eliminated, d * samples))
 
 
@@ -80,26 +80,27 @@ def _counted(total: int, quadratic: int, eliminated: int, equations: int) -> Equ
     return Equations(total - quadratic, quadratic, left)
 
 
-def _layers(network: FeedForward, samples: int, allocation: Allocation) -> EquationCounts:
-    names = [f"W{layer}" for layer in range(1, network.layers + 1)]
-    held = [allocation.flat(name).size for name in names]
+def _layers(layers: Layers, samples: int, allocation: Allocation) -> EquationCounts:
+    names, sizes, d = layers.weights, layers.sizes, layers.sizes[-1]
+    learnable = [allocation.flat(name).size for name in names]
     # A learnable bias makes the state that leaves its layer an unknown as well.
-    biases = [allocation.flat(f"b{i}").size if network.bias else 0 for i in range(1, len(held) + 1)]
-    moving = [h + bias for h, bias in zip(held, biases, strict=True)]
-    d = network.output_size
+    biases = [allocation.flat(name).size for name in layers.biases] or [0] * len(names)
+    moving = [count + bias for count, bias in zip(learnable, biases, strict=True)]
     by_rows = quadratic = eliminated = 0
     for layer, name in enumerate(names):
         if sum(moving[:layer]):  # an earlier layer moves, so what enters this one is an unknown
             quadratic += samples * int(np.count_nonzero(allocation.row_counts(name)))
-            eliminated += held[layer]
-        by_rows += samples * network.sizes[layer + 1]
+            eliminated += learnable[layer]
+        by_rows += samples * sizes[layer + 1]
     rows = _counted(by_rows, quadratic, eliminated, d * samples)
     # Mirrored: the readouts of the layers are unknowns, and the first one times X is Y.
     by_columns, quadratic, eliminated = d * samples, 0, 0
     for layer, name in enumerate(names):
-        if sum(held[layer + 1 :]):  # a later layer moves, so the readout of this one is an unknown
+        if sum(
+            learnable[layer + 1 :]
+        ):  # a later layer moves, so the readout of this one is an unknown
             quadratic += d * int(np.count_nonzero(allocation.column_counts(name)))
-            eliminated += held[layer]
-        by_columns += d * network.sizes[layer]
+            eliminated += learnable[layer]
+        by_columns += d * sizes[layer]
     columns = _counted(by_columns, quadratic, eliminated, d * samples)
     return EquationCounts(rows, columns)

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Mask
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.networks import LinearRNN, Network
+from sublearn.networks import Network, Recurrence
 from sublearn.verdicts._affine import is_affine
 
 
@@ -27,15 +27,14 @@ def saturated(problem: Problem, allocation: Allocation) -> str | None:
     not enough when m < T: with d = m = 1, T = 2 a single diagonal weight keeps it, but has to solve a
     quadratic equation that may have no real root.
     """
-    network = problem.network
-    if not isinstance(network, LinearRNN) or allocation.names != ("W",):
+    form = problem.network.recurrence
+    if form is None or allocation.names != (form.weight,):
         return None
-    m = problem.effective_samples
-    row, column = network.T * min(network.b, m), network.T * network.d
-    if np.isin(allocation.row_counts("W"), (0, row)).all():
-        return f"every row of W has T min(b, m) = {row} learnable weights or none"
-    if np.isin(allocation.column_counts("W"), (0, column)).all():
-        return f"every column of W has T d = {column} learnable weights or none"
+    name, (row, column) = form.weight, form.saturated(problem.effective_samples)
+    if np.isin(allocation.row_counts(name), (0, row)).all():
+        return f"every row of {name} has T min(b, m) = {row} learnable weights or none"
+    if np.isin(allocation.column_counts(name), (0, column)).all():
+        return f"every column of {name} has T d = {column} learnable weights or none"
     return None
 
 
@@ -70,19 +69,20 @@ def candidates(problem: Problem, allocation: Allocation) -> Iterator[Candidate]:
             yield Candidate(allocation, reason, onto=True)
     for part in _affine_parts(problem.network, allocation):
         yield Candidate(part, f"{affine} of {' and '.join(part.names)} alone", onto=False)
-    if isinstance(problem.network, LinearRNN) and allocation.flat("W").size:
-        yield from _saturated_parts(problem, problem.network, allocation)
-        yield from _saturated_for_more(problem, problem.network, allocation)
+    form = problem.network.recurrence
+    if form is not None and allocation.flat(form.weight).size:
+        yield from _saturated_parts(problem, form, allocation)
+        yield from _saturated_for_more(problem, form, allocation)
 
 
 def _saturated_for_more(
-    problem: Problem, network: LinearRNN, allocation: Allocation
+    problem: Problem, form: Recurrence, allocation: Allocation
 ) -> Iterator[Candidate]:
     """Saturated for more samples than are asked: a match on those is a match on fewer."""
-    part = Allocation(allocation.shapes, {"W": allocation.flat("W")})
-    samples, rest = divmod(len(part), network.d)
+    part = Allocation(allocation.shapes, {form.weight: allocation.flat(form.weight)})
+    samples, rest = divmod(len(part), form.d)
     independent = problem.effective_samples == problem.samples
-    if rest or not independent or not problem.samples < samples <= network.T * network.b:
+    if rest or not independent or not problem.samples < samples <= form.T * form.b:
         return
     larger = replace(problem, samples=samples)
     reason = saturated(larger, part)
@@ -108,20 +108,22 @@ def _affine_parts(network: Network, allocation: Allocation) -> Iterator[Allocati
 
 
 def _saturated_parts(
-    problem: Problem, network: LinearRNN, allocation: Allocation
+    problem: Problem, form: Recurrence, allocation: Allocation
 ) -> Iterator[Candidate]:
     """The fullest rows (columns) of W, cut down to exactly T min(b, m) (T d) weights each."""
-    equations, mask = problem.effective_equations, allocation.mask("W")
-    m = problem.effective_samples
-    for axis, size in (("row", network.T * min(network.b, m)), ("column", network.T * network.d)):
+    equations, mask = problem.effective_equations, allocation.mask(form.weight)
+    sizes = form.saturated(problem.effective_samples)
+    for axis, size in zip(("row", "column"), sizes, strict=True):
         lines, rest = divmod(equations, size)
         grid = mask if axis == "row" else mask.T
         if rest or (grid.sum(axis=1) >= size).sum() < lines:
             continue
         cut = _fullest(grid, lines, size)
-        part = Allocation.from_masks(network, {"W": cut if axis == "row" else cut.T})
+        part = Allocation.from_masks(
+            problem.network, {form.weight: cut if axis == "row" else cut.T}
+        )
         if part != allocation:
-            why = f"it contains {lines} {axis}s of W with {size} learnable weights each"
+            why = f"it contains {lines} {axis}s of {form.weight} with {size} learnable weights each"
             yield Candidate(part, why, onto=True)
 
 

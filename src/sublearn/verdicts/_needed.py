@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sublearn._grades import NUMERICAL, PROOF, Grade
 from sublearn._seeds import named_stream
-from sublearn.ensembles import Labels, Problem, Targets
+from sublearn.ensembles import Problem
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
@@ -36,9 +36,9 @@ def reachable_equations(problem: Problem) -> int:
     Both networks' outputs on the other samples follow from these, so a student whose rank is d m'
     leaves nothing open. Targets without a teacher follow from nothing: there m' = m.
     """
-    if isinstance(problem.teacher, (Targets, Labels)):
+    teacher = problem.teacher_network
+    if teacher is None:
         return problem.equations
-    teacher = problem.teacher or problem.network
     return problem.network.output_size * max(
         problem.effective_samples, _samples_of(problem, teacher)
     )
@@ -90,12 +90,11 @@ def needed_rank(problem: Problem, rank: int = -1, *, error: float, seed: int) ->
     ``rank`` is that of some allocation of the network, if known: a student that reaches all that its
     architecture can express shows at once that a teacher like it does.
     """
-    network, samples = problem.network, problem.effective_samples
-    if isinstance(problem.teacher, (Targets, Labels)):
+    teacher = problem.teacher_network
+    if teacher is None:
         return Needed(problem.equations, PROOF)
-    if problem.teacher is None and rank == network.expressible(samples):
+    if problem.teacher is None and rank == teacher.expressible(problem.effective_samples):
         return Needed(rank, PROOF)
-    teacher = network if problem.teacher is None else problem.teacher
     least = max(rank, 0) if problem.teacher is None else 0
     return _full_rank(problem, teacher, least, error=error, seed=seed)
 
@@ -106,21 +105,16 @@ def teacher_may_collapse(problem: Problem) -> bool:
     With positive probability their gates then leave it fewer dimensions than *needed*, as where all
     units are off and every target is 0. Facts about generic targets say nothing about such draws.
     """
-    if isinstance(problem.teacher, (Targets, Labels)):
-        return False
-    return (problem.teacher or problem.network).has_gates
+    return problem.teacher_network is not None and problem.teacher_network.has_gates
 
 
 def shortfall(problem: Problem, needed: Needed) -> list[str]:
     """A sentence that says why *needed* is below d m, where it is."""
-    if needed.rank == problem.equations:
+    teacher = problem.teacher_network
+    if teacher is None or needed.rank == problem.equations:
         return []
-    if isinstance(problem.teacher, (Targets, Labels)):
-        return []
-    network = problem.network
-    teacher = network if problem.teacher is None else problem.teacher
     why = teacher.degeneracy(problem.samples)
-    if problem.effective_samples < min(problem.samples, sum(network.input_blocks)):
+    if problem.effective_samples < min(problem.samples, sum(problem.network.input_blocks)):
         counted = problem.effective_samples
         why = f"the inputs have low rank, so only {counted} of {problem.samples} samples count."
     reach = f"The teacher reaches {needed.rank} of the d m = {problem.equations} dimensions"

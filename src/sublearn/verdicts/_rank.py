@@ -12,7 +12,7 @@ from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import dependencies, eliminate, greedy, peel, smallest_circuit
-from sublearn.networks import FeedForward, Gates
+from sublearn.networks import Gates
 from sublearn.verdicts._bounds import rank_bound
 from sublearn.verdicts._points import Point, miss_probability
 
@@ -65,9 +65,10 @@ def generic_rank(
     nothing = everything[:0]
     rng = named_stream(seed, "rank", problem.digest, allocation.digest)
     limit = problem.equations if network.has_gates else rank_bound(problem, allocation)
-    if gates is None and isinstance(network, FeedForward) and _peels(network, allocation):
-        layer = int(allocation.names[0][1:])
-        leaving, entering = network.layer_ranks(layer, problem.effective_samples)
+    layers = network.layered if gates is None and network.is_linear else None
+    if layers is not None and not layers.biases and len(allocation.names) == 1:
+        layer = layers.layer_of(allocation.names[0])
+        leaving, entering = layers.ranks(layer, problem.effective_samples)
         point = Point(problem, network, rng)
         found = peel(allocation.mask(allocation.names[0]), leaving, entering, point.field, rng)
         if found.rank == count:
@@ -136,7 +137,3 @@ def points_needed(miss: float, error: float) -> int:
     while miss < 1.0 and points < 64 and miss**points > error:
         points += 1
     return points
-
-
-def _peels(network: FeedForward, allocation: Allocation) -> bool:
-    return network.is_linear and not network.bias and len(allocation.names) == 1

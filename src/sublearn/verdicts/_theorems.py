@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.networks import FeedForward, LinearEstimator, LinearRNN
+from sublearn.networks import Recurrence
 from sublearn.verdicts._verdict import TheoremCheck
 
 _B12 = (
@@ -39,30 +39,28 @@ def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
     count, equations = len(allocation), problem.effective_equations
     if count < equations:
         flaw = "the teacher reaches fewer than d m dimensions, so fewer weights can be enough"
-        name = "Lemma B.4" if isinstance(network, LinearRNN) else "Section 2"
+        name = "Section 2" if network.recurrence is None else "Lemma B.4"
         return [Claim(name, "fewer than d m learnable weights are minimal", "minimal", flaw)]
     if count > equations or len(allocation.names) != 1:
         return []
     name = allocation.names[0]
     rows, columns = allocation.row_counts(name), allocation.column_counts(name)
-    if isinstance(network, LinearEstimator):
-        return [_decoder("Section 2.1", rows, m)]
-    if isinstance(network, LinearRNN):
-        return _recurrent(network, name, rows, columns, m)
-    if isinstance(network, FeedForward) and name.startswith("W") and not network.bias:
-        d = network.output_size
-        if network.is_linear:
-            if name == f"W{network.layers}":
-                return [_decoder("Section 4 (last layer)", rows, m)]
-            return _layer(rows, columns, d, m)
-        if network.layers == 2 and network.activation == "relu" and name == "W1":
-            fits = rows.max() <= m and columns.max() <= d
-            flaw = (
-                "gates make the columns of one unit differ by sample, so the column bound is void"
-            )
-            says = None if fits else "minimal"
-            statement = "a ReLU allocation that violates Theorem 4.1 is minimal"
-            return [Claim("Section 5", statement, says, flaw)]
+    if network.recurrence is not None:
+        return _recurrent(network.recurrence, name, rows, columns, m)
+    layers, d = network.layered, network.output_size
+    if layers is None or layers.biases:
+        return []
+    if network.is_linear:
+        if len(layers.weights) == 1:
+            return [_decoder("Section 2.1", rows, m)]
+        if name == layers.weights[-1]:
+            return [_decoder("Section 4 (last layer)", rows, m)]
+        return _layer(rows, columns, d, m)
+    if len(layers.weights) == 2 and layers.activations[0] == "relu" and name == layers.weights[0]:
+        says = None if rows.max() <= m and columns.max() <= d else "minimal"
+        flaw = "gates make the columns of one unit differ by sample, so the column bound is void"
+        statement = "a ReLU allocation that violates Theorem 4.1 is minimal"
+        return [Claim("Section 5", statement, says, flaw)]
     return []
 
 
@@ -73,12 +71,12 @@ def _decoder(theorem: str, rows: np.ndarray, m: int) -> Claim:
 
 
 def _recurrent(
-    network: LinearRNN, name: str, rows: np.ndarray, columns: np.ndarray, m: int
+    form: Recurrence, name: str, rows: np.ndarray, columns: np.ndarray, m: int
 ) -> list[Claim]:
-    b, d, T = network.b, network.d, network.T
-    if name == "D":
+    b, d, T = form.b, form.d, form.T
+    if name == form.readout:
         return [_decoder("Theorem 3.1", rows, m)]
-    if name == "B":
+    if name == form.encoder:
         fits = rows.max() <= T * m and columns.max() <= T * d
         statement = "maximal exactly if no row has more than T m and no column more than T d"
         return [Claim("Theorem 3.2", statement, "maximal" if fits else "minimal", _B12)]

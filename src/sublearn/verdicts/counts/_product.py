@@ -27,7 +27,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
-from sublearn.networks import FeedForward, LinearRNN, Network
+from sublearn.networks import Network
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -49,10 +49,10 @@ class ProductForm:
     read: int
     first: int
     where: Indices
-    units: tuple[tuple[int, int, int], ...]
-    zeros: frozenset[tuple[int, int, int]]
-    mixed: bool
-    samples: int
+    units: tuple[tuple[int, int, int], ...] = ()
+    zeros: frozenset[tuple[int, int, int]] = frozenset()
+    mixed: bool = False
+    samples: int = 0
 
     @property
     def width(self) -> int:
@@ -82,77 +82,62 @@ class ProductNumbers:
 @lru_cache(maxsize=64)
 def product_form(network: Network, allocation: Allocation, samples: int) -> ProductForm | None:
     """The product form of a linear RNN or of linear layers; None for any other network."""
-    if isinstance(network, LinearRNN):
-        number = {"B": 0, "W": 1, "D": 2}
-        shapes = tuple(network.shapes[name] for name in number)
-        where = [(number[name], i, j) for name, i, j in allocation.labels()]
-        chain = (1,) * network.T
-        return _form(shapes, chain, 2, 1, where, (), (), True, samples)
-    if isinstance(network, FeedForward) and network.is_linear:
-        if _square(network, samples):
-            where = [(int(name[1:]) - 1, i, j) for name, i, j in allocation.labels()]
-            chain, last = tuple(range(1, network.layers - 1)), network.layers - 1
-            shapes = tuple(network.shapes.values())
-            return _form(shapes, chain, last, last - 1, where, (), (), True, samples)
-        bias, last = int(network.bias), network.layers
-        sizes = [size + bias for size in network.sizes]
-        shapes = (
-            (sizes[0], samples),
-            *((sizes[k], sizes[k - 1]) for k in range(1, last)),
-            (sizes[last] - bias, sizes[last - 1]),
-        )
-        where = [
-            (int(name[1:]), i, j if name[0] == "W" else sizes[int(name[1:]) - 1] - 1)
-            for name, i, j in allocation.labels()
-        ]
-        ends = [(k, sizes[k] - 1, sizes[k - 1] - 1) for k in range(1, last)] if bias else []
-        units = [*((0, sizes[0] - 1, s) for s in range(samples)), *ends] if bias else []
-        zeros = [(k, i, j) for k, i, width in ends for j in range(width)]
-        chain = tuple(range(1, last))
-        return _form(shapes, chain, last, last - 1, where, units, zeros, False, samples)
-    return None
-
-
-def _square(network: FeedForward, samples: int) -> bool:
-    return samples == network.sizes[0] and not network.bias and network.layers > 1
-
-
-def _form(
-    shapes: tuple[tuple[int, int], ...],
-    chain: tuple[int, ...],
-    read: int,
-    first: int,
-    where: list[tuple[int, int, int]],
-    units: list[tuple[int, int, int]] | tuple[()],
-    zeros: list[tuple[int, int, int]] | tuple[()],
-    mixed: bool,
-    samples: int,
-) -> ProductForm:
-    index = np.array(where, dtype=np.int64).reshape(-1, 3)
-    return ProductForm(
-        shapes, 0, chain, read, first, index, tuple(units), frozenset(zeros), mixed, samples
+    recurrence, layers = network.recurrence, network.layered
+    labels = allocation.labels()
+    if recurrence is not None:
+        names = (recurrence.encoder, recurrence.weight, recurrence.readout)
+        shapes = tuple(network.shapes[name] for name in names)
+        where = _where([(names.index(name), i, j) for name, i, j in labels])
+        return ProductForm(shapes, 0, (1,) * recurrence.T, 2, 1, where, mixed=True, samples=samples)
+    if layers is None or not network.is_linear:
+        return None
+    last = len(layers.weights)
+    if samples == layers.sizes[0] and not layers.biases and last > 1:
+        shapes = tuple(network.shapes[name] for name in layers.weights)
+        where = _where([(layers.layer_of(name), i, j) for name, i, j in labels])
+        chain = tuple(range(1, last - 1))
+        return ProductForm(shapes, 0, chain, last - 1, last - 2, where, mixed=True, samples=samples)
+    bias = bool(layers.biases)
+    sizes = [size + bias for size in layers.sizes]
+    shapes = (
+        (sizes[0], samples),
+        *((sizes[k], sizes[k - 1]) for k in range(1, last)),
+        (sizes[last] - bias, sizes[last - 1]),
     )
+    places = [(layers.layer_of(name), name in layers.biases, i, j) for name, i, j in labels]
+    where = _where([(k + 1, i, sizes[k] - 1 if is_bias else j) for k, is_bias, i, j in places])
+    ends = [(k, sizes[k] - 1, sizes[k - 1] - 1) for k in range(1, last)] if bias else []
+    units = [*((0, sizes[0] - 1, s) for s in range(samples)), *ends] if bias else []
+    zeros = frozenset((k, i, j) for k, i, width in ends for j in range(width))
+    chain = tuple(range(1, last))
+    return ProductForm(
+        shapes, 0, chain, last, last - 1, where, tuple(units), zeros, samples=samples
+    )
+
+
+def _where(places: list[tuple[int, int, int]]) -> Indices:
+    return np.array(places, dtype=np.int64).reshape(-1, 3)
 
 
 def product_numbers(form: ProductForm, instance: Instance) -> ProductNumbers:
     """The numbers of an instance in float64: inputs and targets are the views that it shows."""
     network, weights = instance.network, instance.weights
-    if isinstance(network, LinearRNN):
-        mix = instance.inputs[::-1].reshape(-1, instance.samples)
-        return ProductNumbers(
-            (weights["B"], weights["W"], weights["D"]), np.ascontiguousarray(mix), instance.targets
-        )
-    assert isinstance(network, FeedForward)
+    recurrence, layers = network.recurrence, network.layered
+    if recurrence is not None:
+        mix = np.ascontiguousarray(instance.inputs[::-1].reshape(-1, instance.samples))
+        names = (recurrence.encoder, recurrence.weight, recurrence.readout)
+        return ProductNumbers(tuple(weights[name] for name in names), mix, instance.targets)
+    assert layers is not None, "only recurrences and layers have a product form"
     if form.mixed:
-        layers = tuple(weights[name] for name in network.shapes)
-        return ProductNumbers(layers, instance.inputs, instance.targets)
+        matrices_of = tuple(weights[name] for name in layers.weights)
+        return ProductNumbers(matrices_of, instance.inputs, instance.targets)
     matrices = [np.zeros(shape) for shape in form.shapes]
-    matrices[0][: network.sizes[0]] = instance.inputs
-    for layer in range(1, network.layers + 1):
-        rows, columns = network.shapes[f"W{layer}"]
-        matrices[layer][:rows, :columns] = weights[f"W{layer}"]
-        if network.bias:
-            matrices[layer][:rows, columns] = weights[f"b{layer}"][:, 0]
+    matrices[0][: layers.sizes[0]] = instance.inputs
+    for layer, step in enumerate(network.steps, 1):
+        rows, columns = network.shapes[step.weight]
+        matrices[layer][:rows, :columns] = weights[step.weight]
+        if step.bias is not None:
+            matrices[layer][:rows, columns] = weights[step.bias][:, 0]
     for k, i, j in form.units:
         matrices[k][i, j] = 1.0
     return ProductNumbers(tuple(matrices), None, instance.targets)
