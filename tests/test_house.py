@@ -70,6 +70,11 @@ def test_one_version(root: Path) -> None:
     assert importlib.metadata.version("sublearn") == sublearn.__version__
 
 
+def test_the_citation_names_this_version(root: Path) -> None:
+    text = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.+)$", text, flags=re.MULTILINE) == [sublearn.__version__]
+
+
 def test_changelog_starts_with_this_version(root: Path) -> None:
     text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## \[(.+?)\]", text, flags=re.MULTILINE)

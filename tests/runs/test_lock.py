@@ -58,3 +58,10 @@ def test_a_process_that_is_killed_lets_go(tmp_path: Path) -> None:
     assert f"process {holder.pid}" in (tmp_path / ".lock").read_text(), "its name is still there"
     with only_run(tmp_path):
         assert f"process {os.getpid()} " in (tmp_path / ".lock").read_text()
+
+
+def test_a_system_without_locks_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(BadInputError, match="runs need file locks"), only_run(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -64,7 +64,13 @@ def only_run(folder: Path) -> Iterator[Held]:
     The lock belongs to the open file and not to its content (flock), so it falls with the process,
     however that ends: after kill -9 nothing stale is left behind.
     """
-    import fcntl
+    try:
+        import fcntl
+    except ImportError:
+        raise BadInputError(
+            "runs need file locks (fcntl), which this system does not have, so that two runs in one "
+            "folder could not be kept apart; every command without a run folder works."
+        ) from None
 
     path = folder / LOCK
     try:
