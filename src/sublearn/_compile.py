@@ -1,22 +1,29 @@
 """Machine code for the loops that no array expression says well, kept on disk between runs.
 
-The wrappers exist so that the type checker sees the Python signatures.
+Whoever uses the package for the first time waits for the compiler; after a second of it they are told.
+Where neither the package's folder nor the user's own can be written, machine code lives in memory only.
+The wrappers have types so that the type checker sees the Python signatures.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_USUAL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_USUAL: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(function: Function) -> Function:
     """The same function as machine code, free of the interpreter lock, every rounding as written."""
-    return cast(Function, numba.njit(**_USUAL)(function))
+    return _machine_code(function)
 
 
 def fused(function: Function) -> Function:
@@ -24,7 +31,7 @@ def fused(function: Function) -> Function:
 
     Expressions keep their order: sums of a large and a small part, as in exp, stay what they are.
     """
-    return cast(Function, numba.njit(**_USUAL, fastmath={"contract", "reassoc"})(function))
+    return _machine_code(function, fastmath={"contract", "reassoc"})
 
 
 def fast(function: Function) -> Function:
@@ -32,5 +39,58 @@ def fast(function: Function) -> Function:
 
     A NaN still compares unlike everything: tests for a state that blew up rely on it.
     """
-    flags = {"contract", "reassoc", "arcp", "nsz"}
-    return cast(Function, numba.njit(**_USUAL, fastmath=flags)(function))
+    return _machine_code(function, fastmath={"contract", "reassoc", "arcp", "nsz"})
+
+
+def _machine_code(function: Function, **options: Any) -> Function:
+    try:
+        return cast(Function, numba.njit(cache=True, **_USUAL, **options)(function))
+    except RuntimeError as problem:
+        if "cannot cache" not in str(problem):
+            raise
+        _WATCH.kept = False
+        return cast(Function, numba.njit(**_USUAL, **options)(function))
+
+
+class _Watch(event.Listener):
+    """Tells a person who waits that the compiler is at work, once a second of it has passed."""
+
+    def __init__(self) -> None:
+        self.kept = True  # whether machine code can be kept on disk
+        self._left = 1.0  # seconds of compiling until somebody is told
+        self._nested = 0
+        self._since = 0.0
+        self._timer = threading.Timer(0.0, self._tell)
+
+    def on_start(self, event: event.Event) -> None:
+        self._nested += 1
+        if self._nested == 1 and self._left > 0 and _someone_waits():
+            self._since = time.perf_counter()
+            self._timer = threading.Timer(self._left, self._tell)
+            self._timer.daemon = True
+            with suppress(RuntimeError):  # no more threads to be had: then nothing is said
+                self._timer.start()
+
+    def on_end(self, event: event.Event) -> None:
+        self._nested -= 1
+        if not self._nested:
+            self._timer.cancel()
+            self._left -= time.perf_counter() - self._since
+
+    def _tell(self) -> None:
+        self._left = 0.0
+        again = (
+            "once: it is kept for the next time"
+            if self.kept
+            else "each time: neither the package's folder nor your own can be written"
+        )
+        words = f"sublearn: compiling machine code, up to half a minute, {again}."
+        print(words, file=sys.stderr, flush=True)
+
+
+def _someone_waits() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+_WATCH = _Watch()
+event.register("numba:compile", _WATCH)  # type: ignore[no-untyped-call]
