@@ -233,11 +233,16 @@ def test_sweeps_of_too_many_trials(
     assert list(tmp_path.iterdir()) == [], "no lock is left"
 
 
-def test_sweeps_of_too_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 10**9)
     params = {**SWEEP["params"], "samples": 10**9}
-    with pytest.raises(BadInputError, match=r"needs about 24 GB of memory, and at most 1 GB"):
+    # 2 inputs, 2 units and 1 output a sample, each about four times in float64.
+    with pytest.raises(BadInputError, match=r"needs about 160 GB of memory, and at most 1 GB"):
         sweep_from_dict({**SWEEP, "params": params}, TASKS)
+    network = sl.LinearRNN(n=2, b=1, d=1, T=2)
+    with pytest.raises(BadInputError, match=r"1000000000 samples of 'lrnn.* ask for fewer samples"):
+        sl.Problem(network, 10**9)
+    assert sl.Problem(network, 10**6).samples == 10**6
 
 
 TOML = [
@@ -336,4 +341,4 @@ def test_a_mask_that_unpacks_to_six_gigabytes(tmp_path: Path) -> None:
         timeout=120,
     )
     assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr
-    assert "6 GB" in found.stderr and "are allowed" in found.stderr
+    assert "6 GB" in found.stderr and "67.1 MB are allowed" in found.stderr

@@ -140,8 +140,11 @@ def _no_number(word: str) -> Any:
     raise Unreadable(f"{word} is no number of JSON")
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file; sizes are taken from its heads and weighed before it is unpacked."""
+def read_npz(path: Path, *, most: int | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file, all in all ``most`` bytes (those of the machine, where it is not said).
+
+    Sizes are taken from the heads of the arrays and weighed before anything is unpacked.
+    """
     arrays: dict[str, np.ndarray] = {}
     content = read_regular(path, memory_limit())
     if content.startswith(b"\x93NUMPY"):
@@ -154,7 +157,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         members = archive.infolist()
         if len({member.filename for member in members}) < len(members):
             raise Unreadable("a name stands in it twice")
-        left = memory_limit()
+        left = memory_limit() if most is None else most
         for member in members:
             name = member.filename
             if not name.endswith(".npy"):

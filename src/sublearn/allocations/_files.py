@@ -17,6 +17,7 @@ from sublearn.networks import Network
 
 SUFFIXES = (".json", ".csv", ".npz")
 FORMAT = "sublearn allocation 1"
+_ROOM = 2**26  # bytes that masks of another network may have, to be refused by their shapes
 
 
 def save(allocation: Allocation, path: Path) -> None:
@@ -54,7 +55,7 @@ def load(path: Path, network: Network, name: str | None) -> Allocation:
             f"a .csv mask needs the name of its weight, one of {', '.join(network.shapes)}."
         )
     try:
-        content = _READERS[path.suffix](path)
+        content = _content(path, network)
     except Unreadable as problem:
         raise BadInputError(f"{path} cannot be read as an allocation ({problem}).") from None
     try:
@@ -85,11 +86,14 @@ def _from_json(network: Network, content: dict[str, Any]) -> Allocation:
     return Allocation.from_masks(network, rest)
 
 
-def _read_json(path: Path) -> Any:
+def _content(path: Path, network: Network) -> Any:
+    """What the file holds, by its ending."""
+    if path.suffix == ".csv":
+        return read_numbers(path)
+    if path.suffix == ".npz":
+        # Whatever its heads announce: masks of this network are no larger, nor far from it.
+        return read_npz(path, most=max(_ROOM, 32 * network.size))
     content = read_json(path)
     if not isinstance(content, dict):
         raise Unreadable("it holds no JSON object")
     return content
-
-
-_READERS = {".json": _read_json, ".npz": read_npz, ".csv": read_numbers}

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
+from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule, draw_flat
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.ensembles._source import Source, Taught
 from sublearn.networks import Network
 
 MOST_SAMPLES = 10**9  # beyond it sizes of arrays overflow before memory is asked for
+_LIGHT = 2**26  # bytes; problems that take less are not weighed, they are made by the thousand
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Problem:
         object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
         if self.samples > MOST_SAMPLES:
             raise BadInputError(f"samples must be at most {MOST_SAMPLES}, not {self.samples}.")
+        self._check_memory()
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
         law, features = self.ensemble.inputs, sum(self.network.input_blocks)
@@ -97,6 +100,14 @@ class Problem:
         self.source.check(self)
         if self.teacher == self.network:
             object.__setattr__(self, "teacher", None)
+
+    def _check_memory(self) -> None:
+        """Refuse more samples than fit: inputs, states and outputs, as drawn, as residues and on the way."""
+        network = self.network
+        widest = max(shape[0] for shape in network.shapes.values())
+        size = 32 * self.samples * (sum(network.input_blocks) + widest + network.output_size)
+        if size > _LIGHT:
+            check_memory(f"drawing {self.samples} samples of {network.spec!r}", size, "fewer samples")
 
     @property
     def source(self) -> Source:

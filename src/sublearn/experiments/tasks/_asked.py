@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
-from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import (
     Distribution,
@@ -77,10 +76,7 @@ def problem_of(point: Params) -> Problem:
 
 @lru_cache(maxsize=256)
 def _problem(network: str, samples: int, ensemble: str) -> Problem:
-    problem = Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
-    numbers = samples * (sum(problem.network.input_blocks) + problem.network.output_size)
-    check_memory(f"{samples} samples of {network!r}", 8 * numbers, "fewer samples")
-    return problem
+    return Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
 
 
 def learnable_of(point: Params, problem: Problem) -> Allocation | Mapping[str, Rule]:
