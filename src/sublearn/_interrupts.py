@@ -6,6 +6,7 @@ unpicklers catch everything, and the exception is gone. So it is also written do
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ class _Told:
     times = 0
     deferred = 0  # how many contexts want it only remembered
     whole_program = False  # whether this process is the command line
+    ended = False  # whether the command line, and its process with it, has ended because of it
 
 
 def interrupted() -> bool:
@@ -43,8 +45,10 @@ def ending(*, process: bool = False) -> Iterator[None]:
 
     ``process``: the process ends with it, and Ctrl-C has nothing more to stop.
     """
-    ours = _is_ours_to_take()  # where it is ignored (nohup) it stays so
+    ours = _is_ours_to_take(signal.SIG_DFL)  # where it is ignored (nohup) it stays so
     if ours:
+        if process:
+            atexit.register(_leave)  # before all others are, so that it comes after them
         signal.signal(signal.SIGINT, _handle)
         _Told.whole_program = True
     try:
@@ -55,6 +59,7 @@ def ending(*, process: bool = False) -> Iterator[None]:
             raise
         if not isinstance(problem, SystemExit) or problem.code != INTERRUPTED:
             _say("interrupted")
+        _Told.ended = process
         raise SystemExit(INTERRUPTED) from None
     finally:
         if ours:
@@ -77,12 +82,11 @@ def deferred() -> Iterator[None]:
             _Told.times = 0
 
 
-def _is_ours_to_take() -> bool:
-    """Whether Ctrl-C does what Python does with it; another handler is somebody else's."""
-    return (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+def _is_ours_to_take(*others: signal.Handlers) -> bool:
+    """Whether Ctrl-C does what Python does with it, or ``others``; else it is somebody else's."""
+    now = signal.getsignal(signal.SIGINT)
+    here = threading.current_thread() is threading.main_thread()
+    return here and (now is signal.default_int_handler or now in others)
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -98,6 +102,19 @@ def _say(words: str) -> None:
     # Not print: the handler may have come in the middle of one.
     with suppress(OSError):
         os.write(2, f"\nsublearn: {words}\n".encode())
+
+
+def _leave() -> None:
+    """The last thing that an interrupted process does.
+
+    Where KeyboardInterrupt once came out of text that is executed, as dataclasses do it, Python ends
+    itself by the signal, whatever the code is.
+    """
+    if _Told.ended:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads any more
+                stream.flush()
+        os._exit(INTERRUPTED)
 
 
 def _stop_at_once() -> NoReturn:

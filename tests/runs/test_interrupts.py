@@ -176,6 +176,45 @@ def test_ctrl_c_at_random_moments_of_the_first_seconds(workers: int, tmp_path: P
         assert code == 130 and "Traceback" not in said, said
 
 
+# In the middle of text that is executed, as dataclasses do while they are imported: Python then ends
+# itself by the signal, whatever code was asked for.
+INSIDE = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sublearn._interrupts import ending
+with ending(process=True):
+    exec("os.kill(os.getpid(), signal.SIGINT)")
+"""
+# Before there is a handler: while the module that brings it is loaded.
+BEFORE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sublearn._interrupts":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from sublearn.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("code", [INSIDE, BEFORE], ids=["inside", "before"])
+def test_at_awkward_moments(code: str, tmp_path: Path) -> None:
+    """As a shell sees it: 130, and no traceback."""
+    words = ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, code]
+    found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert found.returncode == 130 and "Traceback" not in found.stderr, found.stderr
+
+
+def test_the_code_is_130_for_who_is_no_shell(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", INSIDE]
+    found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert found.returncode == 130, found.stderr
+
+
 DEAF = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
