@@ -36,7 +36,7 @@ CASES = [
         ["certify", "--network", "ffn:3-3-2", "--samples=-4", "--learn", "W1:all"],
         "at least 1, not -4",
     ),
-    (["certify", "--network", "rnm:n=2", "--samples", "2", "--learn", "W:all"], "one of lrnn, rnn"),
+    (["certify", "--network", "rnm:n=2", "--samples", "2", "--learn", "W:all"], "lrnn, rnn"),
     (
         ["certify", "--network", "ffn:3-0-2", "--samples", "2", "--learn", "W1:all"],
         "at least 1, not 0",

@@ -107,7 +107,9 @@ class Problem:
         widest = max(shape[0] for shape in network.shapes.values())
         size = 32 * self.samples * (sum(network.input_blocks) + widest + network.output_size)
         if size > _LIGHT:
-            check_memory(f"drawing {self.samples} samples of {network.spec!r}", size, "fewer samples")
+            check_memory(
+                f"drawing {self.samples} samples of {network.spec!r}", size, "fewer samples"
+            )
 
     @property
     def source(self) -> Source:
