@@ -1,10 +1,20 @@
 """Networks: shapes and a forward map, each a short description over one chain of steps."""
 
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
+from sublearn.networks._derivatives import Cotangents as Cotangents
+from sublearn.networks._derivatives import Dual as Dual
+from sublearn.networks._derivatives import Duals as Duals
 from sublearn.networks._derivatives import Factors, factors
 from sublearn.networks._forms import Layers as Layers
 from sublearn.networks._forms import Recurrence as Recurrence
+from sublearn.networks._derivatives import gradient_term as gradient_term
+from sublearn.networks._derivatives import uses as uses
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
+from sublearn.networks._forward import Arrays as Arrays
+from sublearn.networks._forward import Link as Link
+from sublearn.networks._forward import links as links
+from sublearn.networks._forward import real_links as real_links
+from sublearn.networks._forward import walk as walk
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
 from sublearn.networks._text import known_kinds as known_kinds

@@ -48,7 +48,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "linear": Activation(lambda a: a, np.ones_like, np.zeros_like),
     # The slope at 0 is 1, as in Lemma D.1 of the paper (P_i = 1 when v_i >= 0).
     "relu": Activation(
-        lambda a: np.maximum(a, 0.0), lambda a: (a >= 0).astype(np.float64), np.zeros_like
+        lambda a: np.maximum(a, 0.0), lambda a: (a >= 0).astype(a.dtype), np.zeros_like
     ),
     "tanh": Activation(lambda a: np.tanh(a), _tanh_slope, _tanh_curvature),
     "sigmoid": Activation(_sigmoid, _sigmoid_slope, _sigmoid_curvature),

@@ -1,4 +1,4 @@
-"""First and second derivatives of a chain, written once for all networks.
+"""First and second derivatives of a chain, written once for all networks and all numbers.
 
 The derivative of output o on sample s with respect to entry (i, j) of a weight is
 ``sum_t left_t[o, i, s] * right_t[j, s]`` over the uses t of that weight: ``right_t`` is what enters
@@ -8,18 +8,60 @@ the use, ``left_t`` the derivative of the outputs with respect to what leaves it
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn.networks._activations import ACTIVATIONS
-from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, run
+from sublearn.networks._forward import (
+    REALS,
+    Arrays,
+    Derivable,
+    Field,
+    Gates,
+    Matrix,
+    Trace,
+    arrays,
+    real_links,
+    walk,
+)
 from sublearn.networks._network import Network, Weights
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation
+
+
+def uses(
+    trace: Trace,
+    weights: Mapping[str, Matrix],
+    numbers: Derivable,
+    adjoint: Any,
+    names: Collection[str],
+) -> Iterator[tuple[str, Any, Matrix]]:
+    """(name, left, right) of every use of the weights ``names``, from the outputs back.
+
+    ``adjoint`` is the derivative by the outputs to begin with: their unit, or a cotangent. Nothing is
+    computed before the first step that uses one of the names.
+    """
+    chain = trace.links
+    first = next(
+        (p for p, link in enumerate(chain) if not link.names.isdisjoint(names)), len(chain)
+    )
+    for position in range(len(chain) - 1, first - 1, -1):
+        link, slope = chain[position], trace.slopes[position]
+        if slope is not None:
+            adjoint = numbers.scale(adjoint, slope)
+        if link.weight in names:
+            yield link.weight, adjoint, trace.entering[position]
+        if link.bias is not None and link.bias in names:
+            yield link.bias, adjoint, link.still
+        if position > first or link.encoder is not None:
+            adjoint = numbers.back(adjoint, weights[link.weight])
+        if link.encoder is not None and link.encoder in names:
+            yield link.encoder, adjoint, link.block
 
 
 @dataclass(frozen=True)
@@ -36,37 +78,24 @@ class Factors:
         return np.ascontiguousarray(left), np.ascontiguousarray(self.right)
 
 
-def _transpose(matrix: Array) -> Array:
-    return np.swapaxes(matrix, -1, -2)
-
-
 def factors(
     network: Network,
     weights: Weights,
     inputs: Array,
-    arithmetic: Arithmetic = REALS,
+    field: Field = REALS,
     gates: Gates | None = None,
     states: Gates | None = None,
 ) -> dict[str, Factors]:
-    """Derivative factors of every weight, by name; ``gates`` and ``states`` as in :func:`run`."""
-    trace = run(network, weights, inputs, arithmetic, gates, states)
-    d, samples = network.output_size, trace.outputs.shape[-1]
+    """Derivative factors of every weight, by name; ``gates`` and ``states`` as in :class:`Arrays`."""
+    numbers = arrays(network, field, gates, states)
+    trace = walk(real_links(network, inputs), weights, numbers)
+    *batch, d, samples = trace.outputs.shape
     left: dict[str, list[Array]] = {name: [] for name in network.shapes}
     right: dict[str, list[Array]] = {name: [] for name in network.shapes}
-    # d output / d state, as (..., d, n, 1 or m); the outputs are the last state.
-    adjoint = np.broadcast_to(np.eye(d)[:, :, None], (*trace.outputs.shape[:-2], d, d, 1))
-    for position in range(len(network.steps) - 1, -1, -1):
-        step, slope = network.steps[position], trace.slopes[position]
-        leaving = adjoint if slope is None else arithmetic.multiply(adjoint, slope[..., None, :, :])
-        left[step.weight].append(leaving)
-        right[step.weight].append(trace.entering[position])
-        if step.bias is not None:
-            left[step.bias].append(leaving)
-            right[step.bias].append(np.ones((*trace.outputs.shape[:-2], 1, samples)))
-        adjoint = arithmetic.matmul(_transpose(weights[step.weight])[..., None, :, :], leaving)
-        if step.encoder is not None and step.block is not None:
-            left[step.encoder].append(adjoint)
-            right[step.encoder].append(trace.blocks[step.block])
+    unit = np.broadcast_to(numbers.unit(trace.outputs), (*batch, d, d, 1))
+    for name, leaving, entering in uses(trace, weights, numbers, unit, network.shapes):
+        left[name].append(leaving)
+        right[name].append(np.broadcast_to(entering, (*entering.shape[:-1], samples)))
     return {
         name: Factors(_stack(left[name], axis=-4), _stack(right[name], axis=-3))
         for name in network.shapes
@@ -92,76 +121,119 @@ def jacobian(
     return np.concatenate(parts, axis=-1)
 
 
+class Cotangents(Arrays):
+    """Arrays, with adjoints (..., n, m): the derivative of one number, sum(cotangent * outputs)."""
+
+    def scale(self, adjoint: Array, slope: Array) -> Array:
+        return slope * adjoint
+
+    def back(self, adjoint: Array, matrix: Array) -> Array:
+        out: Array = np.swapaxes(matrix, -1, -2) @ adjoint
+        return out
+
+
+def gradient_term(left: Array, right: Array) -> Array:
+    """The gradient of sum(left * (matrix right)) by the matrix; ``right`` may have one sample for all."""
+    if right.shape[-1] == 1:
+        left = left.sum(axis=-1, keepdims=True)
+    return left @ np.swapaxes(right, -1, -2)
+
+
+class Dual(NamedTuple):
+    """A matrix and its derivative along one direction; None: it does not change."""
+
+    value: Array
+    dot: Array | None
+
+
+def _dual(matrix: Dual | Array) -> Dual:
+    return matrix if isinstance(matrix, Dual) else Dual(matrix, None)
+
+
+def _sum(one: Array | None, two: Array | None) -> Array | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
+
+
+class Duals:
+    """The arithmetic of dual numbers a + a' e, e^2 = 0, in which a gradient brings its own derivative.
+
+    Forward it is the derivative along a direction, backward the product of the Hessian with it
+    (Pearlmutter 1994). A plain array is a number that does not change.
+    """
+
+    def matmul(self, a: Dual | Array, b: Dual | Array) -> Dual:
+        a, b = _dual(a), _dual(b)
+        moved = None if a.dot is None else a.dot @ b.value
+        carried = None if b.dot is None else a.value @ b.dot
+        return Dual(a.value @ b.value, _sum(moved, carried))
+
+    def add(self, a: Dual | Array, b: Dual | Array) -> Dual:
+        a, b = _dual(a), _dual(b)
+        return Dual(a.value + b.value, _sum(a.dot, b.dot))
+
+    def bend(self, position: int, activation: str, before: Dual) -> tuple[Dual, Dual]:
+        phi, (at, along) = ACTIVATIONS[activation], before
+        slope = phi.slope(at)
+        if along is None:
+            return Dual(phi.value(at), None), Dual(slope, None)
+        bent = None if activation == "relu" else phi.curvature(at) * along
+        return Dual(phi.value(at), slope * along), Dual(slope, bent)
+
+    def scale(self, adjoint: Dual, slope: Dual) -> Dual:
+        kept = None if adjoint.dot is None else slope.value * adjoint.dot
+        bent = None if slope.dot is None else slope.dot * adjoint.value
+        return Dual(slope.value * adjoint.value, _sum(kept, bent))
+
+    def back(self, adjoint: Dual, matrix: Dual | Array) -> Dual:
+        value, dot = _dual(matrix)
+        turned = np.swapaxes(value, -1, -2)
+        kept = None if adjoint.dot is None else turned @ adjoint.dot
+        moved = None if dot is None else np.swapaxes(dot, -1, -2) @ adjoint.value
+        return Dual(turned @ adjoint.value, _sum(kept, moved))
+
+    @staticmethod
+    def derivative_terms(left: Dual, right: Dual | Array) -> Iterator[Array]:
+        """What adds up to the derivative of :func:`gradient_term`."""
+        value, dot = _dual(right)
+        if left.dot is not None:
+            yield gradient_term(left.dot, value)
+        if dot is not None:
+            yield gradient_term(left.value, dot)
+
+
+def _along(weights: Weights, tangent: Weights) -> dict[str, Dual]:
+    return {name: Dual(weights[name], tangent[name]) for name in weights}
+
+
 def jvp(network: Network, weights: Weights, inputs: Array, tangent: Weights) -> Array:
     """See :meth:`Network.jvp`."""
-    return _push(network, weights, run(network, weights, inputs, REALS), tangent)[-1]
-
-
-def _push(
-    network: Network, weights: Weights, trace: Trace, tangent: Weights
-) -> tuple[list[Array], list[Array], Array]:
-    """Tangents of what enters and of what stands before each activation, and of the outputs."""
-    entering: list[Array] = []
-    before: list[Array] = []
-    state = np.zeros(())
-    for position, step in enumerate(network.steps):
-        if step.encoder is not None and step.block is not None:
-            state = state + tangent[step.encoder] @ trace.blocks[step.block]
-        entering.append(state)
-        pre = tangent[step.weight] @ trace.entering[position]
-        if state.ndim:
-            pre = pre + weights[step.weight] @ state
-        if step.bias is not None:
-            pre = pre + tangent[step.bias]
-        before.append(pre)
-        slope = trace.slopes[position]
-        state = pre if slope is None else slope * pre
-    return entering, before, state
+    moved: Dual = walk(real_links(network, inputs), _along(weights, tangent), Duals()).outputs
+    assert moved.dot is not None, "every weight has a tangent"
+    return moved.dot
 
 
 def vjp(network: Network, weights: Weights, inputs: Array, cotangent: Array) -> dict[str, Array]:
     """See :meth:`Network.vjp`."""
-    trace = run(network, weights, inputs, REALS)
-    out = {name: np.zeros(1) for name in network.shapes}
-    adjoint = np.asarray(cotangent, dtype=np.float64)
-    for position in range(len(network.steps) - 1, -1, -1):
-        step, slope = network.steps[position], trace.slopes[position]
-        leaving = adjoint if slope is None else slope * adjoint
-        out[step.weight] = out[step.weight] + leaving @ _transpose(trace.entering[position])
-        if step.bias is not None:
-            out[step.bias] = out[step.bias] + leaving.sum(axis=-1, keepdims=True)
-        adjoint = _transpose(weights[step.weight]) @ leaving
-        if step.encoder is not None and step.block is not None:
-            out[step.encoder] = out[step.encoder] + adjoint @ _transpose(trace.blocks[step.block])
+    numbers = Cotangents()
+    trace = walk(real_links(network, inputs), weights, numbers)
+    begin = np.asarray(cotangent, dtype=np.float64)
+    out = {name: np.zeros(shape) for name, shape in network.shapes.items()}
+    for name, left, right in uses(trace, weights, numbers, begin, network.shapes):
+        out[name] = out[name] + gradient_term(left, right)
     return out
 
 
 def hvp(
     network: Network, weights: Weights, inputs: Array, cotangent: Array, tangent: Weights
 ) -> dict[str, Array]:
-    """See :meth:`Network.hvp`: the derivative of :func:`vjp` along ``tangent`` (Pearlmutter 1994)."""
-    trace = run(network, weights, inputs, REALS)
-    entering_dot, before_dot, _ = _push(network, weights, trace, tangent)
-    out = {name: np.zeros(1) for name in network.shapes}
-    adjoint = np.asarray(cotangent, dtype=np.float64)
-    adjoint_dot = np.zeros_like(adjoint)
-    for position in range(len(network.steps) - 1, -1, -1):
-        step, slope = network.steps[position], trace.slopes[position]
-        leaving, leaving_dot = adjoint, adjoint_dot
-        if slope is not None:
-            curvature = ACTIVATIONS[step.activation].curvature(trace.before[position])
-            leaving_dot = slope * adjoint_dot + curvature * before_dot[position] * adjoint
-            leaving = slope * adjoint
-        part = leaving_dot @ _transpose(trace.entering[position])
-        if entering_dot[position].ndim:
-            part = part + leaving @ _transpose(entering_dot[position])
-        out[step.weight] = out[step.weight] + part
-        if step.bias is not None:
-            out[step.bias] = out[step.bias] + leaving_dot.sum(axis=-1, keepdims=True)
-        matrix, matrix_dot = weights[step.weight], tangent[step.weight]
-        adjoint_dot = _transpose(matrix) @ leaving_dot + _transpose(matrix_dot) @ leaving
-        adjoint = _transpose(matrix) @ leaving
-        if step.encoder is not None and step.block is not None:
-            block = _transpose(trace.blocks[step.block])
-            out[step.encoder] = out[step.encoder] + adjoint_dot @ block
+    """See :meth:`Network.hvp`: :func:`vjp` in dual numbers."""
+    numbers, pairs = Duals(), _along(weights, tangent)
+    trace = walk(real_links(network, inputs), pairs, numbers)
+    begin = Dual(np.asarray(cotangent, dtype=np.float64), None)
+    out = {name: np.zeros(shape) for name, shape in network.shapes.items()}
+    for name, left, right in uses(trace, pairs, numbers, begin, network.shapes):
+        for term in numbers.derivative_terms(left, right):
+            out[name] = out[name] + term
     return out

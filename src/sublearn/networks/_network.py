@@ -239,10 +239,10 @@ class Network(ABC):
         >>> net.forward({"W": np.array([[1.0, 2.0]])}, np.array([[1.0, 0.0], [0.0, 1.0]]))
         array([[1., 2.]])
         """
-        from sublearn.networks._forward import REALS, run
+        from sublearn.networks._forward import forward
 
         self.check_weights(weights)
-        return run(self, weights, inputs, REALS).outputs
+        return forward(self, weights, inputs)
 
     def jacobian(
         self, weights: Weights, inputs: Array, allocation: Allocation | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Floats, Indices
+from sublearn.networks import Link
 
 
 @dataclass(frozen=True)
@@ -30,34 +31,25 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class FoldedStep:
-    """state <- activation(matrix (state + entering + encoder block) + bias still + offset).
-
-    Whatever is None is absent; arrays have a leading axis of instances (1: the same for all).
-    """
-
-    activation: str
-    matrix: Slot | Floats  # (., out, in)
-    entering: Floats | None = None  # (., in, m)
-    offset: Floats | None = None  # (., out, m), or (., out, 1)
-    bias: Slot | None = None
-    still: Floats | None = None  # (., columns of bias, 1), what the bias is applied to: 1, mostly
-    encoder: Slot | None = None
-    block: Floats | None = None  # (., b, m), what the encoder is applied to
-
-
-@dataclass(frozen=True)
 class Folded:
     """A folded chain: its steps, the buffer of all slots, and where each learnable value goes.
 
-    ``frozen`` (., size + 1) is the buffer with the learnable entries at 0. Value number a of an
-    instance goes to every one of ``places[., a, :]``, of which there are one or two; the last cell of
-    the buffer is for values that have fewer places than others.
+    The weights of its steps are ``slots``, which hold learnable entries, and ``matrices``, which hold
+    none; arrays have a leading axis of instances (1: the same for all). ``frozen`` (., size + 1) is the
+    buffer with the learnable entries at 0. Value number a of an instance goes to every one of
+    ``places[., a, :]``, of which there are one or two; the last cell of the buffer is for values that
+    have fewer places than others.
     """
 
-    steps: tuple[FoldedStep, ...]
+    steps: tuple[Link, ...]
+    slots: Mapping[str, Slot]
+    matrices: Mapping[str, Floats]
     frozen: Floats
     places: Indices
+
+    def views(self, buffer: Floats) -> dict[str, Floats]:
+        """The slots in a buffer."""
+        return {name: slot.of(buffer) for name, slot in self.slots.items()}
 
     def buffer(self, values: Floats) -> Floats:
         """The slots filled with ``values`` (batch, r)."""
@@ -86,6 +78,8 @@ class Folded:
             return self
         return Folded(
             tuple(_map(step, lambda array: array[kept]) for step in self.steps),
+            self.slots,
+            {name: matrix[kept] for name, matrix in self.matrices.items()},
             self.frozen[kept],
             self.places[kept],
         )
@@ -98,17 +92,13 @@ class Folded:
                 return array
             return np.take_along_axis(array, samples[:, None, :], axis=-1)
 
-        # Matrices have no axis of samples.
-        steps = tuple(_map(step, pick, keep=("matrix",)) for step in self.steps)
-        return replace(self, steps=steps)
+        return replace(self, steps=tuple(_map(step, pick) for step in self.steps))
 
 
-def _map(
-    step: FoldedStep, change: Callable[[Floats], Floats], keep: tuple[str, ...] = ()
-) -> FoldedStep:
+def _map(step: Link, change: Callable[[Floats], Floats]) -> Link:
     changed: dict[str, Any] = {
         field.name: change(value)
         for field in fields(step)
-        if isinstance(value := getattr(step, field.name), np.ndarray) and field.name not in keep
+        if isinstance(value := getattr(step, field.name), np.ndarray)
     }
     return replace(step, **changed)

@@ -25,8 +25,8 @@ import numpy as np
 
 from sublearn._arrays import Floats, Indices
 from sublearn.ensembles import Instance
-from sublearn.networks import ACTIVATIONS, Step
-from sublearn.training._folded import Folded, FoldedStep, Slot
+from sublearn.networks import ACTIVATIONS, Link, Step
+from sublearn.training._folded import Folded, Slot
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -51,7 +51,8 @@ class _Folding:
         }
         self.size = 0
         self.slots: dict[str, Slot] = {}
-        self.steps: list[FoldedStep] = []
+        self.matrices: dict[str, Floats] = {}
+        self.steps: list[Link] = []
 
     def run(self) -> Folded:
         first = next(p for p, step in enumerate(self.chain) if self._uses(step) & self.learnable)
@@ -105,12 +106,19 @@ class _Folding:
     def _one(self) -> Floats:
         return np.ones((len(self.instances), 1, 1), dtype=self.dtype)
 
-    def _slot(self, name: str) -> Slot:
+    def _slot(self, name: str) -> str:
         if name not in self.slots:
-            rows, columns = self.network.shapes[name]
-            self.slots[name] = Slot(self.size, rows, columns)
-            self.size = self.slots[name].stop
+            self._new_slot(name, *self.network.shapes[name])
+        return name
+
+    def _new_slot(self, name: str, rows: int, columns: int) -> Slot:
+        self.slots[name] = Slot(self.size, rows, columns)
+        self.size = self.slots[name].stop
         return self.slots[name]
+
+    def _matrix(self, matrix: Floats, name: str) -> str:
+        self.matrices[name] = self._cast(matrix)
+        return name
 
     # The first learnable step, and the one behind it.
 
@@ -128,9 +136,9 @@ class _Folding:
             active, used = np.unique(found[0][0]), np.unique(found[0][1])
             varies = (entering[0, used] != entering[0, used, :1]).any(axis=-1)
             used, still = used[varies], used[~varies]
-        moving = Slot(self.size, active.size, used.size)
-        resting = Slot(moving.stop, active.size, still.size)
-        self.size = resting.stop
+        # Names that no weight of a network has.
+        moving = self._new_slot("first, moving", active.size, used.size)
+        resting = self._new_slot("first, still", active.size, still.size)
         places = np.full((len(self.instances), len(self.instances[0].allocation)), -1)
         for number, (rows, columns, values) in enumerate(found):
             for slot, held in ((moving, used), (resting, still)):
@@ -138,12 +146,12 @@ class _Folding:
                 i, j = np.searchsorted(active, rows[here]), np.searchsorted(held, columns[here])
                 places[number, values[here]] = slot.start + i * slot.columns + j
         self.steps.append(
-            FoldedStep(
+            Link(
+                "first, moving",
                 step.activation,
-                moving,
                 entering=self._cast(entering[:, used]),
                 offset=self._cast(pre[:, active]),
-                bias=resting if still.size else None,
+                bias="first, still" if still.size else None,
                 still=self._cast(entering[:, still, :1]),
             )
         )
@@ -161,9 +169,9 @@ class _Folding:
             elif after.bias is not None:
                 offset = offset + self._frozen(after.bias)
             self.steps.append(
-                FoldedStep(
+                Link(
+                    self._matrix(matrix[..., active], "second"),
                     after.activation,
-                    self._cast(matrix[..., active]),
                     offset=self._cast(offset),
                     bias=bias,
                     still=self._one(),
@@ -172,7 +180,8 @@ class _Folding:
         elif active.size < pre.shape[-2]:  # put the active rows back among the others
             spread = np.zeros((len(self.instances), pre.shape[-2], active.size))
             spread[:, active, np.arange(active.size)] = 1.0
-            self.steps.append(FoldedStep("linear", self._cast(spread), offset=self._cast(rest)))
+            name = self._matrix(spread, "active rows")
+            self.steps.append(Link(name, offset=self._cast(rest)))
         return places
 
     def _entries(
@@ -205,21 +214,20 @@ class _Folding:
             bias = self._slot(step.bias)
         elif step.bias is not None:
             offset = self._cast(self._frozen(step.bias))
-        matrix: Slot | Floats
         if step.weight in self.learnable:
-            matrix = self._slot(step.weight)
+            weight = self._slot(step.weight)
         else:
-            matrix = self._cast(self._frozen(step.weight))
+            weight = self._matrix(self._frozen(step.weight), step.weight)
         self.steps.append(
-            FoldedStep(
+            Link(
+                weight,
                 step.activation,
-                matrix,
-                None if entering is None else self._cast(entering),
-                offset,
-                bias,
-                self._one(),
-                encoder,
-                block,
+                entering=None if entering is None else self._cast(entering),
+                encoder=encoder,
+                block=block,
+                bias=bias,
+                still=self._one(),
+                offset=offset,
             )
         )
 
@@ -232,8 +240,8 @@ class _Folding:
             start = 0
             for name in self.network.shapes:
                 flat = instance.allocation.flat(name)
-                if name in self.slots:
-                    slot = self.slots[name]
+                slot = self.slots.get(name)
+                if slot is not None:
                     frozen[number, slot.start : slot.stop] = instance.weights[name].ravel()
                     places[number, start : start + flat.size, 1] = slot.start + flat
                 start += flat.size
@@ -242,4 +250,5 @@ class _Folding:
             places = places[..., :1]
         elif (places[..., 0] == self.size).all():
             places = places[..., 1:]
-        return Folded(tuple(self.steps), frozen, np.ascontiguousarray(places))
+        places = np.ascontiguousarray(places)
+        return Folded(tuple(self.steps), self.slots, self.matrices, frozen, places)

@@ -26,10 +26,18 @@ import numpy as np
 from sublearn._arrays import Floats, Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn.ensembles import Instance
+from sublearn.networks import Arrays, Dual, Duals, walk
 from sublearn.training._folded import Folded
 from sublearn.training._folding import fold
 from sublearn.training._losses import loss_named
-from sublearn.training._passes import jacobian, pull, pull_second, push, run
+from sublearn.training._passes import (
+    jacobian,
+    outputs,
+    pull,
+    pull_second,
+    weights_along,
+    weights_at,
+)
 
 # Entries of the largest matrix up to which instances are stacked; larger ones are folded one by one.
 SMALL = 4096
@@ -155,13 +163,13 @@ class Objective:
 
     def outputs(self, values: Floats) -> Floats:
         """The networks' outputs, (batch, d, m)."""
-        return self._run(lambda part, x: (run(part.folded, x).outputs,), values)[0]
+        return self._run(lambda part, x: (outputs(part.folded, x),), values)[0]
 
     def loss(self, values: Floats) -> Floats:
         """The loss, (batch,)."""
 
         def one(part: _Part, x: Floats) -> tuple[Floats, ...]:
-            return (self._loss.value(run(part.folded, x).outputs, part.targets),)
+            return (self._loss.value(outputs(part.folded, x), part.targets),)
 
         return self._run(one, values)[0]
 
@@ -169,18 +177,19 @@ class Objective:
         """How many labels are right, (batch,)."""
         if not self._labelled:
             raise BadInputError("the targets are no labels (one 1 in each column, else 0).")
-        found: Indices = self._run(
-            lambda part, x: (part.right(run(part.folded, x).outputs),), values
-        )[0]
+        found: Indices = self._run(lambda part, x: (part.right(outputs(part.folded, x)),), values)[
+            0
+        ]
         return found
 
     def evaluate(self, values: Floats) -> Evaluation:
         """Loss, gradient and labels right, in one pass forward and one back."""
 
         def one(part: _Part, x: Floats) -> tuple[Floats, ...]:
-            trace = run(part.folded, x)
+            weights = weights_at(part.folded, x)
+            trace = walk(part.folded.steps, weights, Arrays())
             loss, slope = self._loss.value_and_slope(trace.outputs, part.targets)
-            gradient = pull(part.folded, trace, slope)
+            gradient = pull(part.folded, weights, trace, slope)
             return loss, gradient, *([part.right(trace.outputs)] if self._labelled else [])
 
         return Evaluation(*self._with_right(self._run(one, values)))
@@ -190,12 +199,13 @@ class Objective:
 
         def one(part: _Part, x: Floats, z: Floats) -> tuple[Floats, ...]:
             folded, targets = part.folded, part.targets
-            trace = run(folded, x)
-            moved = push(folded, trace, z)
-            loss, slope = self._loss.value_and_slope(trace.outputs, targets)
-            bend = self._loss.curvature(trace.outputs, targets, moved.outputs)
-            gradient, product = pull_second(folded, trace, moved, slope, bend)
-            return product, loss, gradient, *([part.right(trace.outputs)] if self._labelled else [])
+            weights = weights_along(folded, x, z)
+            trace = walk(folded.steps, weights, Duals())
+            ends, moves = trace.outputs
+            loss, slope = self._loss.value_and_slope(ends, targets)
+            bend = self._loss.curvature(ends, targets, moves)
+            gradient, product = pull_second(folded, weights, trace, Dual(slope, bend))
+            return product, loss, gradient, *([part.right(ends)] if self._labelled else [])
 
         product, *rest = self._run(one, values, tangent)
         return Evaluation(*self._with_right(rest)), product
@@ -212,7 +222,7 @@ class Objective:
         """Outputs minus targets, (batch, d m)."""
 
         def one(part: _Part, x: Floats) -> tuple[Floats, ...]:
-            difference = run(part.folded, x).outputs - part.targets
+            difference = outputs(part.folded, x) - part.targets
             return (difference.reshape(x.shape[0], -1),)
 
         return self._run(one, values)[0]
@@ -221,9 +231,10 @@ class Objective:
         """The residual (batch, d m) and its Jacobian (batch, d m, r)."""
 
         def one(part: _Part, x: Floats) -> tuple[Floats, ...]:
-            trace = run(part.folded, x)
+            weights = weights_at(part.folded, x)
+            trace = walk(part.folded.steps, weights, Arrays())
             difference = trace.outputs - part.targets
-            return difference.reshape(x.shape[0], -1), jacobian(part.folded, trace)
+            return difference.reshape(x.shape[0], -1), jacobian(part.folded, weights, trace)
 
         residual, found = self._run(one, values)
         return residual, found

@@ -1,195 +1,78 @@
-"""Forward and derivative passes over a folded chain, batched: the same algebra as networks/."""
+"""The passes of networks/ over a folded chain, batched: derivatives by its learnable values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Floats
-from sublearn.networks import ACTIVATIONS
-from sublearn.training._folded import Folded, FoldedStep, Slot
+from sublearn.networks import Arrays, Cotangents, Dual, Duals, Trace, gradient_term, uses, walk
+from sublearn.training._folded import Folded, Slot
+from sublearn.training._kernel import add_products
+
+Weights = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Trace:
-    """What a forward run leaves behind for the derivatives, a list entry per step."""
-
-    buffer: Floats  # the slots, filled
-    matrices: list[Floats]
-    entering: list[Floats]  # (batch or 1, in, m)
-    before: list[Floats]  # pre-activations, (batch, out, m)
-    slopes: list[Floats | None]  # phi'; None where the step is linear
-    outputs: Floats  # (batch, d, m)
+def weights_at(folded: Folded, values: Floats) -> Weights:
+    """The weights of the chain at learnable ``values`` (batch, r)."""
+    return {**folded.matrices, **folded.views(folded.buffer(values))}
 
 
-def _transpose(matrix: Floats) -> Floats:
-    return np.swapaxes(matrix, -1, -2)
+def weights_along(folded: Folded, values: Floats, tangent: Floats) -> Weights:
+    """The same as dual numbers along ``tangent`` (batch, r)."""
+    # The frozen entries of a slot do not move.
+    moved = folded.views(folded.buffer(tangent) - folded.frozen)
+    here = folded.views(folded.buffer(values))
+    return {**folded.matrices, **{name: Dual(here[name], moved[name]) for name in here}}
 
 
-def _slope(activation: str, before: Floats) -> Floats | None:
-    if activation == "linear":
-        return None
-    if activation == "relu":
-        return np.greater_equal(before, 0.0)  # as a factor: it keeps the other's type
-    return ACTIVATIONS[activation].slope(before)
-
-
-def run(folded: Folded, values: Floats) -> Trace:
-    """Outputs for learnable ``values`` (batch, r), and the trace."""
-    buffer = folded.buffer(values)
-    state: Floats | None = None
-    matrices, entering, before, slopes = [], [], [], []
-    for step in folded.steps:
-        for extra in (
-            step.entering,
-            None if step.encoder is None else step.encoder.of(buffer) @ step.block,
-        ):
-            if extra is not None:
-                state = extra if state is None else state + extra
-        assert state is not None, "the first step of a chain has something that enters"
-        entering.append(state)
-        matrix = step.matrix.of(buffer) if isinstance(step.matrix, Slot) else step.matrix
-        matrices.append(matrix)
-        pre: Floats = matrix @ state
-        if step.offset is not None:
-            pre += step.offset
-        if step.bias is not None:
-            pre += step.bias.of(buffer) @ step.still
-        before.append(pre)
-        slopes.append(_slope(step.activation, pre))
-        state = pre if step.activation == "linear" else ACTIVATIONS[step.activation].value(pre)
-    assert state is not None
-    return Trace(buffer, matrices, entering, before, slopes, state)
-
-
-def pull(folded: Folded, trace: Trace, cotangent: Floats) -> Floats:
-    """Gradient (batch, r) of sum(cotangent * outputs)."""
-    out = np.zeros_like(trace.buffer)
-    adjoint = cotangent
-    for position in range(len(folded.steps) - 1, -1, -1):
-        step, slope = folded.steps[position], trace.slopes[position]
-        leaving = adjoint if slope is None else slope * adjoint
-        if isinstance(step.matrix, Slot):
-            step.matrix.of(out)[...] += leaving @ _transpose(trace.entering[position])
-        if step.bias is not None:
-            step.bias.of(out)[...] += _still(step, leaving)
-        if position or step.encoder is not None:
-            adjoint = _transpose(trace.matrices[position]) @ leaving
-        if step.encoder is not None:
-            assert step.block is not None
-            step.encoder.of(out)[...] += adjoint @ _transpose(step.block)
-    return folded.gather(out)
-
-
-def _still(step: FoldedStep, leaving: Floats) -> Floats:
-    """The gradient of a bias: what leaves on all samples, times what the bias is applied to."""
-    assert step.still is not None
-    out: Floats = leaving.sum(axis=-1, keepdims=True) @ _transpose(step.still)
+def outputs(folded: Folded, values: Floats) -> Floats:
+    """The outputs (batch, d, m) alone."""
+    out: Floats = walk(folded.steps, weights_at(folded, values), Arrays(slopes=False)).outputs
     return out
 
 
-@dataclass(frozen=True)
-class Push:
-    """Derivatives of a trace along one direction of the values."""
-
-    buffer: Floats
-    entering: list[Floats | None]  # None: nothing that enters moves
-    before: list[Floats]
-    outputs: Floats
-
-
-def push(folded: Folded, trace: Trace, tangent: Floats) -> Push:
-    """The derivative of a run along ``tangent`` (batch, r)."""
-    moved = folded.buffer(tangent)
-    # The frozen entries of a slot do not move.
-    moved -= folded.frozen
-    state: Floats | None = None
-    entering: list[Floats | None] = []
-    before: list[Floats] = []
-    for position, step in enumerate(folded.steps):
-        if step.encoder is not None:
-            extra: Floats = step.encoder.of(moved) @ step.block
-            state = extra if state is None else state + extra
-        entering.append(state)
-        pre = np.zeros_like(trace.before[position])
-        if isinstance(step.matrix, Slot):
-            pre += step.matrix.of(moved) @ trace.entering[position]
-        if state is not None:
-            pre += trace.matrices[position] @ state
-        if step.bias is not None:
-            pre += step.bias.of(moved) @ step.still
-        before.append(pre)
-        slope = trace.slopes[position]
-        state = pre if slope is None else slope * pre
-    assert state is not None
-    return Push(moved, entering, before, state)
+def pull(folded: Folded, weights: Weights, trace: Trace, cotangent: Floats) -> Floats:
+    """Gradient (batch, r) of sum(cotangent * outputs)."""
+    out = _room(folded, cotangent)
+    terms = folded.views(out)
+    for name, left, right in uses(trace, weights, Cotangents(), cotangent, folded.slots):
+        terms[name] += gradient_term(left, right)
+    return folded.gather(out)
 
 
 def pull_second(
-    folded: Folded, trace: Trace, moved: Push, cotangent: Floats, cotangent_dot: Floats
+    folded: Folded, weights: Weights, trace: Trace, cotangent: Dual
 ) -> tuple[Floats, Floats]:
-    """:func:`pull`, and its derivative along the push (Pearlmutter 1994), both (batch, r).
-
-    ``cotangent_dot`` is how the cotangent itself changes along the push.
-    """
-    out, out_dot = np.zeros_like(trace.buffer), np.zeros_like(trace.buffer)
-    adjoint, adjoint_dot = cotangent, cotangent_dot
-    for position in range(len(folded.steps) - 1, -1, -1):
-        step, slope = folded.steps[position], trace.slopes[position]
-        leaving, leaving_dot = adjoint, adjoint_dot
-        if slope is not None:
-            leaving, leaving_dot = slope * adjoint, slope * adjoint_dot
-            if step.activation != "relu":
-                bend = ACTIVATIONS[step.activation].curvature(trace.before[position])
-                leaving_dot += bend * moved.before[position] * adjoint
-        entering, entering_dot = trace.entering[position], moved.entering[position]
-        if isinstance(step.matrix, Slot):
-            step.matrix.of(out)[...] += leaving @ _transpose(entering)
-            step.matrix.of(out_dot)[...] += leaving_dot @ _transpose(entering)
-            if entering_dot is not None:
-                step.matrix.of(out_dot)[...] += leaving @ _transpose(entering_dot)
-        if step.bias is not None:
-            step.bias.of(out)[...] += _still(step, leaving)
-            step.bias.of(out_dot)[...] += _still(step, leaving_dot)
-        if position or step.encoder is not None:
-            back = _transpose(trace.matrices[position])
-            adjoint, adjoint_dot = back @ leaving, back @ leaving_dot
-            if isinstance(step.matrix, Slot):
-                adjoint_dot += _transpose(step.matrix.of(moved.buffer)) @ leaving
-        if step.encoder is not None:
-            assert step.block is not None
-            step.encoder.of(out)[...] += adjoint @ _transpose(step.block)
-            step.encoder.of(out_dot)[...] += adjoint_dot @ _transpose(step.block)
+    """:func:`pull` of a trace in dual numbers, and its derivative along their direction."""
+    out, out_dot = _room(folded, cotangent.value), _room(folded, cotangent.value)
+    terms, terms_dot = folded.views(out), folded.views(out_dot)
+    for name, left, right in uses(trace, weights, Duals(), cotangent, folded.slots):
+        terms[name] += gradient_term(left.value, right.value if isinstance(right, Dual) else right)
+        for term in Duals.derivative_terms(left, right):
+            terms_dot[name] += term
     return folded.gather(out), folded.gather(out_dot)
 
 
-def jacobian(folded: Folded, trace: Trace) -> Floats:
+def _room(folded: Folded, cotangent: Floats) -> Floats:
+    return np.zeros((cotangent.shape[0], folded.frozen.shape[-1]), dtype=folded.frozen.dtype)
+
+
+def jacobian(folded: Folded, weights: Weights, trace: Trace) -> Floats:
     """d outputs / d values, (batch, d m, r), rows ordered (output, sample)."""
     batch, d, samples = trace.outputs.shape
     out = np.zeros((batch, folded.places.shape[1], d, samples), dtype=trace.outputs.dtype)
-    # d outputs / d state, (batch or 1, d, n, 1 or m): the outputs are the last state.
-    adjoint: Floats = np.eye(d, dtype=out.dtype)[None, :, :, None]
-    for position in range(len(folded.steps) - 1, -1, -1):
-        step, slope = folded.steps[position], trace.slopes[position]
-        leaving = adjoint if slope is None else adjoint * slope[:, None]
-        if isinstance(step.matrix, Slot):
-            _add(out, folded, step.matrix, leaving, trace.entering[position])
-        if step.bias is not None:
-            assert step.still is not None
-            _add(out, folded, step.bias, leaving, step.still)
-        if position or step.encoder is not None:
-            adjoint = _transpose(trace.matrices[position])[:, None] @ leaving
-        if step.encoder is not None:
-            assert step.block is not None
-            _add(out, folded, step.encoder, adjoint, step.block)
-    return _transpose(out.reshape(batch, -1, d * samples))
+    numbers = Arrays()
+    unit = numbers.unit(trace.outputs)
+    for name, left, right in uses(trace, weights, numbers, unit, folded.slots):
+        _add(out, folded, folded.slots[name], left, right)
+    return np.swapaxes(out.reshape(batch, -1, d * samples), -1, -2)
 
 
 def _add(out: Floats, folded: Folded, slot: Slot, left: Floats, right: Floats) -> None:
     """Add left[., o, i, s] right[., j, s] for every value that goes to entry (i, j) of the slot."""
-    from sublearn.training._kernel import add_products
-
     # Shapes and types vary little, layouts a lot: the kernel is compiled for one.
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
     for place in range(folded.places.shape[-1]):

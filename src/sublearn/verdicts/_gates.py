@@ -151,7 +151,8 @@ def _beyond_doubt(network: Network, weights: Weights, trace: Trace) -> bool:
     error: Array | float = 0.0
     for position, step in enumerate(network.steps):
         if step.block is not None:
-            block = np.abs(trace.blocks[step.block])
+            link = trace.links[position]
+            block = np.abs(link.entering if link.encoder is None else link.block)
             size = float(
                 block.max(initial=0.0)
             )  # LowRank: a small entry may be a rounded large sum
