@@ -22,8 +22,10 @@ from sublearn.matchers import Budget, Decision
 from sublearn.matchers.complete._complete import Complete
 from sublearn.matchers.complete._monodromy import Monodromy
 from sublearn.matchers.complete._product_kernel import chain_of, evaluate
-from sublearn.matchers.complete._separate import BallProduct, enclose, separated
+from sublearn.matchers.complete._separate import enclose, separated
 from sublearn.matchers.complete._tracker import ARRIVED, track
+from sublearn.matchers.proofs._balls import COMPLEX_BALLS
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.verdicts.counts import _count
 from sublearn.verdicts.counts._msolve import find_msolve
 from sublearn.verdicts.counts._product import (
@@ -109,12 +111,12 @@ def test_product_form_is_the_network(network: sl.Network, samples: int, rules: R
 
     import flint
 
-    balls = BallProduct(form, instance)
+    balls = ChainEquations(instance, ring=COMPLEX_BALLS)
     point = [flint.acb(v) for v in x.tolist()]
     exact = rational.residual(instance, [rational.rational(float(v)) for v in x])
     for ball, value in zip(balls.residual(point).entries(), exact, strict=True):
         assert ball.real.contains(value) and ball.imag.contains(0)
-    found = np.array([float(v.real.mid()) for v in balls.jacobian(point).entries()])
+    found = np.array([float(v.real.mid()) for v in balls.linearised(point)[1].entries()])
     np.testing.assert_allclose(found.reshape(slopes.shape), slopes, rtol=1e-10, atol=1e-10)
 
 
@@ -310,7 +312,7 @@ def test_solutions_are_simple_distinct_and_closed_under_conjugation() -> None:
         search.seed()
         search.loop(1000)
     assert search.found >= 3
-    balls = BallProduct(form, instance)
+    balls = ChainEquations(instance, ring=COMPLEX_BALLS)
     enclosures = [enclose(balls, point, 256) for point in search.points]
     held = [e for e in enclosures if e is not None]
     assert len(held) == len(enclosures)
@@ -328,7 +330,7 @@ def test_solutions_are_simple_distinct_and_closed_under_conjugation() -> None:
 
 def test_no_enclosure_where_there_is_no_solution() -> None:
     instance = draw(sl.Problem(RECURRENT, samples=3), {"W": sl.FirstRows(5)}, seed=37)
-    balls = BallProduct(product_of(instance)[0], instance)
+    balls = ChainEquations(instance, ring=COMPLEX_BALLS)
     rng = np.random.default_rng(0)
     # Newton's method is free to walk to a solution; what it may not do is to enclose another point.
     for _ in range(5):

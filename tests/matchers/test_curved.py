@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import sublearn as sl
 from sublearn.matchers import prove
-from sublearn.matchers.proofs._balls import precision
-from sublearn.matchers.proofs._curved import CurvedChain, relu, sigmoid, system, tanh
+from sublearn.matchers.proofs._balls import precision, relu, sigmoid, tanh
 from sublearn.matchers.proofs._dyadic import to_ball
+from sublearn.matchers.proofs._equations import ChainEquations
 
 # Deep, mixed, with biases and an output activation; recurrent; rectified.
 NETWORKS: list[tuple[sl.Network, dict[str, int]]] = [
@@ -57,8 +57,8 @@ def test_enclosures_hold_the_values_of_every_point_of_a_box(
     for width in (0.0, 1e-6, 0.05):
         with precision(106):
             balls = [arb(float(v), width) for v in x]
-            residual, jacobian = CurvedChain(instance).linearised(balls)
-            alone = CurvedChain(instance).residual(balls)
+            residual, jacobian = ChainEquations(instance).linearised(balls)
+            alone = ChainEquations(instance).residual(balls)
         for _ in range(10 if width else 1):
             point = x + width * rng.uniform(-1, 1, x.size)
             weights = instance.with_values(point)
@@ -173,16 +173,3 @@ def test_certificates_are_saved_and_damage_is_seen(tmp_path: Path) -> None:
         text.replace(target.hex(), (target + 1e-6).hex()), encoding="utf-8"
     )
     assert not sl.Certificate.load(tmp_path / "d.json").check(max_bits=424)
-
-
-def test_linear_networks_keep_their_chain() -> None:
-    """The two ways to evaluate a linear network agree."""
-    network = sl.LinearRNN(n=4, b=1, d=2, T=3)
-    instance, x = _planted(network, {"W": 4, "B": 2}, 5)
-    with precision(200):
-        point = [arb(float(v)) for v in x]
-        one, two = system(instance), CurvedChain(instance)
-        assert type(one) is not type(two)
-        for left, right in zip(one.linearised(point), two.linearised(point), strict=True):
-            difference = (left - right).entries()
-            assert all(bool(abs(e) < 1e-50) for e in difference)

@@ -12,9 +12,10 @@ from flint import arb, arb_mat, ctx, fmpq
 import sublearn as sl
 from matchers import rational, small_example
 from sublearn.ensembles import Instance, draw
-from sublearn.matchers.proofs._balls import Chain, ball_matrix, precision
+from sublearn.matchers.proofs._balls import ball_matrix, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._dyadic import from_pairs, to_ball, to_float
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import contracts, float_inverse, float_matrix, spread
 from sublearn.matchers.proofs._prove import prove
 from sublearn.matchers.proofs._quick import Packed, bound_moves, inflate, quick_proof, target_pairs
@@ -104,7 +105,7 @@ def test_balls_hold_outputs_and_jacobian(case: int, size: float) -> None:
     residual, columns = rational.residual(instance, exact), _exact_jacobian(instance, exact)
     for bits in (53, 106, 300):
         with precision(bits):
-            found, jacobian = Chain(instance).linearised([arb(float(v)) for v in x])
+            found, jacobian = ChainEquations(instance).linearised([arb(float(v)) for v in x])
             assert all(rational.holds(b, v) for b, v in zip(found.entries(), residual, strict=True))
             for k, column in enumerate(columns):
                 for row, value in enumerate(column):
@@ -116,7 +117,7 @@ def test_balls_over_a_box_hold_the_values_inside() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=len(instance.allocation))
     with precision(80):
-        found, jacobian = Chain(instance).linearised([arb(float(v), 0.01) for v in x])
+        found, jacobian = ChainEquations(instance).linearised([arb(float(v), 0.01) for v in x])
     for _ in range(3):
         inside = [rational.rational(float(v)) for v in x + rng.uniform(-0.01, 0.01, x.size)]
         residual = rational.residual(instance, inside)
@@ -130,9 +131,9 @@ def test_held_weights_keep_their_values() -> None:
     x = np.random.default_rng(2).normal(size=len(instance.allocation))
     free = [1, 4]
     with precision(106):
-        part = Chain(instance, free, x)
+        part = ChainEquations(instance, free, x)
         residual, jacobian = part.linearised([arb(float(x[i])) for i in free])
-        whole_residual, whole = Chain(instance).linearised([arb(float(v)) for v in x])
+        whole_residual, whole = ChainEquations(instance).linearised([arb(float(v)) for v in x])
         assert all(
             a.overlaps(b) for a, b in zip(residual.entries(), whole_residual.entries(), strict=True)
         )

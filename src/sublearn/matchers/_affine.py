@@ -14,10 +14,11 @@ from sublearn.matchers._behind import contradiction
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
-from sublearn.matchers.proofs._balls import BALLS, BallMatrix, Chain, column_vector, precision
+from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._checks import solves
 from sublearn.matchers.proofs._dyadic import from_floats
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
 from sublearn.verdicts import Grade, is_affine
@@ -179,7 +180,7 @@ def ranks_modulo(instance: Instance, prime: int) -> tuple[_Ranks, int]:
     """The ranks of J and of (J | c) modulo a prime."""
     ring = Residues(prime)
     size = len(instance.allocation)
-    residual, jacobian = Chain(instance, ring=ring).linearised([0] * size)
+    residual, jacobian = ChainEquations(instance, ring=ring).linearised([0] * size)
     rows, constants = jacobian.tolist(), residual.entries()
     augmented = [e for row, last in zip(rows, constants, strict=True) for e in (*row, last)]
     wide = ring.matrix(instance.equations, size + 1, augmented)
@@ -257,7 +258,7 @@ def _refined(
     bits = 106
     while bits <= max_bits:
         with precision(bits):
-            chain = Chain(instance, free, held)
+            chain = ChainEquations(instance, free, held)
             residual, jacobian = chain.linearised([0] * len(free))
             width, entries, constants = len(free), jacobian.entries(), residual.entries()
             square = BALLS.matrix(

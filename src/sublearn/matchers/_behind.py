@@ -14,8 +14,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
-from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.verdicts import is_affine
 
@@ -58,7 +58,7 @@ def linear_system(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:
         instance.exact_inputs,
         targets=np.zeros_like(instance.targets),
     )
-    constants, jacobian = system(inner).linearised([0.0] * len(instance.allocation))
+    constants, jacobian = ChainEquations(inner).linearised([0.0] * len(instance.allocation))
     before = before_output(network.steps[-1].activation, wanted(instance, BALLS).entries())
     right = [w - c for w, c in zip(before, constants.entries(), strict=True)]
     return (jacobian, right) if all(e.is_finite() for e in right) else None

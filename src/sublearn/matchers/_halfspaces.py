@@ -16,7 +16,7 @@ from sublearn._grades import PROOF
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
-from sublearn.matchers.proofs._balls import Chain
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node
 from sublearn.verdicts import is_affine
 
@@ -88,7 +88,7 @@ class Halfspaces(Matcher):
             instance.exact_inputs,
             targets=np.zeros_like(instance.targets),
         )
-        chain = Chain(inner, ring=_Rationals())
+        chain = ChainEquations(inner, ring=_Rationals())
         constants, jacobian = chain.linearised([fmpq(0)] * size)
         slopes, begin = jacobian.tolist(), constants.entries()
         zero, one = fmpq(0), fmpq(1)

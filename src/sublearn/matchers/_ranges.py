@@ -8,15 +8,22 @@ outside of them is reached by no values: a proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Mask
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, input_blocks, precision, wanted
-from sublearn.matchers.proofs._curved import relu, sigmoid, tanh
+from sublearn.matchers.proofs._balls import (
+    BALLS,
+    BENT,
+    Ball,
+    BallMatrix,
+    input_blocks,
+    precision,
+    wanted,
+)
+from sublearn.networks import links, walk
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -32,11 +39,6 @@ IMAGES: dict[str, tuple[float | None, float | None]] = {
 }
 # Whether the ends of that interval are never reached.
 OPEN = {"tanh", "sigmoid"}
-_VALUES: dict[str, Callable[[Ball], tuple[Ball, Ball]]] = {
-    "relu": relu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-}
 
 
 @dataclass(frozen=True)
@@ -105,40 +107,30 @@ def _ends(final: Range, o: int, s: int, low: Ball, high: Ball) -> tuple[str, str
 def ranges(instance: Instance, entering_last: bool = False) -> Range:
     """Ranges of the outputs, or of what enters the last step, at the working precision."""
     network, allocation = instance.network, instance.allocation
-    blocks = input_blocks(instance, BALLS)
-    state: Range | None = None
-    for step in network.steps:
-        if step.block is not None:
-            block = _exact(blocks[step.block])
-            if step.encoder is not None:
-                block = _through(
-                    instance.weights[step.encoder], allocation.mask(step.encoder), block
-                )
-            state = block if state is None else _sum(state, block)
-        assert state is not None
-        if entering_last and step is network.steps[-1]:
-            return state
-        state = _through(instance.weights[step.weight], allocation.mask(step.weight), state)
-        if step.bias is not None:
-            ones = _exact(BALLS.exact(np.ones((1, instance.samples))))
-            state = _sum(
-                state, _through(instance.weights[step.bias], allocation.mask(step.bias), ones)
-            )
-        if step.activation != "linear":
-            state = _bent(state, step.activation)
-    assert state is not None
-    return state
+    weights = {name: (instance.weights[name], allocation.mask(name)) for name in network.shapes}
+    blocks = [_exact(block) for block in input_blocks(instance, BALLS)]
+    ones = _exact(BALLS.exact(np.ones((1, instance.samples))))
+    trace = walk(links(network, blocks, ones), weights, _Ranges())
+    out: Range = trace.entering[-1] if entering_last else trace.outputs
+    return out
+
+
+class _Ranges:
+    """The arithmetic of ranges; a weight is a matrix and the mask of its learnable entries."""
+
+    def matmul(self, a: tuple[Array, Mask], b: Range) -> Range:
+        return _through(*a, b)
+
+    def add(self, a: Range, b: Range) -> Range:
+        return Range(a.low + b.low, a.high + b.high, a.no_low | b.no_low, a.no_high | b.no_high)
+
+    def bend(self, position: int, activation: str, before: Range) -> tuple[Range, None]:
+        return _bent(before, activation), None
 
 
 def _exact(matrix: BallMatrix) -> Range:
     none = np.zeros((matrix.nrows(), matrix.ncols()), dtype=bool)
     return Range(matrix, matrix, none, none)
-
-
-def _sum(one: Range, two: Range) -> Range:
-    return Range(
-        one.low + two.low, one.high + two.high, one.no_low | two.no_low, one.no_high | two.no_high
-    )
 
 
 def _through(weights: Array, learnable: Mask, state: Range) -> Range:
@@ -157,7 +149,7 @@ def _through(weights: Array, learnable: Mask, state: Range) -> Range:
 def _bent(state: Range, activation: str) -> Range:
     """The image under an increasing activation."""
     first, second = IMAGES[activation]
-    bend = _VALUES[activation]
+    bend = BENT[activation]
 
     def ends(matrix: BallMatrix, infinite: Mask, end: float | None) -> BallMatrix:
         from flint import arb

@@ -27,7 +27,9 @@ from sublearn._grades import PROOF
 from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers.complete._separate import BallProduct, Enclosure, enclose, separated
+from sublearn.matchers.complete._separate import Enclosure, enclose, separated
+from sublearn.matchers.proofs._balls import COMPLEX_BALLS
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.verdicts.counts import (
     SolutionCount,
     count_solutions,
@@ -111,7 +113,7 @@ class _Attempt:
         self.instance, self.budget = instance, budget
         self.monodromy = Monodromy(form, numbers, rng)
         self.cheap = without_determined(lifted_system(form)).quadratic <= FEW_QUADRATIC
-        self.product = BallProduct(form, instance)
+        self.equations = ChainEquations(instance, ring=COMPLEX_BALLS)
         self.enclosures: dict[bytes, Enclosure | None] = {}
         self.tried: set[bytes] = set()
         self.count: SolutionCount | None = None
@@ -196,7 +198,7 @@ class _Attempt:
         point = self.monodromy.points[position]
         key = point.tobytes()
         if key not in self.enclosures:
-            found = enclose(self.product, point, self.budget.bits)
+            found = enclose(self.equations, point, self.budget.bits)
             self.enclosures[key] = found
             if found is not None:
                 self.bits = max(self.bits, found.bits)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn.matchers.proofs._balls import Chain, System, precision
+from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
-from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import Dyadic, to_ball, to_float
+from sublearn.matchers.proofs._equations import ChainEquations, Equations
 from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shift, spread
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def _why_not(
 
         return check_intertwined(instance, centre, free, radius, bits)
     with precision(bits):
-        if box_contracts(system(instance, free, held), [centre[i] for i in free], radius):
+        if box_contracts(ChainEquations(instance, free, held), [centre[i] for i in free], radius):
             return None
     return f"the Krawczyk test does not hold, up to {bits} bits"
 
 
-def box_contracts(chain: System, centre: Sequence[Dyadic], radius: Sequence[Dyadic]) -> bool:
+def box_contracts(chain: Equations, centre: Sequence[Dyadic], radius: Sequence[Dyadic]) -> bool:
     """Whether the Krawczyk test holds on a box, at the working precision."""
     middle, radii = [to_ball(x) for x in centre], [to_ball(rho) for rho in radius]
     residual, jacobian = chain.linearised(middle)
@@ -171,7 +171,9 @@ def solves(instance: Instance, certificate: Certificate) -> bool:
         if _rounding(instance, certificate, weights, terms) <= room.min(initial=np.inf):
             return True
     with precision(max(certificate.bits, 256)):
-        residual = Chain(instance).residual([to_ball(x) for x in certificate.centre]).entries()
+        residual = (
+            ChainEquations(instance).residual([to_ball(x) for x in certificate.centre]).entries()
+        )
         return all(
             bool(abs(ball) <= float(most))
             for ball, most in zip(residual, room.ravel(), strict=True)

@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
-from sublearn.matchers.proofs._balls import Ball, BallMatrix, System, column_vector, precision
+from sublearn.matchers.proofs._balls import Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
-from sublearn.matchers.proofs._curved import system
 from sublearn.matchers.proofs._dyadic import (
     Dyadic,
     from_ball,
@@ -29,6 +28,7 @@ from sublearn.matchers.proofs._dyadic import (
     to_ball,
     to_float,
 )
+from sublearn.matchers.proofs._equations import ChainEquations, Equations
 from sublearn.matchers.proofs._krawczyk import (
     ball_inverse,
     box,
@@ -130,7 +130,7 @@ def _escalate(
     kind: Kind,
 ) -> Certificate | None:
     with precision(bits):
-        chain = system(instance, free.tolist(), values)
+        chain = ChainEquations(instance, free.tolist(), values)
     lost = 0
     while bits <= max_bits and lost < 2:
         refine = bits > FIRST_BITS
@@ -187,7 +187,7 @@ def free_positions(instance: Instance, values: Array) -> Indices | None:
 
 
 def prove_at(
-    chain: System, start: Sequence[Dyadic], bits: int, refine: bool
+    chain: Equations, start: Sequence[Dyadic], bits: int, refine: bool
 ) -> tuple[list[Dyadic], list[Dyadic] | None, bool]:
     """(centre, radius, converged) at one precision; the radius is None where the test fails.
 
@@ -204,7 +204,7 @@ def prove_at(
 
 
 def _polish(
-    chain: System, centre: list[Ball], bits: int, refine: bool
+    chain: Equations, centre: list[Ball], bits: int, refine: bool
 ) -> tuple[list[Ball], BallMatrix | None, bool]:
     """Newton's method, with a new inverse only where the old one does not contract.
 
@@ -246,7 +246,7 @@ def _polish(
 
 
 def enclose(
-    chain: System, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
+    chain: Equations, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
 ) -> list[Dyadic] | None:
     """Radii that pass the test, or None, at the working precision.
 

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
-from sublearn.matchers.proofs._curved import system
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.within._bands import BITS, bands, behind_output
 from sublearn.matchers.within._linear import Linear, parts, refutes, solve
 from sublearn.verdicts import is_affine
@@ -32,7 +32,7 @@ def affine(instance: Instance, eps: float) -> tuple[Array | None, str | None]:
 
     def numbers() -> tuple[BallMatrix, list[Ball]]:
         size = len(instance.allocation)
-        constants, jacobian = system(behind_output(instance)).linearised([0] * size)
+        constants, jacobian = ChainEquations(behind_output(instance)).linearised([0] * size)
         return jacobian, list(constants.entries())
 
     point, refuted = settle(instance, eps, numbers)

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import Ball, precision
-from sublearn.matchers.proofs._curved import system
+from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.within._bands import BITS, wanted_balls, without_targets
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _worst(instance: Instance, values: Array) -> Ball:
     """max |output - target| as a ball."""
     from flint import arb
 
-    outputs = system(without_targets(instance)).residual([arb(x) for x in values.tolist()])
+    outputs = ChainEquations(without_targets(instance)).residual([arb(x) for x in values.tolist()])
     worst = arb(0)
     for output, target in zip(outputs.entries(), wanted_balls(instance), strict=True):
         worst = worst.max(abs(output - target))
