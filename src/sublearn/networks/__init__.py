@@ -5,10 +5,10 @@ from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
 from sublearn.networks._derivatives import Factors, factors
-from sublearn.networks._forms import Layers as Layers
-from sublearn.networks._forms import Recurrence as Recurrence
 from sublearn.networks._derivatives import gradient_term as gradient_term
 from sublearn.networks._derivatives import uses as uses
+from sublearn.networks._forms import Layers as Layers
+from sublearn.networks._forms import Recurrence as Recurrence
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
 from sublearn.networks._forward import Arrays as Arrays
 from sublearn.networks._forward import Link as Link
