@@ -162,9 +162,7 @@ def _large(kind: str) -> tuple[Any, Any, int]:
 def pursuit(kind: str, quick: bool) -> dict[str, float]:
     """Passes and peak memory of one pursuit; run in a process of its own."""
     _torch()
-    from sublearn.models import Derivatives
-    from sublearn.models._limits import Limits
-    from sublearn.models._pursuit import pursue
+    from sublearn.models import Derivatives, Limits, pursue
 
     model, inputs, outputs = _large(kind)
     size = sum(p.numel() for p in model.parameters())

@@ -484,14 +484,12 @@ class Lora:
         return {name: (base[name] + b @ a).detach() for name, (b, a) in pairs.items()}
 
     def score(self, tune: Any, exam: Any, rate: float) -> tuple[float, float]:
-        import torch
-
-        held = self.tuned(torch.from_numpy(tune), rate)
+        held = self.tuned(tune, rate)
         before = {name: self.trainer.free[name].detach().clone() for name in held}
         try:
             for name, value in held.items():
                 self.trainer.free[name].data.copy_(value)
-            found: tuple[float, float] = self.trainer.evaluate(torch.from_numpy(exam))
+            found: tuple[float, float] = self.trainer.evaluate(exam)
         finally:
             for name, value in before.items():
                 self.trainer.free[name].data.copy_(value)
@@ -505,30 +503,23 @@ def cells(task: str, make: Callable[[int], Given], seed: int, wanted: list[int])
     """The rows of each budget in turn, in the order of COLUMNS."""
     import torch
 
-    from sublearn.models._compare import compare_cell
-    from sublearn.models._contest import TorchContest
-    from sublearn.models._limits import Limits
-    from sublearn.models._race import FOLDS, race
-    from sublearn.models._rules import RULES
-    from sublearn.models._trainer import Trainer
+    from sublearn.models import FOLDS, RULES, Contest, compare_cell, prepare, race
 
     given = make(seed)
     count = len(given.inputs)
-    trainer = Trainer(
+    trainer, limits = prepare(
         given.model,
         torch.cat([given.inputs, given.test_inputs]),
         torch.cat([given.labels, given.test_labels]),
-        steps=STEPS,
+        0,
+        {"steps": STEPS},
     )
-    limits = Limits({name: tuple(weight.shape) for name, weight in trainer.free.items()})
     samples, exam = np.arange(count), np.arange(count, trainer.samples)
-    untuned, _ = trainer.evaluate(torch.from_numpy(exam))
+    untuned, _ = trainer.evaluate(exam)
     views: dict[int, Any] = {}
     for budget in wanted:
         rules = {**RULES, ALL: RULES["random"]} if budget == BUDGETS[0] else dict(RULES)
-        contest = TorchContest(
-            trainer, limits, rules, budget, FOLDS, seed, samples=samples, views=views
-        )
+        contest = Contest(trainer, limits, rules, budget, FOLDS, seed, samples=samples, views=views)
         rows = [
             (r.method, r.score, r.rule, r.rate, r.held_out, r.chosen)
             for r in compare_cell(contest, [RACE, *rules], RATES, exam)
@@ -594,7 +585,7 @@ def read(which: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 def tables(which: str, folder: Path = RESULTS) -> None:
     """What was expected and what came, per number of weights, as Markdown."""
-    from sublearn.models._compare import paired_difference
+    from sublearn.models import paired_difference
 
     rows = read(which, folder)
     if not rows:

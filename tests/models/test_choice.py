@@ -110,3 +110,13 @@ def test_an_entry_that_moved_in_the_file_is_noticed(tmp_path: Path) -> None:
     assert zipfile.is_zipfile(tmp_path / "mask.npz")
     about = json.loads(str(arrays["about"][()]))
     assert about["format"] == "sublearn choice 1"
+
+
+def test_runs_that_went_astray_are_kept_and_told(tmp_path: Path) -> None:
+    """JSON knows no infinity: such a run has null there, and comes back as it was."""
+    row = Standing("last", 0.3, (float("-inf"), 0.5), (float("inf"), 1.0))
+    choice = Choice({"w": np.array([True])}, 1, "last", standings=(row,))
+    text = json.dumps(choice.to_dict(), allow_nan=False)
+    assert json.loads(text)["standings"][0]["scores"] == [None, 0.5]
+    choice.save(tmp_path / "mask.npz")
+    assert load(tmp_path / "mask.npz").standings == (row,)

@@ -19,7 +19,7 @@ from sublearn.models._derivatives import Derivatives  # noqa: E402
 from sublearn.models._limits import Limits  # noqa: E402
 from sublearn.models._pursuit import DenseDerivatives, pursue, wanted_change  # noqa: E402
 from sublearn.models._rules import RULES, Setting, apply_rule  # noqa: E402
-from sublearn.models._trainer import Trainer  # noqa: E402
+from sublearn.models._trainer import TorchTrainer  # noqa: E402
 from sublearn.models._view import TorchView  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
@@ -100,7 +100,7 @@ def dense(model: Any, inputs: Any) -> tuple[DenseDerivatives, Any]:
 
 
 def setting_of(model: Any, inputs: Any, labels: Any, budget: int, **limits: Any) -> Setting:
-    trainer = Trainer(model, inputs, labels)
+    trainer = TorchTrainer(model, inputs, labels)
     shapes = {name: tuple(value.shape) for name, value in trainer.free.items()}
     view = TorchView(trainer, torch.arange(trainer.samples))
     return Setting(view, budget, Limits(shapes, **limits), np.random.default_rng(0))
@@ -159,7 +159,7 @@ def test_bfloat16_steps_are_summed_in_single_precision() -> None:
     model, (inputs, labels) = mlp().to(torch.bfloat16), samples()
     inputs = inputs.to(torch.bfloat16)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    trainer = Trainer(model, inputs, labels, steps=40)
+    trainer = TorchTrainer(model, inputs, labels, steps=40)
     masks = {"5.weight": np.ones((3, 6), bool)}
     # Each step is far below half a unit in the last place of most weights; their sum is not.
     with trainer.tuned(masks, torch.arange(30), 2e-4):
@@ -266,12 +266,17 @@ def test_the_race_is_seeded_and_leaves_the_model_alone(tmp_path: Path) -> None:
     assert choose(model, inputs, labels, 12, **settings, resume=tmp_path / "race.jsonl") == choice
     with pytest.raises(BadInputError, match="belongs to another race"):
         choose(model, inputs, labels, 13, **settings, resume=tmp_path / "race.jsonl")
+    model[0].bias.requires_grad_(False)  # what is frozen decides the outcomes too
+    choose(model, inputs, labels, 12, **settings, resume=tmp_path / "frozen.jsonl")
+    model[0].bias.data += 1
+    with pytest.raises(BadInputError, match="another race"):
+        choose(model, inputs, labels, 12, **settings, resume=tmp_path / "frozen.jsonl")
 
 
 def test_a_tuning_run_is_masked_gradient_descent() -> None:
     """Our Adam on the chosen entries against torch's on all of them with masked gradients."""
     model, (inputs, labels) = mlp(), samples()
-    trainer = Trainer(model, inputs, labels, steps=15)
+    trainer = TorchTrainer(model, inputs, labels, steps=15)
     rng = np.random.default_rng(0)
     masks = {name: rng.random(tuple(p.shape)) < 0.3 for name, p in model.named_parameters()}
     with trainer.tuned(masks, torch.arange(30), 0.05):
@@ -434,7 +439,7 @@ def test_compare_is_fair_and_paired() -> None:
         model, inputs[:40], labels[:40], 6, methods=["last"], seeds=1, rates=[0.1], steps=4,
         test=(inputs[40:], labels[40:]),
     )  # fmt: skip
-    trainer = Trainer(model, inputs, labels, steps=4)
+    trainer = TorchTrainer(model, inputs, labels, steps=4)
     chosen = choose(model, inputs[:40], labels[:40], 6, method="last", steps=4)
     with trainer.tuned(chosen.masks, torch.arange(40), 0.1):
         score = float((model(inputs[40:]).argmax(1) == labels[40:]).float().mean())
@@ -458,7 +463,7 @@ def frozen_model() -> Any:
         ({"model": nan_model}, "NaN"),
         ({"model": lambda: nn.ReLU()}, "no parameters"),
         ({"model": frozen_model}, "all 8 weights of model are frozen"),
-        ({"model": lambda: 3}, "model must be a torch.nn.Module, not int"),
+        ({"model": lambda: 3}, "model must be a torch.nn.Module or a JaxModel, not int"),
         ({"labels": torch.arange(30)}, "labels must be classes from 0 to 2, not 0 to 29"),
         (
             {"labels": torch.zeros(7, dtype=torch.int64)},
@@ -477,6 +482,7 @@ def frozen_model() -> Any:
         ({"rates": [0.0]}, "rates must be positive numbers"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
+        ({"witin": "0"}, "an option must be one of .* Did you mean 'within'"),
     ],
 )
 def test_bad_input(change: dict[str, Any], words: str) -> None:

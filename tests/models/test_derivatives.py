@@ -219,3 +219,25 @@ def test_samples_may_lie_anywhere() -> None:
         ).max()
         < 1e-12
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_as_many_steps_as_samples(seed: int) -> None:
+    """Steps before samples, equally many, of which the last alone is read: shapes tell nothing."""
+
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(torch.tanh(self.mix(x.transpose(0, 1)))[-1])
+
+    torch.manual_seed(seed)
+    model, inputs = Last().double(), torch.randn(6, 6, 3, dtype=torch.float64)
+    J = dense_jacobian(model, inputs)
+    columns = Derivatives(model, inputs, seed=seed).gather(
+        {n: np.ones(tuple(p.shape), bool) for n, p in model.named_parameters()}
+    )
+    wanted = np.concatenate([J[n] for n, _ in model.named_parameters()], axis=1)
+    assert np.abs(columns - wanted).max() < 1e-12

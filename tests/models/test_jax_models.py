@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_attach_trains_r_numbers() -> None:
     model, x = sm.JaxModel(_apply, jax.tree.map(jnp.float32, _params())), jnp.float32(_inputs())
     rng = np.random.default_rng(0)
     masks = {n: rng.random(s) < 0.3 for n, s in model.shapes.items()}
-    tuned = sm.attach_jax(model, masks)
+    tuned = sm.attach(model, masks)
     assert tuned.count == sum(int(m.sum()) for m in masks.values())
 
     def loss(values: Any) -> Any:
@@ -220,7 +221,7 @@ def test_flax() -> None:
     model = sm.JaxModel(lambda p, v: net.apply({"params": p}, v), params)
     found = sm.audit(model, x, ["Dense_0.kernel", "Dense_0.bias"])
     assert found.count == found.rank == 18
-    assert sm.attach_jax(model, ["Dense_0.bias"]).count == 3
+    assert sm.attach(model, ["Dense_0.bias"]).count == 3
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
@@ -245,10 +246,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: sm.audit(sm.JaxModel(lambda p, x: _apply(p, x).T, _params()), _inputs()),
         "one row per sample",
     ),
-    "not a JAX model": (lambda: sm.attach_jax(3), "must be a JaxModel"),
+    "not a JAX model": (lambda: sm.attach(3), "must be a torch.nn.Module or a JaxModel"),
     "outputs": (
         lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), outputs=[[5]] * 6),
-        "outputs must lie from 0 to 2",
+        "outputs must lie within",
     ),
 }
 
@@ -275,12 +276,12 @@ def test_the_race() -> None:
     params, x, y = _task()
     model = sm.JaxModel(_apply, params)
     options: dict[str, Any] = {"rules": ["gradient", "last", "random", "pursuit"], "steps": 10}
-    choice = sm.choose_jax(model, x, y, 8, **options)
+    choice = sm.choose(model, x, y, 8, **options)
     assert choice.count == 8 and choice.method in options["rules"]
-    assert choice == sm.choose_jax(model, x, y, 8, **options)  # seeded
+    assert choice == sm.choose(model, x, y, 8, **options)  # seeded
     assert choice.standings[0].rule == choice.method
     sm.assert_frozen(params, model.params, [])
-    few = sm.choose_jax(model, x[:10], y[:10], 4)
+    few = sm.choose(model, x[:10], y[:10], 4)
     assert few.method == "last" and "too few to race" in few.notes[0]
     # The outputs are affine in the last layer, which is how it is found.
     assert {n.split(".")[0] for n, m in few.masks.items() if m.any()} == {"out"}
@@ -295,27 +296,27 @@ def test_rules_against_their_definitions() -> None:
 
     slopes = model.arrays(jax.grad(loss)(params, x, y))
     flat = np.concatenate([np.abs(slopes[n]).ravel() for n in model.shapes])
-    chosen = sm.choose_jax(model, x, y, 6, method="gradient").masks
+    chosen = sm.choose(model, x, y, 6, method="gradient").masks
     picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
     assert set(np.flatnonzero(picked)) == set(np.argsort(-flat)[:6])
     squares = [
         model.arrays(jax.grad(loss)(params, x[i : i + 1], y[i : i + 1])) for i in range(len(x))
     ]
     fisher = np.concatenate([sum(s[n] ** 2 for s in squares).ravel() for n in model.shapes])
-    chosen = sm.choose_jax(model, x, y, 6, method="fisher").masks
+    chosen = sm.choose(model, x, y, 6, method="fisher").masks
     picked = np.concatenate([chosen[n].ravel() for n in model.shapes])
     assert set(np.flatnonzero(picked)) == set(np.argsort(-fisher)[:6])
     with pytest.raises(sl.BadInputError, match="labels must be classes from 0 to 2"):
-        sm.choose_jax(model, x, y + 1, 3)
+        sm.choose(model, x, y + 1, 3)
     with pytest.raises(sl.BadInputError, match="budget"):
-        sm.choose_jax(model, x, y, 0)
+        sm.choose(model, x, y, 0)
 
 
 def test_regression_and_limits() -> None:
     params, x, _ = _task()
     model = sm.JaxModel(_apply, params, ["out.0", "hidden.w"])
     y = np.float32(np.random.default_rng(2).standard_normal((48, 3)))
-    choice = sm.choose_jax(model, x, y, 5, rules=["gradient", "magnitude"], steps=5)
+    choice = sm.choose(model, x, y, 5, rules=["gradient", "magnitude"], steps=5)
     assert choice.count == 5 and set(choice.masks) == {"out.0", "hidden.w"}
 
 
@@ -323,7 +324,7 @@ def test_learning_under_noise_takes_a_choice() -> None:
     """local_geometry on the chosen entries: the gradient lives there and nowhere else."""
     params, x, y = _task()
     model = sm.JaxModel(_apply, params)
-    choice = sm.choose_jax(model, x, y, 7, method="gradient")
+    choice = sm.choose(model, x, y, 7, method="gradient")
 
     def loss(p: Any) -> Any:
         return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, x)), y[:, None], 1).mean()
@@ -333,3 +334,59 @@ def test_learning_under_noise_takes_a_choice() -> None:
     chosen = np.concatenate([slopes[n][m] for n, m in choice.masks.items()])
     assert found.plastic == 7
     assert found.gradient_norm == pytest.approx(float(np.linalg.norm(chosen)), rel=1e-4)
+
+
+def test_own_loss_step_metric_and_loop() -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    options: dict[str, Any] = {"rules": ["gradient", "magnitude"], "steps": 5}
+
+    def loss(outputs: Any, labels: Any) -> Any:
+        return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], 1).mean()
+
+    def step(p: Any, a: Any, b: Any) -> Any:
+        return loss(_apply(p, a), b)
+
+    plain = sm.choose(model, x, y, 6, **options)
+    for own in ({"loss": loss}, {"step": step}):
+        found = sm.choose(model, x, y, 6, **options, **own)
+        assert found.digest == plain.digest and found.rate == plain.rate
+    assert plain.linearisation_error is not None and plain.passes > 0
+
+    def twice(outputs: Any, labels: Any) -> float:
+        return 2 * float((np.asarray(outputs).argmax(1) == np.asarray(labels)).mean())
+
+    found = sm.choose(model, x, y, 6, **options, metric=twice)
+    assert found.metric == "twice"
+    assert found.standings[0].mean == pytest.approx(2 * plain.standings[0].mean)
+
+    def loop(p: Any, masks: Any, a: Any, b: Any, rate: float) -> Any:
+        slopes = model.arrays(jax.grad(step)(p, a, b))
+        own = model.arrays(p)
+        moved = {n: own[n] - rate * slopes[n] * masks[n] for n in own}
+        return model.tree({n: jnp.asarray(v, dtype=own[n].dtype) for n, v in moved.items()})
+
+    assert sm.choose(model, x, y, 6, **options, loop=loop).count == 6
+    with pytest.raises(sl.BadInputError, match=r"loop moved .* that are not chosen"):
+        sm.choose(model, x, y, 6, **options, loop=lambda p, *_: jax.tree.map(lambda v: v + 1, p))
+    unlabelled = sm.choose(
+        model, x, None, 6, rules=["gradient"], steps=2, step=lambda p, a, _: step(p, a, y[:1])
+    )
+    assert unlabelled.metric == "minus the loss"
+
+
+def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    found = sm.compare(model, x, y, [4], methods=["race", "last", "random"], seeds=2, steps=3)
+    assert found.methods == ["race", "last", "random"] and len(found.scores("last", 4)) == 2
+    told = sm.compare(model, x, y, 4, methods=["last"], seeds=1, steps=3, test=(x[:9], y[:9]))
+    assert 0 <= told.scores("last", 4)[0] <= 1
+    file = tmp_path / "race.jsonl"
+    options: dict[str, Any] = {"rules": ["last", "random"], "steps": 3, "resume": file}
+    first = sm.choose(model, x, y, 4, **options)
+    lines = file.read_text().splitlines()
+    assert sm.choose(model, x, y, 4, **options) == first
+    assert file.read_text().splitlines() == lines
+    with pytest.raises(sl.BadInputError, match="another race"):
+        sm.choose(model, x + 1, y, 4, **options)

@@ -201,8 +201,8 @@ def compare(
     folder = check_folder(out)
     budgets = _numbers("--budget", budget)
     made = read_maker(maker)
-    from sublearn.models._compare import compare as verb
-    from sublearn.models._compare import save_comparison
+    from sublearn.models import compare as verb
+    from sublearn.models import save_comparison
 
     with _watched("comparison") as watch:
         found = verb(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
-from sublearn.models._compare import budget_axis
+from sublearn.models import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Table
 

@@ -7,7 +7,8 @@ from typing import Any
 
 # Files are imported when a name of theirs is first used: torch and jax are extras.
 _FILES = {
-    "_attach": ("Attached", "attach", "load_delta"),
+    "_attach": ("attach",),
+    "_attached": ("Attached", "load_delta"),
     "_audit": ("Audit", "LayerRow", "audit"),
     "_choice": ("Choice", "Standing", "load"),
     "_choose": ("choose",),
@@ -23,14 +24,20 @@ _FILES = {
         "shira_layers",
         "shira_mask_fn",
     ),
-    "_jax_choose": ("choose_jax",),
-    "_jax": ("JaxAttached", "JaxDerivatives", "JaxModel", "attach_jax", "masked"),
+    "_jax": ("JaxAttached", "JaxDerivatives", "JaxModel", "masked"),
     "_masks": ("as_masks",),
     "_rules": ("RULES", "Setting"),
 }
-_HOMES = {name: file for file, names in _FILES.items() for name in names}
-
-__all__ = sorted(_HOMES)
+# For the experiments, the command line and benchmarks, and for nobody else.
+_WITHIN = {
+    "_compare": ("budget_axis", "compare_cell", "paired_difference", "save_comparison"),
+    "_contest": ("Contest", "prepare"),
+    "_limits": ("Limits",),
+    "_pursuit": ("pursue",),
+    "_race": ("FOLDS", "RATES", "race"),
+}
+__all__ = sorted(name for names in _FILES.values() for name in names)
+_HOMES = {name: file for files in (_FILES, _WITHIN) for file in files for name in files[file]}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,9 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of
-from sublearn.models._masks import as_masks
+from sublearn._files import write_whole
+from sublearn.models._files import file_to_write
+from sublearn.models._masks import as_masks, mask_at
 from sublearn.models._pursuit import Derivatives, wanted_change
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
 from sublearn.models._structure import Structure
@@ -143,11 +145,7 @@ class Audit:
 
     def save(self, path: str | Path) -> None:
         """Write :meth:`to_json` to a .json file."""
-        file = Path(path)
-        one_of("the file's ending", file.suffix, (".json",))
-        if not file.parent.is_dir():
-            raise BadInputError(f"there is no folder {file.parent} to write {file.name} in.")
-        file.write_text(self.to_json() + "\n", encoding="utf-8")
+        write_whole(file_to_write(path, ".json"), (self.to_json() + "\n").encode())
 
     def plot(self, ax: Any = None) -> Any:
         """A picture: per parameter, what its entries add to the rank and what they do not."""
@@ -371,9 +369,7 @@ def _pieces(
         flat = np.flatnonzero(masks[name])
         while flat.size:
             room = most - held
-            part = np.zeros(masks[name].shape, dtype=bool)
-            part.reshape(-1)[flat[:room]] = True
-            piece[name] = part
+            piece[name] = mask_at(masks[name].shape, flat[:room])
             held += min(room, flat.size)
             flat = flat[room:]
             if held == most:

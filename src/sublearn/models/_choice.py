@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Indices, Mask
-from sublearn._errors import BadInputError, one_of
+from sublearn._arrays import Mask
+from sublearn._errors import BadInputError
+from sublearn.models._files import reading_arrays, write_arrays
+from sublearn.models._masks import mask_at
 
 FORMAT = "sublearn choice 1"
 
@@ -181,8 +181,8 @@ class Choice:
                 {
                     "rule": row.rule,
                     "rate": row.rate,
-                    "scores": list(row.scores),
-                    "losses": list(row.losses),
+                    "scores": _plain(row.scores),
+                    "losses": _plain(row.losses),
                 }
                 for row in self.standings
             ],
@@ -190,26 +190,14 @@ class Choice:
 
     def save(self, path: str | Path) -> None:
         """Write a .npz: the chosen entries as flat indices, the shapes, and the rest as JSON."""
-        file = Path(path)
-        one_of("the file's ending", file.suffix, (".npz",))
-        if not file.parent.is_dir():
-            raise BadInputError(f"there is no folder {file.parent} to write {file.name} in.")
-        about = {"format": FORMAT, **self.to_dict()}
-        about["names"] = list(self.masks)
-        about["shapes"] = [list(mask.shape) for mask in self.masks.values()]
-        arrays: dict[str, Any] = {"about": np.array(json.dumps(about))}
-        for number, mask in enumerate(self.masks.values()):
-            arrays[f"entries_{number}"] = np.flatnonzero(mask)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        # Beside and renamed, so that a reader never sees half a file.
-        beside = file.with_name(f"{file.name}.{os.getpid()}.part")
-        try:
-            beside.write_bytes(buffer.getvalue())
-            beside.replace(file)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        about = {
+            "format": FORMAT,
+            **self.to_dict(),
+            "names": list(self.masks),
+            "shapes": [list(mask.shape) for mask in self.masks.values()],
+        }
+        entries = {f"entries_{i}": np.flatnonzero(m) for i, m in enumerate(self.masks.values())}
+        write_arrays(path, about, entries)
 
 
 def best_per_rule(standings: Sequence[Standing]) -> list[Standing]:
@@ -230,47 +218,42 @@ def load(path: str | Path) -> Choice:
     ...     load(f"{folder}/mask.npz") == choice
     True
     """
-    file = Path(path)
-    if not file.is_file():
-        raise BadInputError(f"there is no file {file}.")
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            about = json.loads(str(stored["about"][()]))
-            if about.get("format") != FORMAT:
-                raise ValueError(about.get("format"))
-            masks = {
-                name: _mask(tuple(shape), stored[f"entries_{number}"])
-                for number, (name, shape) in enumerate(
-                    zip(about["names"], about["shapes"], strict=True)
+    with reading_arrays(path, FORMAT, "a choice") as (about, stored):
+        places = zip(about["names"], about["shapes"], strict=True)
+        masks = {
+            name: mask_at(tuple(shape), stored[f"entries_{number}"])
+            for number, (name, shape) in enumerate(places)
+        }
+        choice = Choice(
+            masks=masks,
+            budget=int(about["budget"]),
+            method=str(about["method"]),
+            rate=about["rate"],
+            standings=tuple(
+                Standing(
+                    row["rule"],
+                    row["rate"],
+                    _numbers(row["scores"], -np.inf),
+                    _numbers(row["losses"], np.inf),
                 )
-            }
-            choice = Choice(
-                masks=masks,
-                budget=int(about["budget"]),
-                method=str(about["method"]),
-                rate=about["rate"],
-                standings=tuple(
-                    Standing(row["rule"], row["rate"], tuple(row["scores"]), tuple(row["losses"]))
-                    for row in about["standings"]
-                ),
-                metric=about["metric"],
-                gap=about["gap"],
-                linearisation_error=about["linearisation_error"],
-                passes=int(about["passes"]),
-                seed=int(about["seed"]),
-                notes=tuple(about["notes"]),
-            )
-            damaged = choice.digest != about["digest"]
-    except Exception as problem:  # zip, JSON, missing keys, indices out of range: one answer
-        raise BadInputError(
-            f"{file} is not a choice that this version can read ({type(problem).__name__})."
-        ) from None
-    if damaged:
-        raise BadInputError(f"{file} is damaged: its entries do not have the digest it names.")
+                for row in about["standings"]
+            ),
+            metric=about["metric"],
+            gap=about["gap"],
+            linearisation_error=about["linearisation_error"],
+            passes=int(about["passes"]),
+            seed=int(about["seed"]),
+            notes=tuple(about["notes"]),
+        )
+        if choice.digest != about["digest"]:
+            raise BadInputError(f"{path} is damaged: its entries do not have the digest it names.")
     return choice
 
 
-def _mask(shape: tuple[int, ...], entries: Indices) -> Mask:
-    mask = np.zeros(shape, dtype=bool)
-    mask.reshape(-1)[entries] = True
-    return mask
+def _plain(values: Sequence[float]) -> list[float | None]:
+    """Numbers for JSON, which knows no infinity: a run that went astray has None."""
+    return [value if np.isfinite(value) else None for value in values]
+
+
+def _numbers(values: Sequence[float | None], astray: float) -> tuple[float, ...]:
+    return tuple(astray if value is None else float(value) for value in values)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._choice import Choice, Standing
-from sublearn.models._contest import TorchContest, choice_passes
-from sublearn.models._limits import Limits, Where
+from sublearn.models._contest import Contest, Options, choice_passes, prepare
+from sublearn.models._labels import OWN
 from sublearn.models._pursuit import ROUNDS
 from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
 from sublearn.models._rules import RULES, Rule, read_rules
-from sublearn.models._trainer import BATCH, OWN, STEPS, Loop, Loss, Metric, Step, Trainer
 
 RACE = "race"
 FALLBACK = (
@@ -36,32 +35,26 @@ def choose(
     rules: Iterable[str | Rule] | None = None,
     rates: Sequence[float] = RATES,
     folds: int = FOLDS,
-    steps: int = STEPS,
-    batch: int = BATCH,
-    loss: Loss | None = None,
-    step: Step | None = None,
-    loop: Loop | None = None,
-    metric: Metric | None = None,
-    within: Where = None,
-    forbidden: Where = None,
-    required: Where = None,
-    at_most: int | Mapping[str, int] | None = None,
-    unit: str = "entry",
     seed: int = 0,
     resume: str | Path | None = None,
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
+    **options: Unpack[Options],
 ) -> Choice:
-    """Choose ``budget`` entries of a torch model's weights to tune on these samples.
+    """Choose ``budget`` entries of a torch or JAX model's weights to tune on these samples.
 
     By default the race: the samples are cut into ``folds``; each in turn is held out to score by,
     while every rule chooses by the others and is tuned on them at each rate; after each fold the
     better half goes on. The winner chooses again by all samples. ``method`` names one rule instead
     (see ``RULES``), or is a rule of one's own, a function of a setting; ``rules`` says who runs in the
-    race. ``loss(outputs, labels)``, ``step(model, inputs, labels)`` or ``loop(model, masks, inputs,
-    labels, rate)`` take the place of our training; ``metric(outputs, labels)``, higher is better, of
-    our score. ``resume`` names a file that a race writes to and goes on from. The model is left as it
-    was, to the bit.
+    race. ``resume`` names a file that a race writes to and goes on from. The model is left as it was,
+    to the bit. A model in JAX is a :class:`JaxModel`.
+
+    Options of the training: ``steps`` and ``batch``; ``loss(outputs, labels)``, ``step(model, inputs,
+    labels)`` or ``loop(model, masks, inputs, labels, rate)`` in place of ours; ``metric(outputs,
+    labels)``, higher is better, in place of our score. Options of what may be chosen: ``within``,
+    ``forbidden`` and ``required`` name weights, layers or patterns, ``at_most`` the largest number in
+    one layer, and ``unit="row"`` takes whole rows.
 
     >>> import torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
@@ -71,26 +64,7 @@ def choose(
     >>> choose(model, inputs, labels, budget=10, method="last")
     <Choice: 10 of 67 weights by last>
     """
-    trainer = Trainer(
-        model,
-        inputs,
-        labels,
-        loss=loss,
-        step=step,
-        loop=loop,
-        metric=metric,
-        steps=steps,
-        batch=batch,
-        seed=seed,
-    )
-    limits = Limits(
-        {name: tuple(parameter.shape) for name, parameter in trainer.free.items()},
-        within=within,
-        forbidden=forbidden,
-        required=required,
-        at_most=at_most,
-        unit=unit,
-    )
+    trainer, limits = prepare(model, inputs, labels, seed, options)
     budget = limits.check_budget(budget)
     folds = whole_number("folds", folds, least=2)
     rates = read_rates(rates)
@@ -108,26 +82,26 @@ def choose(
         racing, runners = False, {FALLBACK: RULES[FALLBACK]}
     else:
         runners = read_rules(rules)
-        if trainer.kind == OWN and rules is None:
+        if trainer.goal.kind == OWN and rules is None:
             runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
             notes.append("without labels pursuit and pivoted QR did not run")
-    contest = TorchContest(trainer, limits, runners, budget, folds, seed)
+    contest = Contest(trainer, limits, runners, budget, folds, seed)
     standings: list[Standing] = []
     passes = 0
     name = next(iter(runners))
     if racing:
-        standings, passes = _run_race(contest, runners, rates, folds, resume, watch, say)
+        standings, passes = _run_race(contest, rates, resume, watch, say)
         name = standings[0].rule
     chosen = contest.choose(name, None)
     rate = standings[0].rate if standings else None
     error = None
-    if trainer.kind != OWN and (standings or name == "pursuit"):
+    if trainer.goal.kind != OWN and (standings or name == "pursuit"):
         middle = rates[len(rates) // 2]
         error = contest.view().linearisation_error(chosen.masks, middle if rate is None else rate)
     if chosen.count < budget:
         notes.append(
             f"{chosen.count} of the {budget} that the budget allows: "
-            + ("no further whole row fits" if unit == "row" else "the rule knows no more")
+            + ("no further whole row fits" if limits.unit == "row" else "the rule knows no more")
         )
     return Choice(
         masks=chosen.masks,
@@ -153,19 +127,16 @@ def read_rates(rates: Sequence[float]) -> tuple[float, ...]:
 
 
 def _run_race(
-    contest: TorchContest,
-    runners: Mapping[str, Rule],
+    contest: Contest,
     rates: Sequence[float],
-    folds: int,
     resume: str | Path | None,
     watch: Watch | None,
     say: Callable[[str], None] | None,
 ) -> tuple[list[Standing], int]:
-    trainer = contest.trainer
+    trainer, runners, folds = contest.trainer, list(contest.rules), len(contest.folds)
     runs = sum(stages(len(runners) * len(rates), folds))
-    outputs = int(np.prod(trainer.output_shape[-1:] or (1,)))
     passes = runs * trainer.steps
-    passes += (folds + 1) * choice_passes(list(runners), min(outputs, 32), ROUNDS)
+    passes += (folds + 1) * choice_passes(runners, min(trainer.goal.width, 32), ROUNDS)
     record = Record(resume, question_digest(contest, rates)) if resume is not None else None
     cost = (
         f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.steps} steps, "
@@ -173,7 +144,7 @@ def _run_race(
     )
     (say or say_in_terminal)(cost)
     with nullcontext(watch) if watch is not None else progress_line() as advance:
-        standings = race(contest, list(runners), rates, folds, record=record, watch=advance)
+        standings = race(contest, runners, rates, folds, record=record, watch=advance)
     return standings, passes
 
 
@@ -199,30 +170,15 @@ def progress_line() -> Iterator[Watch]:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def question_digest(contest: TorchContest, rates: Sequence[float]) -> str:
+def question_digest(contest: Contest, rates: Sequence[float]) -> str:
     """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
     trainer, limits = contest.trainer, contest.limits
     content = sha256()
     settings = [contest.budget, contest.seed, len(contest.folds), trainer.steps, trainer.batch]
     content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
-    for function in (trainer.loop, trainer.step, trainer.metric_of, trainer.own_loss):
-        content.update(repr(getattr(function, "__qualname__", None)).encode())
-    for name, parameter in trainer.free.items():
-        content.update(repr((name, tuple(parameter.shape))).encode())
-        content.update(parameter.detach().double().contiguous().cpu().numpy().tobytes())
-        content.update(np.packbits(limits.allowed[name]).tobytes())
-    for values in (trainer.inputs, trainer.labels):
-        for part in _tensors(values):
-            content.update(repr((tuple(part.shape), str(part.dtype))).encode())
-            content.update(part.detach().double().contiguous().cpu().numpy().tobytes())
+    for name, mask in limits.allowed.items():
+        content.update(repr((name, mask.shape)).encode())
+        content.update(np.packbits(mask).tobytes())
+    for part in trainer.contents():
+        content.update(part)
     return content.hexdigest()[:24]
-
-
-def _tensors(values: Any) -> list[Any]:
-    if values is None:
-        return []
-    if isinstance(values, Mapping):
-        return [part for key in sorted(values) for part in _tensors(values[key])]
-    if isinstance(values, (tuple, list)):
-        return [part for value in values for part in _tensors(value)]
-    return [values]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
-from sublearn.models._contest import ALL, TorchContest
-from sublearn.models._limits import Limits, Where
+from sublearn.models._contest import ALL, Contest, Options, Trainer, TunedView, prepare
 from sublearn.models._race import (
     FOLDS,
     LEAST,
@@ -30,7 +29,6 @@ from sublearn.models._race import (
     stages,
 )
 from sublearn.models._rules import RULES, Rule, read_rules
-from sublearn.models._trainer import BATCH, CLASSES, STEPS, Loop, Loss, Metric, Step, Trainer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,19 +235,9 @@ def compare(
     test: tuple[Any, Any] | None = None,
     rates: Sequence[float] = RATES,
     folds: int = FOLDS,
-    steps: int = STEPS,
-    batch: int = BATCH,
-    loss: Loss | None = None,
-    step: Step | None = None,
-    loop: Loop | None = None,
-    metric: Metric | None = None,
-    within: Where = None,
-    forbidden: Where = None,
-    required: Where = None,
-    at_most: int | Mapping[str, int] | None = None,
-    unit: str = "entry",
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
+    **options: Unpack[Options],
 ) -> Comparison:
     """A fair comparison: every method's rate is tuned by the same folds, and tested once.
 
@@ -257,7 +245,7 @@ def compare(
     own, and the seed only changes the folds). Within the others every rule has a race of its own among
     the rates, over the same folds; at its best rate it chooses by all of them, is tuned, and is tested.
     ``methods`` are rules, ``"race"`` and, for reference, ``"all"`` weights, which runs at a tenth of
-    the rates.
+    the rates. The options are those of :func:`choose`.
 
     >>> import torch
     >>> model = torch.nn.Linear(4, 3)
@@ -274,40 +262,22 @@ def compare(
         raise BadInputError("budgets and seeds must each hold at least one number.")
     rates = read_rates(rates)
     joined, count = _with_test(inputs, labels, test)
-    trainer = Trainer(
-        model,
-        joined[0],
-        joined[1],
-        loss=loss,
-        step=step,
-        loop=loop,
-        metric=metric,
-        steps=steps,
-        batch=batch,
-    )
-    limits = Limits(
-        {name: tuple(parameter.shape) for name, parameter in trainer.free.items()},
-        within=within,
-        forbidden=forbidden,
-        required=required,
-        at_most=at_most,
-        unit=unit,
-    )
+    trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
     per_cell = len(rules) * (sum(stages(len(rates), folds)) + 1)
     if RACE in asked:
         per_cell += sum(stages(len([rule for rule in rules if rule != ALL]) * len(rates), folds))
     total = per_cell * len(sizes) * len(numbers)
     (say or say_in_terminal)(
-        f"comparison: at most {total} runs of {steps} steps, {total * steps} passes"
+        f"comparison: at most {total} runs of {trainer.steps} steps, {total * trainer.steps} passes"
     )
     results: list[Result] = []
     with nullcontext(watch) if watch is not None else progress_line() as show:
         for number, seed in enumerate(numbers):
             tune, exam = _exam(trainer, count, seed)
-            views: dict[int, Any] = {}
+            views: dict[int, TunedView] = {}
             for place, budget in enumerate(sizes):
-                contest = TorchContest(
+                contest = Contest(
                     trainer, limits, rules, budget, folds, seed, samples=tune, views=views
                 )
                 if len(tune) < LEAST * folds:
@@ -340,15 +310,13 @@ class Remembered:
 
 
 def compare_cell(
-    contest: TorchContest,
+    contest: Contest,
     methods: Sequence[str],
     rates: Sequence[float],
     exam: Indices,
     advance: Callable[[int, str], None] = lambda done, words: None,
 ) -> list[Result]:
     """One budget and seed: every method's score on the samples ``exam``."""
-    import torch
-
     held = Remembered(contest)
     best: dict[str, Entrant] = {}
     means: dict[str, float] = {}
@@ -373,8 +341,8 @@ def compare_cell(
         if (rule, rate) not in scores:
             advance(runs, f"r = {contest.budget}: test of {rule}")
             chosen = contest.choose(rule, None)
-            with contest.trainer.tuned(chosen.masks, torch.from_numpy(contest.samples), rate):
-                score, _ = contest.trainer.evaluate(torch.from_numpy(exam))
+            with contest.trainer.tuned(chosen.masks, contest.samples, rate):
+                score, _ = contest.trainer.evaluate(exam)
             scores[rule, rate] = (score, chosen.count)
             runs += 1
     return [
@@ -418,28 +386,27 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
     """All samples in one, and how many of them come before the test's."""
     if test is None:
         return (inputs, labels), None
-    import torch
 
     def join(first: Any, second: Any) -> Any:
         if isinstance(first, Mapping):
             return {key: join(first[key], second[key]) for key in first}
         if isinstance(first, (tuple, list)):
             return tuple(join(a, b) for a, b in zip(first, second, strict=True))
-        return torch.cat([torch.as_tensor(first), torch.as_tensor(second)])
+        if hasattr(first, "detach"):  # a torch tensor, which may lie on another device
+            import torch
 
-    count = len(torch.as_tensor(labels))
-    return (join(inputs, test[0]), join(labels, test[1])), count
+            return torch.cat([first, torch.as_tensor(second, device=first.device)])
+        return np.concatenate([np.asarray(first), np.asarray(second)])
+
+    return (join(inputs, test[0]), join(labels, test[1])), len(labels)
 
 
 def _exam(trainer: Trainer, count: int | None, seed: int) -> tuple[Indices, Indices]:
     if count is not None:
         return np.arange(count), np.arange(count, trainer.samples)
-    classes = None
-    if trainer.kind == CLASSES and trainer.labels is not None and trainer.labels.ndim == 1:
-        classes = trainer.labels.cpu().numpy()
     # Seeded apart from the folds within, which start from the same seed.
     held = round(TESTED * trainer.samples)
-    return split_once(trainer.samples, held, seed + (1 << 32), classes)
+    return split_once(trainer.samples, held, seed + (1 << 32), trainer.goal.classes)
 
 
 def save_comparison(found: Comparison, folder: Path) -> list[str]:

@@ -1,22 +1,127 @@
-"""Rules at rates on folds of a torch model's samples: what the race and the comparison run."""
+"""Rules at rates on folds of a model's samples: what the race and the comparison run.
+
+Nothing here knows torch or JAX: a :class:`Trainer` tunes a model of either and scores it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypedDict
 from zlib import crc32
 
 import numpy as np
 
 from sublearn._arrays import Indices, Mask
-from sublearn.models._limits import Limits
+from sublearn._errors import BadInputError, one_of
+from sublearn.models._labels import Labels
+from sublearn.models._limits import Limits, Where
+from sublearn.models._masks import mask_at
 from sublearn.models._race import Outcome, split_samples
-from sublearn.models._rules import Chosen, Rule, Setting, apply_rule
-from sublearn.models._trainer import CLASSES, Trainer
-from sublearn.models._view import TorchView
+from sublearn.models._rules import Chosen, Rule, Setting, View, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
+BATCH = 128
+STEPS = 60
+
+Loss = Callable[[Any, Any], Any]  # (outputs, labels) -> a number with a gradient
+Step = Callable[[Any, Any, Any], Any]  # (model, inputs, labels) -> a number with a gradient
+Loop = Callable[[Any, Mapping[str, Mask], Any, Any, float], Any]
+Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
+
+
+class Training(TypedDict, total=False):
+    """How chosen entries are tuned and scored.
+
+    ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
+    ``step(model, inputs, labels)`` or ``loop(model, masks, inputs, labels, rate)`` take the place of
+    our loss, of outputs and loss, of the whole training; ``metric(outputs, labels)``, higher is
+    better, that of our score. For a :class:`JaxModel`, ``step`` and ``loop`` are given its parameters
+    in place of the model, and ``loop`` returns new ones.
+    """
+
+    steps: int
+    batch: int
+    loss: Loss | None
+    step: Step | None
+    loop: Loop | None
+    metric: Metric | None
+
+
+class Bounds(TypedDict, total=False):
+    """What may be chosen; see :class:`sublearn.models._limits.Limits`."""
+
+    within: Where
+    forbidden: Where
+    required: Where
+    at_most: int | Mapping[str, int] | None
+    unit: str
+
+
+class Options(Training, Bounds, total=False):
+    """What ``choose`` and ``compare`` take besides their own."""
+
+
+class TunedView(View, Protocol):
+    """What rules look at, and how straight the model is there."""
+
+    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
+        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
+
+        None where tuning moves no output.
+        """
+
+
+class Trainer(Protocol):
+    """A model with its samples: tunes chosen entries on some of them, scores on others."""
+
+    samples: int
+    steps: int
+    batch: int
+    shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
+    goal: Labels
+    metric: str  # what the scores are, in a word
+
+    def tuned(
+        self, masks: Mapping[str, Mask], ids: Any, rate: float
+    ) -> AbstractContextManager[None]:
+        """Within: tuned at ``rate`` on the samples ``ids``; afterwards all is as it was, to the bit."""
+
+    def evaluate(self, ids: Any) -> Outcome:
+        """Score, where higher is better, and loss of the model as it is now, on some samples."""
+
+    def view(self, ids: Any, seed: int) -> TunedView:
+        """What rules look at on the samples ``ids``."""
+
+    def contents(self) -> Iterable[bytes]:
+        """All that outcomes depend on and the settings do not say: weights, samples, functions."""
+
+
+def prepare(
+    model: Any, inputs: Any, labels: Any, seed: int, options: Mapping[str, Any]
+) -> tuple[Trainer, Limits]:
+    """The trainer of a torch or JAX model, and the limits, from the options that a person gave."""
+    for name in options:
+        one_of("an option", name, Options.__annotations__)
+    training = {k: v for k, v in options.items() if k in Training.__annotations__}
+    bounds: Any = {k: v for k, v in options.items() if k not in training}
+    from sublearn.models._jax import JaxModel
+
+    make: Any
+    if isinstance(model, JaxModel):
+        from sublearn.models._jax_trainer import JaxTrainer as make  # noqa: N813
+    else:
+        try:
+            from sublearn.models._trainer import TorchTrainer as make  # noqa: N813
+        except ModuleNotFoundError as problem:
+            if problem.name != "torch":
+                raise
+            raise BadInputError(
+                "models in PyTorch need it, and it is not installed: pip install 'sublearn[torch]'."
+            ) from None
+    trainer: Trainer = make(model, inputs, labels, seed=seed, **training)
+    return trainer, Limits(trainer.shapes, **bounds)
 
 
 @dataclass(frozen=True)
@@ -27,7 +132,7 @@ class _Kept:
     gap: float | None
 
 
-class TorchContest:
+class Contest:
     """Chooses anew in every fold, tunes on one part and scores on the other.
 
     ``samples`` are the ones to race within; everything depends on (seed, rule, fold) alone, so that
@@ -43,17 +148,17 @@ class TorchContest:
         folds: int,
         seed: int,
         samples: Indices | None = None,
-        views: dict[int, TorchView] | None = None,
+        views: dict[int, TunedView] | None = None,
     ) -> None:
         self.trainer, self.limits, self.rules = trainer, limits, rules
         self.budget, self.seed = budget, seed
         self.samples = np.arange(trainer.samples) if samples is None else samples
-        classes = None
-        if trainer.kind == CLASSES and trainer.labels is not None and trainer.labels.ndim == 1:
-            classes = trainer.labels.cpu().numpy()[self.samples]
+        classes = trainer.goal.classes
         self.folds = [
             (self.samples[tune], self.samples[score])
-            for tune, score in split_samples(len(self.samples), folds, seed, classes)
+            for tune, score in split_samples(
+                len(self.samples), folds, seed, None if classes is None else classes[self.samples]
+            )
         ]
         self._chosen: dict[tuple[str, int], _Kept] = {}
         # Shared between budgets by who compares them: what rules look at does not depend on those.
@@ -62,9 +167,8 @@ class TorchContest:
     def run(self, rule: str, rate: float, fold: int) -> Outcome:
         """Score and loss on what the fold holds out."""
         tune, score = self.folds[fold]
-        chosen = self.choose(rule, fold)
-        with self.trainer.tuned(chosen.masks, _ids(tune), rate):
-            return self.trainer.evaluate(_ids(score))
+        with self.trainer.tuned(self.choose(rule, fold).masks, tune, rate):
+            return self.trainer.evaluate(score)
 
     def choose(self, rule: str, fold: int | None) -> Chosen:
         """What the rule chooses by the tuning part of a fold; by all samples where it is None."""
@@ -72,15 +176,10 @@ class TorchContest:
         kept = self._chosen.get(key)
         if kept is None:
             found = self._choose(rule, key[1])
-            kept = _Kept(
-                {name: np.flatnonzero(mask) for name, mask in found.masks.items()}, found.gap
-            )
+            kept = _Kept({n: np.flatnonzero(mask) for n, mask in found.masks.items()}, found.gap)
             self._chosen[key] = kept
-        masks: dict[str, Mask] = {}
-        for name, ids in kept.entries.items():
-            masks[name] = np.zeros(self.limits.shapes[name], dtype=bool)
-            masks[name].reshape(-1)[ids] = True
-        return Chosen(masks, kept.gap)
+        shapes = self.limits.shapes
+        return Chosen({n: mask_at(shapes[n], ids) for n, ids in kept.entries.items()}, kept.gap)
 
     def _choose(self, rule: str, fold: int) -> Chosen:
         if rule == ALL:
@@ -89,11 +188,11 @@ class TorchContest:
         setting = Setting(self.view(fold), self.budget, self.limits, rng)
         return apply_rule(rule, self.rules[rule], setting)
 
-    def view(self, fold: int = -1) -> TorchView:
+    def view(self, fold: int = -1) -> TunedView:
         """What rules look at: the tuning part of a fold, or all samples where it is negative."""
         if fold not in self._views:
             ids = self.samples if fold < 0 else self.folds[fold][0]
-            self._views[fold] = TorchView(self.trainer, _ids(ids), self.seed)
+            self._views[fold] = self.trainer.view(ids, self.seed)
         return self._views[fold]
 
 
@@ -109,9 +208,3 @@ def choice_passes(rules: Sequence[str], outputs: int, rounds: int) -> int:
     if "pivoted-qr" in rules:
         passes += outputs
     return passes
-
-
-def _ids(values: Indices) -> Any:
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(values))

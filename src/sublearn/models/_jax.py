@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._arrays import Indices, Mask
-from sublearn._errors import BadInputError, whole_number
+from sublearn._arrays import Mask
+from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._masks import resolve_masks
+from sublearn.models._places import output_places
 from sublearn.models._structure import Structure
 
-MOST_OUTPUTS = 4096
-PIECE = 1 << 24
+PIECE = 1 << 24  # numbers of a temporary
 
 
 class JaxModel:
@@ -194,7 +194,9 @@ class JaxDerivatives:
                     f"shape {raw.shape}."
                 )
             flat = raw.reshape(self.samples, -1)
-            self._places = _places(outputs, flat.shape[1], self.samples, seed)
+            places = output_places(outputs, raw.shape[1:], self.samples, seed)
+            every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
+            self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
             alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(-1)
         if not np.isfinite(flat).all():
@@ -343,29 +345,6 @@ def _name(path: Any) -> str:
     return ".".join(parts)
 
 
-def _places(outputs: Any, size: int, samples: int, seed: int) -> Indices:
-    if outputs is None:
-        if size > MOST_OUTPUTS:
-            raise BadInputError(
-                f"the model has {size} outputs per sample: give outputs=16, say, to look at 16 drawn "
-                "at random, or the places of those that matter."
-            )
-        return np.tile(np.arange(size), (samples, 1))
-    if isinstance(outputs, (int, np.integer)) and not isinstance(outputs, bool):
-        count = min(whole_number("outputs", outputs, least=1), size)
-        rng = np.random.default_rng(seed)
-        return np.stack([np.sort(rng.choice(size, count, replace=False)) for _ in range(samples)])
-    places = np.asarray(outputs)
-    if places.ndim != 2 or places.shape[0] != samples or places.dtype.kind not in "iu":
-        raise BadInputError(
-            f"outputs must be a whole number or places of shape ({samples}, k), not an array of shape "
-            f"{places.shape}."
-        )
-    if places.size and (places.min() < 0 or places.max() >= size):
-        raise BadInputError(f"outputs must lie from 0 to {size - 1}.")
-    return places.astype(np.int64)
-
-
 def _jax() -> Any:
     try:
         import jax
@@ -382,7 +361,16 @@ def tree_names(tree: Any) -> dict[str, Any]:
 
 
 class JaxAttached:
-    """r trainable numbers for a JAX model; see :func:`attach_jax`."""
+    """A JAX model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
+
+    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
+
+    >>> import jax.numpy as jnp
+    >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
+    >>> tuned = JaxAttached(model, {"w": np.array([[True], [False]])})
+    >>> tuned({"w": jnp.array([2.0])}, jnp.eye(2)).tolist()
+    [[3.0], [1.0]]
+    """
 
     def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
         jax = _jax()
@@ -413,19 +401,3 @@ class JaxAttached:
 
     def __call__(self, values: Any, inputs: Any) -> Any:
         return self.model.apply(self.merge(values), inputs)
-
-
-def attach_jax(model: JaxModel, what: Any = None) -> JaxAttached:
-    """The model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
-
-    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
-
-    >>> import jax.numpy as jnp
-    >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
-    >>> tuned = attach_jax(model, {"w": [[True], [False]]})
-    >>> tuned({"w": jnp.array([2.0])}, jnp.eye(2)).tolist()
-    [[3.0], [1.0]]
-    """
-    if not isinstance(model, JaxModel):
-        raise BadInputError(f"model must be a JaxModel, not {type(model).__name__}.")
-    return JaxAttached(model, model.named(what))

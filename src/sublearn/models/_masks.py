@@ -107,6 +107,18 @@ def resolve_masks(
     return kept
 
 
+def mask_at(shape: tuple[int, ...], entries: Any) -> Mask:
+    """The mask that holds these flat places.
+
+    >>> mask_at((2, 2), [1, 2])
+    array([[False,  True],
+           [ True, False]])
+    """
+    mask = np.zeros(shape, dtype=bool)
+    mask.reshape(-1)[entries] = True
+    return mask
+
+
 def _near(name: object, names: list[str]) -> list[str]:
     """A few of many names, for the message: those most like ``name``."""
     from difflib import get_close_matches

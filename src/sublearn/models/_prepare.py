@@ -11,6 +11,7 @@ import torch
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
+from sublearn.models._inputs import as_module
 from sublearn.models._structure import Structure
 
 LARGE = 50_000_000
@@ -30,9 +31,7 @@ def prepared(
     seed: int,
 ) -> tuple[Derivatives, Structure, str]:
     """Derivatives for the masked parameters, the structure of the model, and the precision had."""
-    if not isinstance(model, torch.nn.Module):
-        raise BadInputError(f"model must be a torch.nn.Module, not {type(model).__name__}.")
-    for name, p in model.named_parameters():
+    for name, p in as_module(model).named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise BadInputError(f"parameter {name} of the model holds NaN or infinity.")
     size = sum(p.numel() for p in model.parameters())

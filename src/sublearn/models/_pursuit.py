@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import whole_number
 from sublearn.models._limits import Limits, Picked, layer_of
+from sublearn.models._masks import mask_at
 
 ROUNDS = 10
 RHO = 0.1  # of the 99th percentile of the squared norms
@@ -266,13 +267,8 @@ def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limit
 
 def _masks(limits: Limits, picked: Picked) -> dict[str, Mask]:
     """Masks of what was picked, in the order of the shapes; names without entries are left out."""
-    masks: dict[str, Mask] = {}
-    for name, shape in limits.shapes.items():
-        if name in picked.entries:
-            mask = np.zeros(shape, dtype=bool)
-            mask.reshape(-1)[picked.entries[name]] = True
-            masks[name] = mask
-    return masks
+    shapes = limits.shapes
+    return {n: mask_at(shapes[n], picked.entries[n]) for n in shapes if n in picked.entries}
 
 
 def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, whole_number
-
-if TYPE_CHECKING:
-    import torch
-
-Loss = Callable[[Any, Any], Any]  # (outputs, labels) -> a number with a gradient
-Step = Callable[[Any, Any, Any], Any]  # (model, inputs, labels) -> a number with a gradient
-Loop = Callable[[Any, Mapping[str, Mask], Any, Any, float], None]
-Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
-BATCH = 128
-STEPS = 60
-CLASSES, NUMBERS, OWN = "accuracy", "R^2", "own"
-
-
-def take(values: Any, ids: Any) -> Any:
-    """The samples ``ids`` of a tensor, or of each tensor in a tuple or dict."""
-    if values is None:
-        return None
-    if isinstance(values, Mapping):
-        return {key: take(value, ids) for key, value in values.items()}
-    if isinstance(values, (tuple, list)):
-        return tuple(take(value, ids) for value in values)
-    return values[ids] if getattr(values, "ndim", 0) else values
-
-
-def count_of(inputs: Any) -> int:
-    """How many samples a part of the inputs holds."""
-    from sublearn.models._derivatives import count_samples
-
-    return count_samples(inputs)
+from sublearn.models._contest import BATCH, STEPS, Loop, Loss, Metric, Step
+from sublearn.models._inputs import (
+    array_of,
+    as_inputs,
+    as_outputs,
+    call_model,
+    count_samples,
+    leaves,
+    parameters_of,
+    take,
+)
+from sublearn.models._labels import CLASSES, OWN, Labels, metric_name
+from sublearn.models._view import TorchView
 
 
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     """The weights that may be chosen from: floating point, and not frozen; tied ones once."""
-    import torch
-
-    if not isinstance(model, torch.nn.Module):
-        raise BadInputError(f"model must be a torch.nn.Module, not {type(model).__name__}.")
-    every = dict(model.named_parameters())
-    if not every:
-        raise BadInputError("model has no parameters, so there is nothing to choose from.")
-    free = {n: p for n, p in every.items() if p.requires_grad and p.is_floating_point()}
+    every = parameters_of(model)
+    free = {name: p for name, p in every.items() if p.requires_grad}
     if not free:
         raise BadInputError(
             f"all {len(every)} weights of model are frozen (requires_grad is False): free those that "
@@ -59,7 +38,7 @@ def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     return free
 
 
-class Trainer:
+class TorchTrainer:
     """A model with its samples: tunes chosen entries on some of them, scores on others.
 
     Without ``loss``, ``step`` or ``loop`` it minimises cross-entropy where the labels are whole
@@ -82,10 +61,6 @@ class Trainer:
         batch: int = BATCH,
         seed: int = 0,
     ) -> None:
-        import torch
-
-        from sublearn.models._derivatives import as_inputs, count_samples
-
         self.model = model
         self.free = free_parameters(model)
         self.inputs = as_inputs(model, inputs)
@@ -93,69 +68,22 @@ class Trainer:
         self.steps = whole_number("steps", steps, least=1)
         self.batch = whole_number("batch", batch, least=1)
         self.seed = whole_number("seed", seed, least=0)
-        self.loop, self.step, self.metric_of = loop, step, metric
-        if labels is None:
-            if step is None:
-                raise BadInputError(
-                    "labels may be left out only where step computes the loss itself."
-                )
-            self.labels = None
-        else:
-            self.labels = torch.as_tensor(labels, device=next(iter(self.free.values())).device)
-            if self.labels.ndim == 0 or len(self.labels) != self.samples:
-                raise BadInputError(
-                    f"labels must be as many as the samples, {self.samples}, not "
-                    f"{len(self.labels) if self.labels.ndim else 'a single number'}."
-                )
+        self.loop, self.step, self.metric_of, self.own_loss = loop, step, metric, loss
+        if labels is None and step is None:
+            raise BadInputError("labels may be left out only where step computes the loss itself.")
+        device = next(iter(self.free.values())).device
+        self.labels = None if labels is None else torch.as_tensor(labels, device=device)
         with self.evaluating(), torch.no_grad():
             outputs = self.outputs(slice(0, min(self.samples, BATCH)))
+        self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.output_shape = tuple(outputs.shape[1:])
-        self.kind = self._kind(outputs)
-        self.own_loss = loss
-        if self.kind == NUMBERS and self.labels is not None:
-            spread = float(self.labels.double().var(correction=0))
-            self._variance = spread if spread > 0 else 1.0
-
-    def _kind(self, outputs: torch.Tensor) -> str:
-        import torch
-
-        if not torch.isfinite(outputs).all():
-            raise BadInputError("model gives NaN or infinite outputs on inputs.")
-        if self.labels is None:
-            return OWN
-        if self.labels.is_floating_point():
-            wanted = (self.samples, *outputs.shape[1:])
-            if self.labels.numel() != int(np.prod(wanted)):
-                raise BadInputError(
-                    f"labels must have the shape of the outputs, {wanted}, not "
-                    f"{tuple(self.labels.shape)}."
-                )
-            if not torch.isfinite(self.labels).all():
-                raise BadInputError("labels must be finite, and some are NaN or infinite.")
-            return NUMBERS
-        if outputs.ndim < 2:
-            raise BadInputError(
-                f"labels are whole numbers, so model must give one output per class, not outputs of "
-                f"shape {tuple(outputs.shape)}."
-            )
-        if tuple(self.labels.shape) != (self.samples, *outputs.shape[1:-1]):
-            raise BadInputError(
-                f"labels must have shape {(self.samples, *outputs.shape[1:-1])}, one class per output, "
-                f"not {tuple(self.labels.shape)}."
-            )
-        used = self.labels[self.labels != -100]  # what torch's cross-entropy leaves out
-        classes = outputs.shape[-1]
-        if not len(used) or int(used.min()) < 0 or int(used.max()) >= classes:
-            found = f"{int(used.min())} to {int(used.max())}" if len(used) else "none at all"
-            raise BadInputError(f"labels must be classes from 0 to {classes - 1}, not {found}.")
-        return CLASSES
-
-    @property
-    def metric(self) -> str:
-        """What the scores are, in a word."""
-        if self.metric_of is not None:
-            return getattr(self.metric_of, "__name__", "own metric")
-        return "minus the loss" if self.kind == OWN else self.kind
+        self.goal = Labels(
+            None if self.labels is None else array_of(self.labels),
+            (self.samples, *self.output_shape),
+            finite=bool(torch.isfinite(outputs).all()),
+        )
+        self.kind = self.goal.kind
+        self.metric = metric_name(metric, self.kind)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -170,10 +98,8 @@ class Trainer:
 
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
-        from sublearn.models._derivatives import as_outputs, call_model
-
         part = take(self.inputs, ids)
-        outputs: torch.Tensor = as_outputs(call_model(self.model, part), count_of(part))
+        outputs: torch.Tensor = as_outputs(call_model(self.model, part), count_samples(part))
         return outputs
 
     def loss(self, ids: Any) -> torch.Tensor:
@@ -187,18 +113,19 @@ class Trainer:
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
-        from torch.nn import functional
-
         if self.own_loss is not None:
             own: torch.Tensor = self.own_loss(outputs, labels)
             return own
         if self.kind == CLASSES:
-            return functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
-        return functional.mse_loss(outputs, labels.reshape(outputs.shape).to(outputs.dtype))
+            return torch.nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
+        return torch.nn.functional.mse_loss(
+            outputs, labels.reshape(outputs.shape).to(outputs.dtype)
+        )
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
         """Within: the model, tuned at ``rate`` on the samples ``ids``; afterwards it is as it was."""
+        ids = torch.as_tensor(ids)
         with self.evaluating():
             if self.loop is None:
                 with self._adam(masks, ids, rate):
@@ -209,8 +136,6 @@ class Trainer:
 
     @contextmanager
     def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        import torch
-
         touched = {
             name: tuple(
                 torch.from_numpy(axis).to(self.free[name].device) for axis in np.nonzero(mask)
@@ -261,8 +186,6 @@ class Trainer:
                 parameter.requires_grad_(flag)
 
     def _batches(self, ids: Any) -> Iterator[Any]:
-        import torch
-
         count = len(ids)
         draws = torch.Generator().manual_seed(self.seed)
         while True:
@@ -273,8 +196,6 @@ class Trainer:
 
     @contextmanager
     def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        import torch
-
         assert self.loop is not None
         before = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
@@ -299,8 +220,7 @@ class Trainer:
 
     def evaluate(self, ids: Any) -> tuple[float, float]:
         """Score, where higher is better, and loss of the model as it is now, on some samples."""
-        import torch
-
+        ids = torch.as_tensor(ids)
         with self.evaluating(), torch.no_grad():
             if self.step is not None:
                 loss = float(self.loss(ids))
@@ -310,27 +230,27 @@ class Trainer:
             labels = take(self.labels, ids)
             if self.step is None:
                 loss = float(self.loss_of(outputs, labels))
-        return self._score(outputs, labels), loss if np.isfinite(loss) else float("inf")
+            if self.metric_of is not None:
+                score = float(self.metric_of(outputs, labels))
+            else:
+                score = self.goal.score(array_of(outputs), ids.numpy())
+        return score, loss if np.isfinite(loss) else float("inf")
 
-    def _score(self, outputs: torch.Tensor, labels: Any) -> float:
-        import torch
+    def view(self, ids: Any, seed: int) -> TorchView:
+        """What rules look at on the samples ``ids``."""
+        return TorchView(self, torch.as_tensor(ids), seed)
 
-        if self.metric_of is not None:
-            return float(self.metric_of(outputs, labels))
-        if not torch.isfinite(outputs).all():
-            return 0.0 if self.kind == CLASSES else float("-inf")
-        if self.kind == CLASSES:
-            used = labels != -100
-            return float((outputs.argmax(-1)[used] == labels[used]).double().mean())
-        error = torch.nn.functional.mse_loss(
-            outputs.double(), labels.reshape(outputs.shape).double()
-        )
-        return 1.0 - float(error) / self._variance
+    def contents(self) -> Iterable[bytes]:
+        """Weights, samples and the names of a person's own functions."""
+        for function in (self.loop, self.step, self.metric_of, self.own_loss):
+            yield repr(getattr(function, "__qualname__", None)).encode()
+        for part in (*self.model.state_dict().values(), *leaves(self.inputs), *leaves(self.labels)):
+            if isinstance(part, torch.Tensor):
+                yield repr((tuple(part.shape), str(part.dtype))).encode()
+                yield part.detach().double().contiguous().cpu().numpy().tobytes()
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         """The chosen entries as they are now, name by name in the order of the weights."""
-        import torch
-
         held = [
             parameter.detach().cpu()[torch.from_numpy(masks[name])].double()
             for name, parameter in self.free.items()

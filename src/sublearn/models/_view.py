@@ -7,15 +7,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
+from sublearn.models._derivatives import Derivatives as Torch
+from sublearn.models._inputs import array_of, call_model, take
+from sublearn.models._labels import CLASSES, OWN
 from sublearn.models._pursuit import Derivatives, wanted_change
-from sublearn.models._trainer import CLASSES, OWN, Trainer, take
 
 if TYPE_CHECKING:
-    import torch
+    from sublearn.models._trainer import TorchTrainer
 
 POSITIONS = 128  # of sequences, over all samples, at which outputs are looked at
 PART = 512  # samples that go through the model at once
@@ -25,45 +28,39 @@ OTHERS = 16  # classes besides the right one, where there are more than twice as
 class TorchView:
     """A model on the samples ``ids``; see :class:`sublearn.models._rules.View`."""
 
-    def __init__(self, trainer: Trainer, ids: Any, seed: int = 0) -> None:
+    def __init__(self, trainer: TorchTrainer, ids: Any, seed: int = 0) -> None:
         self._trainer = trainer
         self._ids = ids
         self._seed = seed
 
     @cached_property
     def weights(self) -> dict[str, NDArray[Any]]:
-        found = {name: _array(parameter) for name, parameter in self._trainer.free.items()}
+        found = {name: array_of(parameter) for name, parameter in self._trainer.free.items()}
         for values in found.values():
             values.flags.writeable = False  # they are the model's own
         return found
 
     @cached_property
     def gradient(self) -> dict[str, NDArray[Any]]:
-        import torch
-
         total = [torch.zeros_like(parameter) for parameter in self._trainer.free.values()]
         for part in self._ids.split(PART):
             share = len(part) / len(self._ids)
             for held, gradient in zip(total, self._gradients(part), strict=True):
                 if gradient is not None:
                     held.add_(gradient, alpha=share)
-        return {name: _array(held) for name, held in zip(self._trainer.free, total, strict=True)}
+        return {name: array_of(held) for name, held in zip(self._trainer.free, total, strict=True)}
 
     @cached_property
     def squared_gradients(self) -> dict[str, NDArray[Any]]:
-        import torch
-
         trainer = self._trainer
         total = [torch.zeros_like(parameter) for parameter in trainer.free.values()]
         for sample in self._ids:
             for held, gradient in zip(total, self._gradients(sample.reshape(1)), strict=True):
                 if gradient is not None:
                     held.addcmul_(gradient, gradient)
-        return {name: _array(held) for name, held in zip(trainer.free, total, strict=True)}
+        return {name: array_of(held) for name, held in zip(trainer.free, total, strict=True)}
 
     def _gradients(self, ids: Any) -> tuple[torch.Tensor | None, ...]:
-        import torch
-
         trainer = self._trainer
         with trainer.evaluating():
             found: tuple[torch.Tensor | None, ...] = torch.autograd.grad(
@@ -107,9 +104,7 @@ class TorchView:
 class _Readout:
     """Which outputs of each sample are looked at: all of few, else some positions and classes."""
 
-    def __init__(self, trainer: Trainer, ids: Any, seed: int) -> None:
-        import torch
-
+    def __init__(self, trainer: TorchTrainer, ids: Any, seed: int) -> None:
         if trainer.kind == OWN:
             raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
         self._trainer, self._ids = trainer, ids
@@ -154,8 +149,6 @@ class _Readout:
 
     def outputs(self) -> Array:
         """What is looked at, with the weights as they are now."""
-        import torch
-
         with torch.no_grad():
             parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
         flat = torch.cat(parts)
@@ -180,9 +173,7 @@ class _Readout:
 class _Streamed:
     """The torch layer's three sums, with the model in evaluation mode whenever they are asked for."""
 
-    def __init__(self, trainer: Trainer, inputs: Any, places: Any) -> None:
-        from sublearn.models._derivatives import Derivatives as Torch
-
+    def __init__(self, trainer: TorchTrainer, inputs: Any, places: Any) -> None:
         with trainer.evaluating():
             self._found = Torch(trainer.model, inputs, names=list(trainer.free), outputs=places)
         self._trainer = trainer
@@ -206,23 +197,12 @@ class _Streamed:
             return self._found.gather(ordered)
 
 
-def _array(tensor: Any) -> NDArray[Any]:
-    held = tensor.detach()
-    # numpy has no bfloat16.
-    found: NDArray[Any] = (held if held.element_size() >= 4 else held.float()).cpu().numpy()
-    return found
-
-
 def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[list[str]]:
     """The names of the weights of each layer, the one that acts last first.
 
     A layer is a module with weights of its own. Modules that only hold others' weights, such as one
     with a position embedding beside its layers, come after those, since they act around them.
     """
-    import torch
-
-    from sublearn.models._derivatives import call_model
-
     names = {id(parameter): name for name, parameter in free.items()}
     order: list[Any] = []
     hooks = []

@@ -10,12 +10,15 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.tasks._repeats import whole
-from sublearn.models._compare import compare_cell, paired_difference
-from sublearn.models._contest import TorchContest
-from sublearn.models._limits import Limits
-from sublearn.models._race import FOLDS, RATES
-from sublearn.models._rules import RULES
-from sublearn.models._trainer import Trainer
+from sublearn.models import (
+    FOLDS,
+    RATES,
+    RULES,
+    Contest,
+    compare_cell,
+    paired_difference,
+    prepare,
+)
 from sublearn.runs import Json, Row, Task
 
 RACE = "race"
@@ -80,12 +83,12 @@ def _trial(point: Mapping[str, Json], seed: int, trial: int) -> Row:
         model, inputs, labels, count = _given(
             str(point["shift"]), whole(point, "samples", 100), seed, trial
         )
-        trainer = Trainer(model, inputs, labels, steps=whole(point, "steps", 60))
-        limits = Limits({name: tuple(weight.shape) for name, weight in trainer.free.items()})
+        steps = {"steps": whole(point, "steps", 60)}
+        trainer, limits = prepare(model, inputs, labels, 0, steps)
         samples, exam = np.arange(count), np.arange(count, trainer.samples)
-        untuned, _ = trainer.evaluate(torch.from_numpy(exam))
+        untuned, _ = trainer.evaluate(exam)
         budget = limits.check_budget(whole(point, "budget", 100))
-        contest = TorchContest(trainer, limits, RULES, budget, FOLDS, trial, samples=samples)
+        contest = Contest(trainer, limits, RULES, budget, FOLDS, trial, samples=samples)
         found = {row.method: row for row in compare_cell(contest, [RACE, *RULES], RATES, exam)}
     finally:
         torch.set_num_threads(threads)

@@ -1,0 +1,157 @@
+"""What a person gives for a torch model: inputs, outputs, parameters, in any form that torch users have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.models._uses import Tensor
+
+
+def call_model(model: Any, inputs: Any) -> Any:
+    """The model's answer: keywords for a dict, places for a tuple or list, else one argument."""
+    if isinstance(inputs, Mapping):
+        return model(**inputs)
+    if isinstance(inputs, (tuple, list)):
+        return model(*inputs)
+    return model(inputs)
+
+
+def as_outputs(answer: Any, samples: int) -> Tensor:
+    """The tensor of outputs in a model's answer: itself, ``.logits``, or the first of a tuple."""
+    found = answer
+    if isinstance(answer, Mapping):
+        found = answer.get("logits", next(iter(answer.values()), None))
+    elif not isinstance(answer, torch.Tensor) and hasattr(answer, "logits"):
+        found = answer.logits
+    elif isinstance(answer, (tuple, list)) and answer:
+        found = answer[0]
+    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        raise BadInputError(
+            f"the model must return a floating-point tensor, not {type(answer).__name__}; give "
+            "forward=, a function of (model, inputs) that returns one."
+        )
+    if found.dim() == 0 or found.shape[0] != samples:
+        raise BadInputError(
+            f"the model must return one row per sample, {samples} here, not outputs of shape "
+            f"{tuple(found.shape)}."
+        )
+    return found.unsqueeze(1) if found.dim() == 1 else found
+
+
+def as_module(model: Any) -> torch.nn.Module:
+    """The model itself, if it is torch's."""
+    if not isinstance(model, torch.nn.Module):
+        raise BadInputError(
+            f"model must be a torch.nn.Module or a JaxModel, not {type(model).__name__}."
+        )
+    return model
+
+
+def as_inputs(model: Any, inputs: Any) -> Any:
+    """Tensors on the model's device; arrays of numbers take the model's type."""
+    first = next((p for p in as_module(model).parameters() if p.is_floating_point()), None)
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = torch.from_numpy(np.ascontiguousarray(value))
+        if not isinstance(value, torch.Tensor):
+            return value
+        if first is not None:
+            value = value.to(first.device)
+            if value.is_floating_point():
+                value = value.to(first.dtype)
+        return value
+
+    return each(inputs, convert)
+
+
+def leaves(values: Any) -> list[Any]:
+    """What a tensor, or a tuple, list or dict of them, is made of; nothing for None."""
+    if isinstance(values, Mapping):
+        return [leaf for value in values.values() for leaf in leaves(value)]
+    if isinstance(values, (tuple, list)):
+        return [leaf for value in values for leaf in leaves(value)]
+    return [] if values is None else [values]
+
+
+def count_samples(inputs: Any) -> int:
+    """The number m of samples: the first dimension, which all tensors share."""
+    sizes = [int(t.shape[0]) for t in leaves(inputs) if isinstance(t, torch.Tensor) and t.dim()]
+    if not sizes:
+        raise BadInputError(
+            f"inputs must be a tensor with one row per sample, or a tuple or dict of them, not "
+            f"{type(inputs).__name__}."
+        )
+    if sizes[0] == 0:
+        raise BadInputError("inputs hold no sample.")
+    if len(set(sizes)) > 1:
+        raise BadInputError(
+            f"inputs must have the same number of samples, not {', '.join(map(str, sizes))}."
+        )
+    return sizes[0]
+
+
+def each(values: Any, change: Callable[[Any], Any]) -> Any:
+    """The same tuple or dict with every value changed; a value alone is changed itself."""
+    if isinstance(values, Mapping):
+        return {name: each(value, change) for name, value in values.items()}
+    if isinstance(values, (tuple, list)):
+        return tuple(each(value, change) for value in values)
+    return change(values)
+
+
+def take(values: Any, ids: Any) -> Any:
+    """The samples ``ids``, indices or a slice, of everything that has samples."""
+    return each(values, lambda value: value[ids] if getattr(value, "ndim", 0) else value)
+
+
+def parameters_of(model: Any, names: Sequence[str] | None = None) -> dict[str, Tensor]:
+    """The floating-point parameters by name, all or those that are named."""
+    every = {name: p for name, p in as_module(model).named_parameters() if p.is_floating_point()}
+    if not every:
+        raise BadInputError("the model has no parameters.")
+    if names is None:
+        return every
+    for name in names:
+        one_of("a name of a parameter", name, every)
+    chosen = set(names)
+    if not chosen:
+        raise BadInputError("no parameter is chosen.")
+    return {name: p for name, p in every.items() if name in chosen}
+
+
+def refuse_random_layers(model: Any) -> None:
+    """Batch norm and dropout in training mode: the output is then no function of one sample."""
+    for name, module in model.named_modules():
+        if not module.training:
+            continue
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            raise BadInputError(
+                f"batch normalisation {name!r} is in training mode, where every output depends on "
+                "all samples of the batch: call model.eval() before."
+            )
+        drops = (
+            module.p
+            if isinstance(module, torch.nn.modules.dropout._DropoutNd)
+            else module.dropout
+            if isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
+            else 0
+        )
+        if drops > 0:
+            raise BadInputError(
+                f"dropout {name!r} is in training mode, so the outputs are random: call "
+                "model.eval() before."
+            )
+
+
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """As a numpy array; numbers of half precision, which numpy does not all know, become float32."""
+    values = tensor.detach().cpu()
+    half = values.is_floating_point() and values.element_size() < 4
+    return np.asarray((values.float() if half else values).numpy())

@@ -1,0 +1,274 @@
+"""Short training runs of a JAX model on few of its weights, and what rules look at there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._arrays import Array, Mask
+from sublearn._errors import BadInputError, whole_number
+from sublearn._jax import enable_x64
+from sublearn.models._contest import BATCH, STEPS, Loop, Loss, Metric, Step
+from sublearn.models._jax import JaxDerivatives, JaxModel
+from sublearn.models._labels import CLASSES, OWN, Labels, metric_name
+from sublearn.models._limits import layer_of
+from sublearn.models._race import Outcome
+
+
+class JaxTrainer:
+    """A JAX model with its samples: loss, gradients, tuning and scores, compiled once per shape.
+
+    As :class:`sublearn.models._trainer.TorchTrainer`. Where the model's ``trainable`` masks parameters,
+    only these are chosen from.
+    """
+
+    def __init__(
+        self,
+        model: JaxModel,
+        inputs: Any,
+        labels: Any,
+        *,
+        loss: Loss | None = None,
+        step: Step | None = None,
+        loop: Loop | None = None,
+        metric: Metric | None = None,
+        steps: int = STEPS,
+        batch: int = BATCH,
+        seed: int = 0,
+    ) -> None:
+        self.model, self.params = model, jax.tree.map(jax.numpy.asarray, model.params)
+        self.seed = whole_number("seed", seed, least=0)
+        self.steps = whole_number("steps", steps, least=1)
+        self.batch = whole_number("batch", batch, least=1)
+        self.own_loss, self.step, self.loop, self.metric_of = loss, step, loop, metric
+        if labels is None and step is None:
+            raise BadInputError("labels may be left out only where step computes the loss itself.")
+        self.inputs = jax.tree.map(np.asarray, inputs)
+        self.samples = len(jax.tree.leaves(self.inputs)[0])
+        self.labels = None if labels is None else np.asarray(labels)
+        self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
+        outputs = np.asarray(model.apply(self.params, self.inputs))
+        if outputs.ndim == 0 or len(outputs) != self.samples:
+            raise BadInputError(
+                f"the model must return one row per sample, {self.samples} here, not outputs of shape "
+                f"{outputs.shape}."
+            )
+        self.goal = Labels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
+        if self.goal.kind == CLASSES and outputs.ndim != 2:
+            raise BadInputError(
+                "labels that are classes need one row of outputs per sample, not outputs of shape "
+                f"{outputs.shape}."
+            )
+        self.metric = metric_name(metric, self.goal.kind)
+        self._run = jax.jit(self._adam)
+        self._gradient = jax.jit(jax.grad(self._loss))
+        self._squares = jax.jit(self._squared)
+
+    def take(self, ids: Any) -> tuple[Any, Any]:
+        """Some samples with their labels."""
+        some: tuple[Any, Any] = jax.tree.map(lambda leaf: leaf[ids], (self.inputs, self.labels))
+        return some
+
+    def _loss(self, params: Any, x: Any, y: Any) -> Any:
+        if self.step is not None:
+            return self.step(params, x, y)
+        outputs = self.model.apply(params, x)
+        if self.own_loss is not None:
+            return self.own_loss(outputs, y)
+        if self.goal.kind == CLASSES:
+            logs = jax.nn.log_softmax(outputs)
+            return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
+        return jax.numpy.square(outputs - y.reshape(outputs.shape)).mean()
+
+    def _squared(self, params: Any, x: Any, y: Any) -> Any:
+        def add(total: Any, sample: Any) -> Any:
+            one = jax.tree.map(lambda leaf: leaf[None], sample)
+            gradient = jax.grad(self._loss)(params, *one)
+            return jax.tree.map(lambda t, g: t + g * g, total, gradient), None
+
+        zeros = jax.tree.map(jax.numpy.zeros_like, params)
+        return jax.lax.scan(add, zeros, (x, y))[0]
+
+    def _adam(self, params: Any, masks: Any, x: Any, y: Any, batches: Any, rate: Any) -> Any:
+        """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero."""
+        tree, count = jax.tree.map, self.steps
+
+        def step(state: Any, given: Any) -> Any:
+            weights, mean, square = state
+            number, ids = given
+            some_x, some_y = tree(lambda leaf: leaf[ids], (x, y))
+            gradient = jax.grad(self._loss)(weights, some_x, some_y)
+            gradient = tree(lambda g, m: jax.numpy.where(m, g, 0), gradient, masks)
+            mean = tree(lambda a, g: 0.9 * a + 0.1 * g, mean, gradient)
+            square = tree(lambda a, g: 0.999 * a + 0.001 * g * g, square, gradient)
+            falling = rate * (1 - (number - 1) / count) / (1 - 0.9**number)
+
+            def moved(w: Any, a: Any, s: Any, m: Any) -> Any:
+                new = w - falling * a / (jax.numpy.sqrt(s / (1 - 0.999**number)) + 1e-8)
+                return jax.numpy.where(m, new, w).astype(w.dtype)
+
+            return (tree(moved, weights, mean, square, masks), mean, square), None
+
+        zeros = tree(jax.numpy.zeros_like, params)
+        numbers = jax.numpy.arange(1, count + 1, dtype=jax.numpy.float32)
+        return jax.lax.scan(step, (params, zeros, zeros), (numbers, batches))[0][0]
+
+    @contextmanager
+    def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
+        """Within: ``params`` tuned at ``rate`` on the samples ``ids``; afterwards they are as they were."""
+        before = self.params
+        try:
+            self.params = self._tune(masks, ids, rate)
+            yield
+        finally:
+            self.params = before
+
+    def _tune(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Any:
+        x, y = self.take(ids)
+        if self.loop is not None:
+            return self._checked(self.loop(self.params, masks, x, y, rate), masks)
+        rng = np.random.default_rng(self.seed)
+        size = min(self.batch, len(ids))
+        whole = size == len(ids)
+        batches = np.stack(
+            [
+                np.arange(size) if whole else rng.permutation(len(ids))[:size]
+                for _ in range(self.steps)
+            ]
+        )
+        tree = self.model.mask_tree({n: m for n, m in masks.items() if m.any()})
+        return self._run(self.params, tree, x, y, batches, rate)
+
+    def _checked(self, params: Any, masks: Mapping[str, Mask]) -> Any:
+        """What a loop of one's own returned, if nothing but the chosen entries has moved."""
+        from sublearn.models._guard import compare_bits
+
+        moved = compare_bits(self.model.arrays(self.params), self.model.arrays(params), masks)
+        if moved:
+            raise BadInputError(
+                f"loop moved {moved[0].count} entries of {moved[0].name} that are not chosen: it must "
+                "change what masks holds and nothing else."
+            )
+        return params
+
+    def evaluate(self, ids: Any) -> Outcome:
+        """Score, where higher is better, and loss of the parameters as they are now."""
+        x, y = self.take(ids)
+        loss = float(self._loss(self.params, x, y))
+        loss = loss if np.isfinite(loss) else np.inf
+        if self.goal.kind == OWN and self.metric_of is None:
+            return -loss, loss
+        outputs = self.model.apply(self.params, x)
+        if self.metric_of is not None:
+            return float(self.metric_of(outputs, y)), loss
+        return self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss
+
+    def view(self, ids: Any, seed: int) -> JaxView:
+        """What rules look at on the samples ``ids``."""
+        return JaxView(self, ids)
+
+    def contents(self) -> Iterable[bytes]:
+        """Parameters, samples and the names of a person's own functions."""
+        functions = (self.model.apply, self.loop, self.step, self.metric_of, self.own_loss)
+        for function in functions:
+            yield repr(getattr(function, "__qualname__", None)).encode()
+        for leaf in jax.tree.leaves((self.params, self.inputs, self.labels)):
+            array = np.asarray(leaf)
+            yield repr((array.shape, str(array.dtype))).encode()
+            yield array.tobytes()
+
+
+class JaxView:
+    """What rules look at; see :class:`sublearn.models._rules.View`."""
+
+    def __init__(self, trainer: JaxTrainer, ids: Any) -> None:
+        self._trainer, self._ids, self._names = trainer, ids, list(trainer.shapes)
+
+    def _named(self, tree: Any) -> dict[str, NDArray[Any]]:
+        arrays = self._trainer.model.arrays(tree)
+        return {name: arrays[name] for name in self._names}
+
+    @cached_property
+    def weights(self) -> dict[str, NDArray[Any]]:
+        return self._named(self._trainer.params)
+
+    @cached_property
+    def gradient(self) -> dict[str, NDArray[Any]]:
+        trainer = self._trainer
+        return self._named(trainer._gradient(trainer.params, *trainer.take(self._ids)))
+
+    @cached_property
+    def squared_gradients(self) -> dict[str, NDArray[Any]]:
+        trainer = self._trainer
+        return self._named(trainer._squares(trainer.params, *trainer.take(self._ids)))
+
+    @cached_property
+    def derivatives(self) -> JaxDerivatives:
+        trainer = self._trainer
+        return JaxDerivatives(trainer.model, trainer.take(self._ids)[0], self._names)
+
+    @cached_property
+    def target(self) -> Array:
+        if self._trainer.goal.kind == OWN:
+            raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+        return self._trainer.goal.target(self.derivatives.outputs, self._ids)
+
+    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
+        """The share of the change of the outputs, after tuning, that the derivatives do not give."""
+        trainer, derivatives = self._trainer, self.derivatives
+        before = trainer.model.arrays(trainer.params)
+        with trainer.tuned(masks, self._ids, rate):
+            after = trainer.model.arrays(trainer.params)
+        moved = {n: np.asarray(after[n], dtype=np.float64) for n in after}
+        outputs = JaxDerivatives(
+            trainer.model, trainer.take(self._ids)[0], self._names, moved
+        ).outputs
+        change = outputs - derivatives.outputs
+        size = float(np.linalg.norm(change))
+        if not 0 < size < np.inf:
+            return None
+        delta = np.concatenate(
+            [(moved[n] - before[n])[masks[n]] for n in self._names if n in masks]
+        )
+        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
+        return float(np.linalg.norm(change - linear)) / size
+
+    @cached_property
+    def layers(self) -> list[list[str]]:
+        """A tree does not say which layer acts last: those in which the outputs are affine do.
+
+        Second differences along a random direction vanish there. Ties go by the tree, backwards.
+        """
+        groups: dict[str, list[str]] = {}
+        for name in self._names:
+            groups.setdefault(layer_of(name), []).append(name)
+        model = self._trainer.model
+        values = {n: np.asarray(v, dtype=np.float64) for n, v in model.arrays().items()}
+        rng = np.random.default_rng(0)
+        straight: list[list[str]] = []
+        bent: list[list[str]] = []
+        with enable_x64()(True):
+            x = self._trainer.take(self._ids[:8])[0]
+            for group in groups.values():
+                moves = {n: 0.1 * rng.standard_normal(values[n].shape) for n in group}
+                low, middle, high = (
+                    np.asarray(
+                        model.apply(
+                            model.tree(
+                                {**values, **{n: values[n] + far * moves[n] for n in group}}
+                            ),
+                            x,
+                        )
+                    )
+                    for far in (-1.0, 0.0, 1.0)
+                )
+                scale = float(np.abs(high - low).max()) or 1.0
+                curved = float(np.abs(high - 2 * middle + low).max()) / scale > 1e-5
+                (bent if curved else straight).append(group)
+        return [*straight[::-1], *bent[::-1]]

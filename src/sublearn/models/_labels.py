@@ -1,0 +1,94 @@
+"""What the samples should give: one class each, numbers, or nothing that is said; and scores by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._arrays import Array
+from sublearn._errors import BadInputError
+from sublearn.models._pursuit import wanted_change
+
+CLASSES, NUMBERS, OWN = "accuracy", "R^2", "own"
+LEFT_OUT = -100  # the label that torch's cross-entropy leaves out
+
+
+class Labels:
+    """Labels of the samples: classes where they are whole numbers, else numbers; OWN without any.
+
+    ``shape`` is that of the model's outputs, samples first.
+
+    >>> Labels(np.array([0, 1]), (2, 3), finite=True).score(np.eye(3)[:2], slice(None))
+    1.0
+    """
+
+    def __init__(self, labels: Any, shape: tuple[int, ...], *, finite: bool) -> None:
+        self.values: NDArray[Any] | None = None if labels is None else np.asarray(labels)
+        self.width = int(shape[-1]) if len(shape) > 1 else 1
+        if not finite:
+            raise BadInputError("model gives NaN or infinite outputs on inputs.")
+        self.kind = OWN if self.values is None else self._kind(self.values, shape)
+
+    def _kind(self, labels: NDArray[Any], shape: tuple[int, ...]) -> str:
+        if labels.ndim == 0 or len(labels) != shape[0]:
+            raise BadInputError(
+                f"labels must be as many as the samples, {shape[0]}, not "
+                f"{len(labels) if labels.ndim else 'a single number'}."
+            )
+        if labels.dtype.kind not in "iub":
+            if labels.size != int(np.prod(shape)):
+                raise BadInputError(
+                    f"labels must have the shape of the outputs, {shape}, not {labels.shape}."
+                )
+            if not np.isfinite(labels).all():
+                raise BadInputError("labels must be finite, and some are NaN or infinite.")
+            self._variance = float(labels.astype(np.float64).var()) or 1.0
+            return NUMBERS
+        if len(shape) < 2:
+            raise BadInputError(
+                f"labels are whole numbers, so model must give one output per class, not outputs of "
+                f"shape {shape}."
+            )
+        if labels.shape != shape[:-1]:
+            raise BadInputError(
+                f"labels must have shape {shape[:-1]}, one class per output, not {labels.shape}."
+            )
+        used = labels[labels != LEFT_OUT]
+        if not used.size or used.min() < 0 or used.max() >= shape[-1]:
+            given = f"{int(used.min())} to {int(used.max())}" if used.size else "none at all"
+            raise BadInputError(f"labels must be classes from 0 to {shape[-1] - 1}, not {given}.")
+        return CLASSES
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """The class of every sample, where it has one."""
+        one_each = self.kind == CLASSES and self.values is not None and self.values.ndim == 1
+        return self.values if one_each else None
+
+    def score(self, outputs: NDArray[Any], ids: Any) -> float:
+        """Of outputs on the samples ``ids``: the accuracy, or R^2; higher is better."""
+        assert self.values is not None
+        labels = self.values[ids]
+        if not np.isfinite(outputs).all():
+            return 0.0 if self.kind == CLASSES else float("-inf")
+        if self.kind == CLASSES:
+            used = labels != LEFT_OUT
+            return float((outputs.argmax(-1)[used] == labels[used]).mean())
+        error = np.square(outputs.astype(np.float64) - labels.reshape(outputs.shape)).mean()
+        return 1.0 - float(error) / self._variance
+
+    def target(self, outputs: Array, ids: Any) -> Array:
+        """The change of the outputs (samples, d) that is wanted on the samples ``ids``."""
+        assert self.values is not None
+        if self.kind == CLASSES:
+            return wanted_change(outputs, labels=self.values[ids])
+        return wanted_change(outputs, targets=self.values[ids].reshape(outputs.shape))
+
+
+def metric_name(metric: Any, kind: str) -> str:
+    """What the scores are, in a word."""
+    if metric is not None:
+        return str(getattr(metric, "__name__", "own metric"))
+    return "minus the loss" if kind == OWN else kind
