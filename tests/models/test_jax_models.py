@@ -246,7 +246,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: sm.audit(sm.JaxModel(lambda p, x: _apply(p, x).T, _params()), _inputs()),
         "one row per sample",
     ),
-    "not a JAX model": (lambda: sm.attach(3), "must be a torch.nn.Module or a JaxModel"),
+    "no model": (lambda: sm.attach(3), "must be a torch.nn.Module or a JaxModel|needs PyTorch"),
     "outputs": (
         lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), outputs=[[5]] * 6),
         "outputs must lie within",

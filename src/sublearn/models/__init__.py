@@ -28,13 +28,16 @@ _FILES = {
     "_masks": ("as_masks",),
     "_rules": ("RULES", "Setting"),
 }
-# For the experiments, the command line and benchmarks, and for nobody else.
+# For this room, the experiments, the command line and benchmarks, and for nobody else.
 _WITHIN = {
+    "_attached": ("attach_torch",),
     "_compare": ("budget_axis", "compare_cell", "paired_difference", "save_comparison"),
     "_contest": ("Contest", "prepare"),
     "_limits": ("Limits",),
     "_pursuit": ("pursue",),
+    "_prepare": ("prepared",),
     "_race": ("FOLDS", "RATES", "race"),
+    "_trainer": ("TorchTrainer",),
 }
 __all__ = sorted(name for names in _FILES.values() for name in names)
 _HOMES = {name: file for files in (_FILES, _WITHIN) for file in files for name in files[file]}
@@ -50,9 +53,9 @@ def __getattr__(name: str) -> Any:
             raise
         from sublearn._errors import BadInputError
 
+        what = f"sublearn.models.{name}" if name in __all__ else "a model in torch"
         raise BadInputError(
-            f"sublearn.models.{name} needs PyTorch, which is not installed: "
-            "pip install 'sublearn[torch]'."
+            f"{what} needs PyTorch, which is not installed: pip install 'sublearn[torch]'."
         ) from None
     globals()[name] = found
     return found

@@ -24,6 +24,6 @@ def attach(model: Any, what: Any = None) -> Any:
     """
     if isinstance(model, JaxModel):
         return JaxAttached(model, model.named(what))
-    from sublearn.models._attached import attach_torch
+    from sublearn.models import attach_torch
 
     return attach_torch(model, what)

@@ -235,7 +235,7 @@ def audit(
             inputs, masks, outputs=outputs, perturb=perturb, precision=precision, seed=seed
         )
     else:
-        from sublearn.models._prepare import prepared
+        from sublearn.models import prepared
 
         derivatives, structure, seen = prepared(
             model,

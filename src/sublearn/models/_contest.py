@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from sublearn._arrays import Indices, Mask
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import one_of
 from sublearn.models._labels import Labels
 from sublearn.models._limits import Limits, Where
 from sublearn.models._masks import mask_at
@@ -110,16 +110,13 @@ def prepare(
 
     make: Any
     if isinstance(model, JaxModel):
-        from sublearn.models._jax_trainer import JaxTrainer as make  # noqa: N813
-    else:
-        try:
-            from sublearn.models._trainer import TorchTrainer as make  # noqa: N813
-        except ModuleNotFoundError as problem:
-            if problem.name != "torch":
-                raise
-            raise BadInputError(
-                "models in PyTorch need it, and it is not installed: pip install 'sublearn[torch]'."
-            ) from None
+        from sublearn.models._jax_trainer import JaxTrainer
+
+        make = JaxTrainer
+    else:  # by way of the room, which says so where torch is not installed
+        from sublearn.models import TorchTrainer
+
+        make = TorchTrainer
     trainer: Trainer = make(model, inputs, labels, seed=seed, **training)
     return trainer, Limits(trainer.shapes, **bounds)
 
