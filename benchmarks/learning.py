@@ -32,7 +32,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from sublearn.noise import DEEP_NOISE, DEEP_WIDTHS, deep_sigmoid
+from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS, deep_noise, deep_sigmoid
 
 CYCLES, SAMPLES = 1500, 50
 PRECISIONS = {"single": np.float32, "double": np.float64}
@@ -105,7 +105,7 @@ def compare(cycles: int, rounds: int) -> list[dict[str, float]]:
             works = {}
             for precision, dtype in PRECISIONS.items():
                 works[f"ours {precision}"] = partial(
-                    deep_sigmoid, width, gamma3, precision=precision, **kinds
+                    deep_sigmoid, width, deep_noise(gamma3), precision=precision, **kinds
                 )
                 works[f"plain {precision}"] = partial(
                     plain_loop, width, gamma3, cycles, 0, dtype=dtype
@@ -152,7 +152,9 @@ def picture(repeats: int, cycles: int, noise: list[float], workers: int) -> None
         )
         found = {}
         for width in DEEP_WIDTHS:
-            run = deep_sigmoid(width, gamma3, cycles=cycles, repeats=repeats, workers=workers)
+            run = deep_sigmoid(
+                width, deep_noise(gamma3), cycles=cycles, repeats=repeats, workers=workers
+            )
             found[width] = run.final()
         best = min(found, key=lambda width: found[width].mean())
         for width, errors in found.items():
@@ -187,7 +189,7 @@ def main() -> int:
     repeats = 2 if arguments.quick else arguments.repeats
     for gamma3 in DEEP_NOISE:
         for width in DEEP_WIDTHS:
-            deep_sigmoid(width, gamma3, cycles=CYCLES, repeats=repeats, workers=2)
+            deep_sigmoid(width, deep_noise(gamma3), cycles=CYCLES, repeats=repeats, workers=2)
     wall, used = time.perf_counter() - begin, time.process_time() - used
     print(f"{repeats} repeats of the picture: {wall:.1f} s with 2 threads ({used:.1f} s of CPU)")
     twelve = wall * 12 / repeats

@@ -18,48 +18,43 @@ from itertools import product
 import numpy as np
 
 import sublearn as sl
-from sublearn.noise import sigmoid_path, slides_expanded_rate, slides_size
-from sublearn.noise._curvature import basis_diagonal, layers_diagonal
+from sublearn.experiments.raman2019 import sigmoid_path, slides_expanded_rate
+from sublearn.noise import basis_diagonal, layers_diagonal, slides_size
 
 GAMMA = (0.8, 1.0, 0.05)
 OTHER = (0.3, 0.8, 0.1)
 INPUTS, OUTPUTS, SAMPLES = 10, 5, 40
 
 
-def task(seed: int) -> tuple[sl.LinearEstimator, dict[str, np.ndarray], dict[str, np.ndarray]]:
+def task(seed: int) -> sl.Instance:
     rng = np.random.default_rng([seed, 11])
     net = sl.LinearEstimator(inputs=INPUTS, outputs=OUTPUTS)
     x = rng.standard_normal((INPUTS, SAMPLES))
     targets = rng.standard_normal((OUTPUTS, INPUTS)) @ x
     weights = {"W": rng.standard_normal((OUTPUTS, INPUTS))}
-    return net, weights, {"inputs": x, "targets": targets}
+    return sl.Instance(net, sl.Allocation.whole(net), weights, x, targets)
 
 
 def expansions(draws: int) -> bool:
     """Sizes x paths x readings x starts x gamma x T: one-step mean rate, formula and slides."""
     inside = slides_inside = cells = 0
     worst = 0.0
-    net, weights, data = task(0)
-    base = sl.local_geometry(net, weights, **data)
+    small = task(0)
+    base = sl.local_geometry(small)
     for path in ("both", "inputs", "outputs"):
         for factor in (1.4, 2.0, 3.0, 4.0):
             for reading in ("expanded", "projected"):
                 for start in ("embedded", "random"):
-                    grown = sl.noise.expansion_path(
-                        net,
-                        weights,
-                        **data,
-                        factors=[factor],
-                        path=path,
-                        reading=reading,
-                        start=start,
-                        seed=cells,
-                    )[0]
-                    geo = grown.geometry()
+                    (grown,) = sl.noise.expansion_path(
+                        small, [factor], path=path, reading=reading, start=start, seed=cells
+                    )
+                    geo = sl.local_geometry(grown)
+                    c1, c2 = (factor if path != other else 1.0 for other in ("outputs", "inputs"))
                     for gamma, T in product((GAMMA, OTHER), (1.0, 2.0)):
-                        found = geo.measure(gamma, T, draws, seed=cells)
-                        z = abs(found.mean - geo.rate(gamma, T)) / found.error
-                        said = slides_expanded_rate(base, *grown.factors, gamma, T)
+                        noise = sl.Noise(gamma, T)
+                        found = geo.measure(noise, draws, seed=cells)
+                        z = abs(found.mean - geo.rate(noise)) / found.error
+                        said = slides_expanded_rate(base, c1, c2, noise)
                         inside += z <= 3
                         slides_inside += abs(found.mean - said) <= 3 * found.error
                         worst, cells = max(worst, z), cells + 1
@@ -80,17 +75,12 @@ def masks(draws: int) -> bool:
             x = rng.standard_normal((32, 2)) @ rng.standard_normal((2, samples)) + 0.5 * x
         mask = rng.permutation(256).reshape(8, 32) < (16, 64, 128, 200)[cell // 4 % 4]
         allocation = sl.Allocation.from_masks(net, {"W": mask})
-        geo = sl.local_geometry(
-            net,
-            {"W": rng.standard_normal((8, 32))},
-            inputs=x,
-            targets=rng.standard_normal((8, 32)) @ x,
-            allocation=allocation,
-            noise_on=("plastic", "all")[cell // 2 % 2],
-        )
+        weights, targets = {"W": rng.standard_normal((8, 32))}, rng.standard_normal((8, 32)) @ x
         gamma, T = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))[cell // 8 % 2], (1.0, 2.0)[cell // 16 % 2]
-        found = geo.measure(gamma, T, draws, seed=cell)
-        z = abs(found.mean - geo.rate(gamma, T)) / found.error
+        noise = sl.Noise(gamma, T, on=("plastic", "all")[cell // 2 % 2])
+        geo = sl.local_geometry(sl.Instance(net, allocation, weights, x, targets), on=noise.on)
+        found = geo.measure(noise, draws, seed=cell)
+        z = abs(found.mean - geo.rate(noise)) / found.error
         inside, worst = inside + (z <= 3), max(worst, z)
     print(f"subset plasticity: formula within 3 standard errors in {inside} of 100 cells")
     print(f"  (worst {worst:.2f})")
@@ -99,20 +89,20 @@ def masks(draws: int) -> bool:
 
 def sizes(draws: int) -> bool:
     """Where the measured rate is largest, for expansion and for redundant synapses."""
-    net, weights, data = task(1)
-    path = sl.noise.expansion_path(net, weights, **data, factors=[k / 5 for k in range(7, 29, 2)])
-    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=draws)
+    small, noise = task(1), sl.Noise(GAMMA)
+    path = sl.noise.expansion_path(small, [k / 5 for k in range(7, 29, 2)])
+    found = sl.noise.measure_best_size(path, noise, draws=draws)
     low, high = found.interval
-    closed = sl.best_size(path, GAMMA, 1.0).closed_form.value
+    closed = sl.best_size(path, noise).closed_form.value
     good = 400 in found and 144 not in found
     print(f"best size, expansion at gamma = {GAMMA}: {found.best:.0f} [{low:.0f}, {high:.0f}]")
-    print(f"  closed form {closed:.0f}, slides {slides_size(GAMMA, 1.0).value:.0f}")
-    base = sl.local_geometry(net, weights, **data)
-    best = sl.noise.best_redundancy(base, GAMMA, 1.0).value
+    print(f"  closed form {closed:.0f}, slides {slides_size(noise).value:.0f}")
+    base = sl.local_geometry(small)
+    best = sl.noise.best_redundancy(base, noise).value
     assert best is not None
     counts = sorted({max(1, round(best * 1.5 ** (place / 2))) for place in range(-6, 7)})
-    path = [sl.noise.add_synapses(net, weights, **data, synapses=c) for c in counts]
-    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=max(400, draws // 4))
+    path = [sl.noise.add_synapses(small, c) for c in counts]
+    found = sl.noise.measure_best_size(path, noise, draws=max(400, draws // 4))
     low, high = found.interval
     print(f"best size, redundant synapses: {found.best:.0f} [{low:.0f}, {high:.0f}]")
     print(f"  maximum of <k> {best * base.plastic:.0f}, closed form {closed:.0f}")
@@ -127,10 +117,10 @@ def probes(problems: int) -> bool:
         net = sl.RNN(n=6, b=2, d=3, T=3)
         weights = {name: rng.standard_normal(shape) / math.sqrt(shape[1])
                    for name, shape in net.shapes.items()}  # fmt: skip
-        data = {"inputs": rng.standard_normal(net.input_shape(9)),
-                "targets": rng.standard_normal((3, 9))}  # fmt: skip
-        exact = sl.local_geometry(net, weights, **data, trace="exact").trace
-        found = sl.local_geometry(net, weights, **data, trace="estimate", seed=problem)
+        X, Y = rng.standard_normal(net.input_shape(9)), rng.standard_normal((3, 9))
+        given = sl.Instance(net, sl.Allocation.whole(net), weights, X, Y)
+        exact = sl.local_geometry(given, trace="exact").trace
+        found = sl.local_geometry(given, trace="estimate", seed=problem)
         for level in hits:
             low, high = found.trace_interval(level)
             hits[level] += low <= exact <= high
@@ -144,16 +134,13 @@ def probes(problems: int) -> bool:
 def traces(width: int) -> bool:
     """The exact trace carried back through the layers, against one Hessian product per weight."""
     (grown,) = sigmoid_path(widths=(width,), layers=3, trained=0)
-    setting, spent, found = grown.setting, [], []
-    for way in (
-        lambda: layers_diagonal(setting),
-        lambda: basis_diagonal(setting, np.arange(grown.size)),
-    ):
+    size, spent, found = grown.network.size, [], []
+    for way in (lambda: layers_diagonal(grown), lambda: basis_diagonal(grown, np.arange(size))):
         before = time.process_time()
         found.append(float(way().sum()))
         spent.append(time.process_time() - before)
     gap = abs(found[0] - found[1]) / abs(found[1])
-    print(f"exact trace over {grown.size} weights: {spent[1] / spent[0]:.0f} times as fast through")
+    print(f"exact trace over {size} weights: {spent[1] / spent[0]:.0f} times as fast through")
     print(f"  the layers as with a Hessian product per weight (relative difference {gap:.0e})")
     return gap < 1e-9
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import sublearn as sl
 from sublearn.noise import step_correlation
-from sublearn.noise._balance import Noise, balance
+from sublearn.noise._balance import ModeNoise, balance
 from sublearn.noise._steady import doubt
 
 
@@ -58,7 +58,7 @@ def equal_modes(repeats: int) -> bool:
     print("equal modes, lambda = 1, as many weights as two per mode, gamma = (.1, .3, .05)")
     for k in (1, 2, 4, 8, 16):
         size, (h, b, c) = 2 * k, (0.1, 0.3, 0.05)
-        noise = Noise(b**2 / size, c**2, size, size)
+        noise = ModeNoise(b**2 / size, c**2, size, size)
         found = balance(np.ones(k), noise, h)
         plain = (h**2 + k * (noise.irrelevant + noise.synaptic)) ** 2 / (8 * h**2)
         mean, error = measured(np.ones(k), size, (h, b, c), 4000, repeats, k)
@@ -88,7 +88,7 @@ def spectra(cells: int, mixing: float) -> bool:
         h, b = 10 ** rng.uniform(-1.7, -0.3), 10 ** rng.uniform(-0.7, 0.0) * math.sqrt(size) / 2
         c = float(rng.choice([0.0, 0.05, 0.2]))
         rho = step_correlation(mixing, size)
-        found = balance(lam, Noise(b**2 / size, c**2, size, size, rho=rho), h)
+        found = balance(lam, ModeNoise(b**2 / size, c**2, size, size, rho=rho), h)
         if math.isnan(found.slowest) or found.slowest > 1000:
             continue  # would not settle
         cell += 1
@@ -111,11 +111,11 @@ def rising(cycles: int) -> bool:
     network = sl.FeedForward((4, 6, 2))
     rng = np.random.default_rng(0)
     weights = {"W1": rng.standard_normal((6, 4)) / 2, "W2": rng.standard_normal((2, 6)) / 6**0.5}
-    given = {"inputs": rng.standard_normal((4, 2)), "targets": rng.standard_normal((2, 2))}
-    given |= {"allocation": sl.Allocation.whole(network, ["W2"]), "noise_on": "all"}
-    given |= {"gamma": (0.1, 0.3, 0.05)}
-    run = sl.simulate(network, weights, **given, cycles=cycles, repeats=24)
-    found = sl.predict_steady_state(network, weights, **given)
+    X, Y = rng.standard_normal((4, 2)), rng.standard_normal((2, 2))
+    given = sl.Instance(network, sl.Allocation.whole(network, ["W2"]), weights, X, Y)
+    noise = sl.Noise((0.1, 0.3, 0.05), on="all")
+    run = sl.simulate(given, noise, cycles=cycles, repeats=24)
+    found = sl.predict_steady_state(given, noise)
     print("ffn:4-6-2, W2 plastic, noise on all, gamma = (.1, .3, .05), 2 samples")
     for end in (500, 10_000, 40_000):
         if end <= cycles:

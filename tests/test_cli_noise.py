@@ -45,19 +45,13 @@ def test_rate_says_what_local_geometry_says(tmp_path: Path) -> None:
         "--noise-on", "all", "--slides",
     )  # fmt: skip
     net = sl.LinearEstimator(inputs=6, outputs=3)
-    geo = sl.local_geometry(
-        net,
-        {"W": held["W"]},
-        inputs=held["inputs"],
-        targets=held["targets"],
-        allocation=sl.Allocation.from_rows(net, "W", [0, 1]),
-        noise_on="all",
-    )
-    gamma = (0.8, 1.0, 0.05)
-    assert found["rate"] == pytest.approx(geo.rate(gamma, 2.0), rel=1e-12)
-    assert found["difficulty"] == pytest.approx(geo.difficulty(gamma, 2.0), rel=1e-12)
+    rows = sl.Allocation.from_rows(net, "W", [0, 1])
+    given = sl.Instance(net, rows, {"W": held["W"]}, held["inputs"], held["targets"])
+    geo, noise = sl.local_geometry(given, on="all"), sl.Noise((0.8, 1.0, 0.05), T=2.0, on="all")
+    assert found["rate"] == pytest.approx(geo.rate(noise), rel=1e-12)
+    assert found["difficulty"] == pytest.approx(geo.difficulty(noise), rel=1e-12)
     assert (found["plastic"], found["noisy"], found["size"]) == (12, 18, 18)
-    assert found["learns_for"]["gamma3"]["high"] == geo.critical_gamma3(gamma, 2.0).high
+    assert found["learns_for"]["gamma3"]["high"] == geo.critical_gamma3(noise).high
     assert found["second_order_is_enough"] is True and found["slides_rate"] != found["rate"]
 
 
@@ -112,12 +106,12 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
             ["rate", *LINEAR[:2], *GAMMA, "--data", "digits"],
             "--data must name a .npz file with inputs and targets: there is no file digits; labelled",
         ),
-        (["size", *LINEAR, *GAMMA, "--draws", "1"], "--draws must be 0, for none, or at least 2"),
-        (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise_on must be one of"),
+        (["size", *LINEAR, *GAMMA, "--draws", "1"], "draws, 0 for none or else must be"),
+        (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise on must be one of"),
         (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for an ffn"),
         (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths'"),
-        (["size", *DEEP, *GAMMA, "--to", "8,nan"], "--to must hold numbers above 0, not '8,nan'."),
-        (["size", *LINEAR, *GAMMA, "--to", "1,inf"], "--to must hold numbers above 0"),
+        (["size", *DEEP, *GAMMA, "--to", "8,nan"], "to grow to must be numbers above 0"),
+        (["size", *LINEAR, *GAMMA, "--to", "1,inf"], "to grow to must be numbers above 0"),
         (
             ["size", "--network", "ffn:4-3", "--samples", "4", *GAMMA],
             "no hidden layer to widen; a linear estimator is written linear:inputs=4,outputs=3.",
@@ -125,7 +119,10 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
         (["size", *LINEAR, *GAMMA, "--to", "1,1.1"], "c1 must be at least 1 and make"),
         (["size", *LINEAR, *GAMMA, "--grow", "synapses", "--to", "1,2.5"], "whole numbers"),
         (["size", *LINEAR, *GAMMA, "--to", "2"], "at least 2 sizes"),
-        (["size", "--network", "lrnn:n=3,b=1,d=2,T=2", "--samples", "4", *GAMMA], "grows linear"),
+        (
+            ["size", "--network", "lrnn:n=3,b=1,d=2,T=2", "--samples", "4", *GAMMA],
+            "only linear estimators and ffns are grown",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml"
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
 # Data flows in this direction: a room may use the rooms before it, and no other.
 ROOMS = (
+    "plots",
     "exact",
     "networks",
     "allocations",
@@ -32,7 +33,6 @@ ROOMS = (
     "matchers",
     "estimates",
     "noise",
-    "plots",
     "models",
     "runs",
     "experiments",

@@ -43,6 +43,7 @@ from .networks import LinearEstimator as LinearEstimator
 from .networks import LinearRNN as LinearRNN
 from .networks import Network as Network
 from .noise import Geometry as Geometry
+from .noise import Noise as Noise
 from .noise import Placement as Placement
 from .noise import Simulation as Simulation
 from .noise import SizeCurve as SizeCurve

@@ -450,16 +450,9 @@ def rate(cell: Cell, index: int) -> Outcome:
         - T / 2 * (gamma[0] ** 2 * q + gamma[1] ** 2 / plastic.size * second[plastic].sum())
         - gamma[2] ** 2 / 2 * second[noisy].sum()
     ) / F
-    geometry = sl.local_geometry(
-        network,
-        weights,
-        inputs=inputs,
-        targets=targets,
-        allocation=allocation,
-        noise_on=noise_on,
-        trace="exact",
-    )
-    said = geometry.rate(tuple(gamma), T)
+    asked = sl.Instance(network, allocation, weights, inputs, targets)
+    geometry = sl.local_geometry(asked, on=noise_on, trace="exact")
+    said = geometry.rate(sl.Noise(tuple(gamma), T, on=noise_on))
     scale = (gamma[0] * norm + T * gamma[0] ** 2 * abs(q) + np.abs(second).sum()) / F
     if abs(said - mine) > 1e-4 * scale:
         return Outcome(True, f"<k> = {mine:.6g}, said {said:.6g}", f"{mine:.6g}", f"{said:.6g}")

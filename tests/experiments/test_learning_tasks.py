@@ -10,6 +10,7 @@ import pytest
 
 import sublearn as sl
 from sublearn._errors import BadInputError
+from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
 from sublearn.experiments.tasks import TASKS
 from sublearn.experiments.tasks._repeats import by_case, mean_and_error, turns
 from sublearn.runs import Row, Table
@@ -196,7 +197,7 @@ def test_predicted_best_sizes() -> None:
 def test_deep_repeats_are_those_of_the_simulation_and_paired() -> None:
     rows = TASKS["deep-sizes"].run(DEEP, 3, range(6))
     for width in (5, 6):
-        run = sl.noise.deep_sigmoid(width, 0.05, cycles=60, repeats=3, seed=3)
+        run = deep_sigmoid(width, deep_noise(0.05), cycles=60, repeats=3, seed=3)
         held = [row["value"] for row in rows if row["width"] == width]
         assert held == run.final(50).tolist()
     lines = TASKS["deep-sizes"].summarise(DEEP, _columns("deep-sizes", rows))
@@ -214,18 +215,9 @@ def test_placements_agree_with_place() -> None:
     lines = {row["placement"]: row for row in _summary("placements", PLACEMENT, 8, seed=2)}
     network = sl.LinearEstimator(inputs=6, outputs=3)
     problem = sl.Problem(network, samples=2, ensemble=sl.Gaussian(2.0))
-    W, X, Y = sl.noise.draw_lessons(problem, 4, seed=2)
-    found = sl.place(
-        network,
-        W,
-        inputs=X,
-        targets=Y,
-        allocations=sl.noise.candidate_placements(problem, 6),
-        gamma=(0.1, 1.0, 0.05),
-        cycles=400,
-        repeats=4,
-        seed=2,
-    )
+    lessons = sl.noise.draw_lessons(problem, 4, seed=2)
+    candidates, noise = sl.noise.candidate_placements(problem, 6), sl.Noise((0.1, 1.0, 0.05))
+    found = sl.place(lessons, candidates, noise, cycles=400, repeats=4, seed=2)
     assert set(lines) == {"spread", "concentrated"}  # the designed one is the spread one
     for row in found.rows:
         line = lines.get(row.name)
@@ -258,7 +250,7 @@ def test_placements_agree_with_place() -> None:
         ("linear-sizes", {**RATE, "factors": "1 1.3"}, "multiples of 0.2"),
         ("linear-sizes", {**RATE, "factors": "1 1"}, "different numbers"),
         ("linear-sizes", {**RATE, "factors": "one"}, "factors must be"),
-        ("linear-sizes", {**STEADY, "mixing": 1.0}, "mixing must be"),
+        ("linear-sizes", {**STEADY, "mixing": 1.0}, "mixing must lie"),
         ("deep-sizes", {**DEEP, "widths": "3 5"}, "widths must be"),
         ("deep-sizes", {"widths": "5"}, "needs 'gamma1'"),
         ("placements", {**PLACEMENT, "plastic": 19}, "plastic must be"),

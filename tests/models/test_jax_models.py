@@ -321,7 +321,7 @@ def test_regression_and_limits() -> None:
 
 
 def test_learning_under_noise_takes_a_choice() -> None:
-    """local_geometry on the chosen entries: the gradient lives there and nowhere else."""
+    """loss_geometry on the chosen entries: the gradient lives there and nowhere else."""
     params, x, y = _task()
     model = sm.JaxModel(_apply, params)
     choice = sm.choose(model, x, y, 7, method="gradient")
@@ -329,7 +329,7 @@ def test_learning_under_noise_takes_a_choice() -> None:
     def loss(p: Any) -> Any:
         return -jnp.take_along_axis(jax.nn.log_softmax(_apply(p, x)), y[:, None], 1).mean()
 
-    found = sl.local_geometry(loss=loss, params=params, mask=model.mask_tree(choice))
+    found = sl.noise.loss_geometry(loss, params, model.mask_tree(choice))
     slopes = model.arrays(jax.grad(loss)(params))
     chosen = np.concatenate([slopes[n][m] for n, m in choice.masks.items()])
     assert found.plastic == 7

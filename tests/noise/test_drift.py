@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from noise.given import given
 
 
 def lesson(samples: int, inputs: int = 10, outputs: int = 5):
@@ -32,9 +33,8 @@ def test_trace_is_that_of_the_schur_complement(samples: int, rule: str) -> None:
     m = allocation.mask("W").ravel()
     inverse = np.linalg.pinv(H[np.ix_(m, m)], rcond=1e-10)
     schur = H[np.ix_(~m, ~m)] - H[np.ix_(~m, m)] @ inverse @ H[np.ix_(m, ~m)]
-    found = sl.noise.predict_drift(
-        network, w, inputs=x, targets=y, allocation=allocation, gamma3=0.2, T=3.0
-    )
+    noise = sl.Noise((0.0, 0.0, 0.2), T=3.0, on="all")
+    found = sl.noise.predict_drift(given(network, w, x, y, allocation), noise)
     assert found.schur_trace == pytest.approx(np.trace(schur), abs=1e-10)
     assert found.per_cycle == pytest.approx(0.2**2 / 2 * 3.0 * np.trace(schur), abs=1e-10)
     # Four plastic weights in every row make up for anything on three samples.
@@ -50,33 +50,27 @@ def test_measured_drift_is_the_predicted_one(rule: str) -> None:
         if rule == "spread"
         else sl.Allocation.from_rows(network, "W", [0, 3, 7])
     )
-    given = dict(inputs=x, targets=y, allocation=allocation)
-    predicted = sl.noise.predict_drift(network, w, **given, gamma3=0.02, T=1.0)
-    run = sl.simulate(
-        network, w, **given, gamma=(0.1, 0.3, 0.02), noise_on="all", cycles=2000, repeats=50,
-        precision="single",
-    )  # fmt: skip
+    lesson_of, noise = given(network, w, x, y, allocation), sl.Noise((0.1, 0.3, 0.02), on="all")
+    predicted = sl.noise.predict_drift(lesson_of, noise)
+    run = sl.simulate(lesson_of, noise, cycles=2000, repeats=50, precision="single")
     found = sl.noise.measure_drift(run, start=500)
     assert 3 * found.standard_error < 0.1 * predicted.per_cycle
     assert abs(found.per_cycle - predicted.per_cycle) < 3 * found.standard_error
 
 
 def test_nothing_drifts_where_every_weight_is_plastic() -> None:
-    network, w, x, y = lesson(8)
-    whole = sl.Allocation.whole(network)
-    found = sl.noise.predict_drift(network, w, inputs=x, targets=y, allocation=whole, gamma3=0.1)
+    found = sl.noise.predict_drift(given(*lesson(8)), sl.Noise((0.0, 0.0, 0.1)))
     assert found.per_cycle == 0.0 and found.compensated
 
 
 def test_bad_input() -> None:
-    network, w, x, y = lesson(8)
-    whole = sl.Allocation.whole(network)
-    with pytest.raises(sl.BadInputError, match="gamma"):
-        sl.noise.predict_drift(network, w, inputs=x, targets=y, allocation=whole, gamma3=-0.1)
-    run = sl.simulate(network, w, inputs=x, targets=y, gamma=(0.1, 0, 0), cycles=5, repeats=2)
+    asked, noise = given(*lesson(8)), sl.Noise((0.1, 0, 0))
+    with pytest.raises(sl.BadInputError, match="noise must be a Noise"):
+        sl.noise.predict_drift(asked, 0.1)  # type: ignore[arg-type]
+    run = sl.simulate(asked, noise, cycles=5, repeats=2)
     with pytest.raises(sl.BadInputError, match="start"):
         sl.noise.measure_drift(run, start=4)
-    one = sl.simulate(network, w, inputs=x, targets=y, gamma=(0.1, 0, 0), cycles=5, repeats=1)
+    one = sl.simulate(asked, noise, cycles=5, repeats=1)
     with pytest.raises(sl.BadInputError, match="repeats"):
         sl.noise.measure_drift(one, start=0)
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 import sublearn as sl
+from noise.given import given
 from sublearn.noise import _curvature as curvature
-from sublearn.noise._loss import check_setting
 
 Array = NDArray[np.float64]
 
@@ -63,9 +63,7 @@ def test_geometry_is_that_of_the_loss(net: sl.Network) -> None:
     along = h * gradient * plastic / norm
     q = (f(along) - 2 * f(0 * along) + f(-along)) / h**2
     for noise_on, noisy in (("plastic", plastic), ("all", np.ones(w.size, dtype=bool))):
-        geo = sl.local_geometry(
-            net, weights, inputs=inputs, targets=targets, allocation=allocation, noise_on=noise_on
-        )
+        geo = sl.local_geometry(given(net, weights, inputs, targets, allocation), on=noise_on)
         assert geo.loss == pytest.approx(f(0 * along), rel=1e-12)
         assert geo.gradient_norm == pytest.approx(norm, rel=1e-6)
         assert geo.q == pytest.approx(q, abs=2e-6, rel=1e-5)
@@ -77,20 +75,20 @@ def test_geometry_is_that_of_the_loss(net: sl.Network) -> None:
 
 @pytest.mark.parametrize("net", NETWORKS[:5], ids=lambda net: net.spec)
 def test_two_exact_diagonals_agree(net: sl.Network) -> None:
-    setting = check_setting(net, *_case(net))
-    by_basis = curvature.basis_diagonal(setting, np.arange(net.size))
-    np.testing.assert_allclose(curvature.layers_diagonal(setting), by_basis, atol=1e-13)
+    case = given(net, *_case(net))
+    by_basis = curvature.basis_diagonal(case, np.arange(net.size))
+    np.testing.assert_allclose(curvature.layers_diagonal(case), by_basis, atol=1e-13)
 
 
 def test_pieces_of_samples_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     net = NETWORKS[3]
-    setting = check_setting(net, *_case(net))
-    whole = curvature.layers_diagonal(setting), curvature.gauss_newton_diagonal(setting)
+    case = given(net, *_case(net))
+    whole = curvature.layers_diagonal(case), curvature.gauss_newton_diagonal(case)
     monkeypatch.setattr(
         curvature, "pieces", lambda count, each: [slice(k, k + 1) for k in range(count)]
     )
-    np.testing.assert_allclose(curvature.layers_diagonal(setting), whole[0], rtol=1e-12)
-    np.testing.assert_allclose(curvature.gauss_newton_diagonal(setting), whole[1], rtol=1e-12)
+    np.testing.assert_allclose(curvature.layers_diagonal(case), whole[0], rtol=1e-12)
+    np.testing.assert_allclose(curvature.gauss_newton_diagonal(case), whole[1], rtol=1e-12)
 
 
 def test_estimated_traces_cover_at_their_confidence() -> None:
@@ -98,10 +96,9 @@ def test_estimated_traces_cover_at_their_confidence() -> None:
     hits = {0.5: 0, 0.95: 0}
     for problem in range(200):
         net = sl.RNN(n=4, b=2, d=2, T=3) if problem % 2 else NETWORKS[3]
-        weights, inputs, targets = _case(net, seed=problem, samples=6)
-        data = {"inputs": inputs, "targets": targets}
-        exact = sl.local_geometry(net, weights, **data, trace="exact")
-        found = sl.local_geometry(net, weights, **data, trace="estimate", seed=problem)
+        case = given(net, *_case(net, seed=problem, samples=6))
+        exact = sl.local_geometry(case, trace="exact")
+        found = sl.local_geometry(case, trace="estimate", seed=problem)
         assert exact.trace_interval() == (exact.trace, exact.trace)
         for level in hits:
             low, high = found.trace_interval(level)
@@ -115,19 +112,19 @@ def test_large_networks_are_estimated_and_small_ones_exact(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     net = sl.RNN(n=9, b=2, d=2, T=3)
-    weights, inputs, targets = _case(net)
-    data = {"inputs": inputs, "targets": targets}
-    exact = sl.local_geometry(net, weights, **data)
+    case = given(net, *_case(net))
+    exact = sl.local_geometry(case)
     assert exact.trace_error == 0.0
     monkeypatch.setattr(curvature, "EXACT_WORK", 1e3)
-    found = sl.local_geometry(net, weights, **data)
+    found = sl.local_geometry(case)
     assert found.trace_error > 0
-    again = sl.local_geometry(net, weights, **data)
+    again = sl.local_geometry(case)
     assert (found.trace, found.trace_error) == (again.trace, again.trace_error)
-    few = sl.local_geometry(net, weights, **data, probes=4, seed=1)
+    few = sl.local_geometry(case, probes=4, seed=1)
     assert few.trace_error > found.trace_error
     assert abs(found.trace - exact.trace) < 5 * found.trace_error
-    assert found.rate_error((0.1, 1.0, 0.1), 1.0) > 0 == exact.rate_error((0.1, 1.0, 0.1), 1.0)
+    noise = sl.Noise((0.1, 1.0, 0.1))
+    assert found.rate_error(noise) > 0 == exact.rate_error(noise)
 
 
 def test_the_estimate_knows_the_gauss_newton_part() -> None:
@@ -135,7 +132,7 @@ def test_the_estimate_knows_the_gauss_newton_part() -> None:
     net = NETWORKS[3]
     weights, inputs, _ = _case(net)
     targets = net.forward(weights, inputs) + 1e-9
-    geo = sl.local_geometry(net, weights, inputs=inputs, targets=targets, trace="estimate")
+    geo = sl.local_geometry(given(net, weights, inputs, targets), trace="estimate")
     jacobian = net.jacobian(weights, inputs)
     assert geo.trace == pytest.approx(np.sum(jacobian**2) / inputs.shape[1], rel=1e-6)
 
@@ -144,11 +141,8 @@ def test_quadratic_losses_are_known() -> None:
     linear, deep = sl.LinearEstimator(inputs=4, outputs=3), sl.FeedForward((4, 5, 3), bias=True)
 
     def quadratic(net: sl.Network, names: list[str], noise_on: str = "plastic") -> bool:
-        weights, inputs, targets = _case(net)
-        allocation = sl.Allocation.whole(net, names)
-        return sl.local_geometry(
-            net, weights, inputs=inputs, targets=targets, allocation=allocation, noise_on=noise_on
-        ).quadratic
+        case = given(net, *_case(net), sl.Allocation.whole(net, names))
+        return sl.local_geometry(case, on=noise_on).quadratic
 
     assert quadratic(linear, ["W"])
     assert quadratic(deep, ["W1"]) and quadratic(deep, ["W2", "b1"]) is False
@@ -160,48 +154,43 @@ def test_quadratic_losses_are_known() -> None:
 def test_a_gradient_of_zero_has_no_direction() -> None:
     net = sl.LinearEstimator(inputs=2, outputs=1)
     x = np.array([[1.0, -1.0], [0.0, 0.0]])
-    geo = sl.local_geometry(net, {"W": np.zeros((1, 2))}, inputs=x, targets=np.array([[1.0, 1.0]]))
+    geo = sl.local_geometry(given(net, {"W": np.zeros((1, 2))}, x, np.array([[1.0, 1.0]])))
+    noise = sl.Noise((0.5, 1.0, 0.0))
     assert (geo.gradient_norm, geo.q, geo.trace) == (0.0, 0.0, 1.0)
-    assert geo.rate((0.5, 1.0, 0.0), 1.0) == pytest.approx(-0.5 * (1 / 2) / 0.5)
-    assert geo.measure((0.5, 1.0, 0.0), 1.0, draws=4000).agrees(geo.rate((0.5, 1.0, 0.0), 1.0))
-    assert geo.best_gamma1(1.0).value is None and "gradient is 0" in geo.best_gamma1(1.0).reason
-    assert geo.critical_gamma1((0.5, 1.0, 0.0), 1.0).empty
-    assert geo.difficulty((0.5, 1.0, 0.0), 1.0) == np.inf
+    assert geo.rate(noise) == pytest.approx(-0.5 * (1 / 2) / 0.5)
+    assert geo.measure(noise, draws=4000).agrees(geo.rate(noise))
+    assert geo.best_gamma1(noise).value is None and "gradient is 0" in geo.best_gamma1(noise).reason
+    assert geo.critical_gamma1(noise).empty
+    assert geo.difficulty(noise) == np.inf
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"weights": {"W": np.zeros((3, 3))}}, "weight W must have shape"),
-        ({"weights": {"V": np.zeros((3, 4))}}, "missing: W; unknown: V"),
-        ({"weights": 3}, "weights must be a dict"),
-        ({"weights": {"W": np.zeros((2, 3, 4))}}, "weight W must have shape"),
-        ({"weights": {"W": np.full((3, 4), np.nan)}}, "weight W must be finite"),
-        ({"inputs": np.zeros((5, 7))}, "inputs must have shape"),
-        ({"inputs": np.zeros((4, 0)), "targets": np.zeros((3, 0))}, "at least one sample"),
-        ({"inputs": "many"}, "inputs must be an array of numbers"),
-        ({"targets": np.zeros((3, 6))}, "targets must have shape"),
-        ({"targets": np.full((3, 7), np.inf)}, "targets must be finite"),
-        ({"noise_on": "some"}, "noise_on must be one of plastic, all"),
+        ({"on": "some"}, "noise on must be one of plastic, all"),
         ({"trace": "guess"}, "trace must be one of auto, exact, estimate"),
         ({"probes": 1}, "probes must be a whole number of at least 2"),
         ({"seed": -1}, "seed must be a whole number"),
-        ({"allocation": "all"}, "allocation must be an Allocation"),
-        ({"allocation": sl.Allocation.whole(NETWORKS[1])}, "network of other shapes"),
-        ({"allocation": sl.Allocation.from_entries(NETWORKS[0], {})}, "allocation is empty"),
-        ({"params": [1.0]}, "params and mask belong to loss="),
-        ({"inputs": None}, "give a network, its weights"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, object], words: str) -> None:
-    weights, inputs, targets = _case(NETWORKS[0])
-    good = {"weights": weights, "inputs": inputs, "targets": targets}
-    with pytest.raises(sl.BadInputError, match=words.replace("(", r"\(")):
-        sl.local_geometry(NETWORKS[0], **{**good, **change})
+    with pytest.raises(sl.BadInputError, match=words):
+        sl.local_geometry(given(NETWORKS[0], *_case(NETWORKS[0])), **change)
+
+
+def test_what_is_no_instance_and_noise_elsewhere_are_refused() -> None:
+    with pytest.raises(sl.BadInputError, match="instance must be an Instance"):
+        sl.local_geometry(NETWORKS[0])  # type: ignore[arg-type]
+    net = NETWORKS[0]
+    geo = sl.local_geometry(given(net, *_case(net), sl.Allocation.from_rows(net, "W", [0])))
+    with pytest.raises(sl.BadInputError, match="taken with noise on='plastic'"):
+        geo.rate(sl.Noise((0.1, 1.0, 0.1), on="all"))
+    with pytest.raises(sl.BadInputError, match="formulas are for lengths by norm 'l2'"):
+        geo.rate(sl.Noise((0.1, 1.0, 0.1), norm="layers"))
 
 
 def test_a_loss_of_zero_is_refused() -> None:
     weights, inputs, _ = _case(NETWORKS[0])
-    targets = NETWORKS[0].forward(weights, inputs)
+    case = given(NETWORKS[0], weights, inputs, NETWORKS[0].forward(weights, inputs))
     with pytest.raises(sl.BadInputError, match="loss must be above 0"):
-        sl.local_geometry(NETWORKS[0], weights, inputs=inputs, targets=targets)
+        sl.local_geometry(case)

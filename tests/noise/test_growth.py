@@ -7,18 +7,19 @@ import pytest
 from numpy.typing import NDArray
 
 import sublearn as sl
-from sublearn.noise import slides_expanded_rate
-from sublearn.noise._growth import semi_orthogonal
+from noise.given import given
+from sublearn.experiments.raman2019 import slides_expanded_rate
+from sublearn.noise import semi_orthogonal
 
 Array = NDArray[np.float64]
 NET = sl.LinearEstimator(inputs=6, outputs=4)
 
 
-def _task(seed: int = 0) -> tuple[dict[str, Array], dict[str, Array]]:
+def _task(seed: int = 0) -> sl.Instance:
     rng = np.random.default_rng([seed, 42])
     x = rng.standard_normal((6, 15))
-    data = {"inputs": x, "targets": rng.standard_normal((4, 6)) @ x}
-    return {"W": rng.standard_normal((4, 6))}, data
+    targets = rng.standard_normal((4, 6)) @ x
+    return given(NET, {"W": rng.standard_normal((4, 6))}, x, targets)
 
 
 def test_semi_orthogonal_maps_are_orthonormal_and_uniform() -> None:
@@ -34,15 +35,13 @@ def test_semi_orthogonal_maps_are_orthonormal_and_uniform() -> None:
 @pytest.mark.parametrize("start", ["embedded", "random"])
 @pytest.mark.parametrize("c1, c2", [(1, 1), (2, 1), (1, 1.5), (1.5, 2)])
 def test_expansion_against_the_algebra(c1: float, c2: float, start: str, reading: str) -> None:
-    weights, data = _task()
-    grown = sl.noise.expand_linear(
-        NET, weights, **data, c1=c1, c2=c2, reading=reading, start=start, seed=7
-    )
+    task = _task()
+    grown = sl.noise.expand_linear(task, c1, c2, reading=reading, start=start, seed=7)
     i, o, m = 6, 4, 15
-    assert grown.size == round(c1 * i * c2 * o) and grown.factors == (c1, c2)
-    W, X, Y = weights["W"], data["inputs"], data["targets"]
+    assert len(grown.allocation) == round(c1 * i * c2 * o)
+    W, X, Y = task.start["W"], task.inputs, task.targets
     C = X @ X.T / m
-    geo, base = grown.geometry(), sl.local_geometry(NET, weights, **data)
+    geo, base = sl.local_geometry(grown), sl.local_geometry(task)
     # Of the trace only the outputs that count grow: c2 o of them, or the o that are read out.
     outputs = c2 * o if reading == "expanded" else o
     assert geo.trace == pytest.approx(outputs * np.trace(C))
@@ -53,19 +52,19 @@ def test_expansion_against_the_algebra(c1: float, c2: float, start: str, reading
     elif c2 > 1:
         assert geo.loss > 1.01 * base.loss  # D y = W'B x does not follow from y = D'W'B x
     if reading == "projected":
-        np.testing.assert_allclose(grown.network.forward(grown.weights, grown.inputs), W @ X)
+        np.testing.assert_allclose(grown.network.forward(grown.start, grown.inputs), W @ X)
         assert grown.allocation.names == ("W1",)
 
 
 def test_random_starts_keep_what_is_read_out_and_differ() -> None:
-    weights, data = _task()
+    task = _task()
     a, b = (
-        sl.noise.expand_linear(NET, weights, **data, c1=2, c2=2, reading="projected", start=s)
+        sl.noise.expand_linear(task, 2, 2, reading="projected", start=s)
         for s in ("embedded", "random")
     )
-    read = [g.network.forward(g.weights, g.inputs) for g in (a, b)]
+    read = [g.network.forward(g.start, g.inputs) for g in (a, b)]
     np.testing.assert_allclose(read[0], read[1])
-    assert np.linalg.norm(a.weights["W1"] - b.weights["W1"]) > 0.5 * np.linalg.norm(weights["W"])
+    assert np.linalg.norm(a.start["W1"] - b.start["W1"]) > 0.5 * np.linalg.norm(task.start["W"])
 
 
 @pytest.mark.parametrize("path", ["both", "inputs", "outputs"])
@@ -75,19 +74,20 @@ def test_one_step_rates_of_expanded_networks(path: str, reading: str) -> None:
 
     benchmarks/learning_rate.py does the same over 192 cells.
     """
-    weights, data = _task(1)
-    base = sl.local_geometry(NET, weights, **data)
-    gamma, cells = (0.8, 1.0, 0.05), 0
+    task, cells = _task(1), 0
+    base = sl.local_geometry(task)
     for number, factor in enumerate((1.5, 2.0, 3.0)):
         for start in ("embedded", "random"):
-            grown = sl.noise.expansion_path(
-                NET, weights, **data, factors=[factor], path=path, reading=reading, start=start
-            )[0]
-            geo = grown.geometry()
+            (grown,) = sl.noise.expansion_path(
+                task, [factor], path=path, reading=reading, start=start
+            )
+            geo = sl.local_geometry(grown)
+            c1, c2 = (factor if path in ("both", way) else 1.0 for way in ("inputs", "outputs"))
             for T in (1.0, 2.0):
-                found = geo.measure(gamma, T, draws=300, seed=number)
-                assert found.agrees(geo.rate(gamma, T), errors=3.5)
-                said = slides_expanded_rate(base, *grown.factors, gamma, T)
+                noise = sl.Noise((0.8, 1.0, 0.05), T)
+                found = geo.measure(noise, draws=300, seed=number)
+                assert found.agrees(geo.rate(noise), errors=3.5)
+                said = slides_expanded_rate(base, c1, c2, noise)
                 assert not found.agrees(said)
                 cells += 1
     assert cells == 12
@@ -95,13 +95,13 @@ def test_one_step_rates_of_expanded_networks(path: str, reading: str) -> None:
 
 @pytest.mark.parametrize("synapses", [1, 3, 8])
 def test_redundant_synapses_two_ways(synapses: int) -> None:
-    weights, data = _task(2)
-    grown = sl.noise.add_synapses(NET, weights, **data, synapses=synapses)
+    task = _task(2)
+    grown = sl.noise.add_synapses(task, synapses)
     np.testing.assert_allclose(
-        grown.network.forward(grown.weights, grown.inputs), weights["W"] @ data["inputs"]
+        grown.network.forward(grown.start, grown.inputs), task.start["W"] @ task.inputs
     )
-    found = grown.geometry()
-    said = sl.local_geometry(NET, weights, **data).redundant(synapses)
+    found = sl.local_geometry(grown)
+    said = sl.local_geometry(task).redundant(synapses)
     for name in ("loss", "gradient_norm", "q", "trace", "noise_trace", "plastic", "noisy", "size"):
         assert getattr(found, name) == pytest.approx(getattr(said, name))
 
@@ -113,13 +113,14 @@ def test_padding_changes_no_output(sizes: tuple[int, ...], bias: bool) -> None:
     net = sl.FeedForward(sizes, activation="sigmoid", output="sigmoid", bias=bias)
     weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
     x, y = rng.standard_normal((3, 8)), rng.random((2, 8))
-    base = sl.local_geometry(net, weights, inputs=x, targets=y)
+    task = given(net, weights, x, y)
+    base = sl.local_geometry(task)
     last = base
     for widths in (sizes[1:-1], [w + 2 for w in sizes[1:-1]], 9):
-        grown = sl.noise.zero_pad(net, weights, inputs=x, targets=y, widths=widths)
-        geo = grown.geometry()
+        grown = sl.noise.zero_pad(task, widths)
+        geo = sl.local_geometry(grown)
         np.testing.assert_allclose(
-            grown.network.forward(grown.weights, x), net.forward(weights, x), rtol=1e-13
+            grown.network.forward(grown.start, x), net.forward(weights, x), rtol=1e-13
         )
         assert geo.loss == pytest.approx(base.loss)
         # The old weights keep their slope and their curvature; the new ones add to both.
@@ -133,9 +134,9 @@ def test_silent_units_have_no_gradient() -> None:
     rng = np.random.default_rng(4)
     net = sl.FeedForward((3, 4, 2), activation="tanh")
     weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
-    data = {"inputs": rng.standard_normal((3, 8)), "targets": rng.standard_normal((2, 8))}
-    base = sl.local_geometry(net, weights, **data)
-    grown = sl.noise.zero_pad(net, weights, **data, widths=9).geometry()
+    task = given(net, weights, rng.standard_normal((3, 8)), rng.standard_normal((2, 8)))
+    base = sl.local_geometry(task)
+    grown = sl.local_geometry(sl.noise.zero_pad(task, 9))
     assert grown.gradient_norm == pytest.approx(base.gradient_norm)
     assert grown.q == pytest.approx(base.q) and grown.trace == pytest.approx(base.trace)
 
@@ -151,26 +152,29 @@ def test_silent_units_have_no_gradient() -> None:
     ],
 )
 def test_bad_expansions_are_named(change: dict[str, object], words: str) -> None:
-    weights, data = _task()
     with pytest.raises(sl.BadInputError, match=words):
-        sl.noise.expand_linear(NET, weights, **data, **change)
+        sl.noise.expand_linear(_task(), **change)
 
 
 def test_other_bad_growth_is_named() -> None:
-    weights, data = _task()
-    deep = sl.FeedForward((6, 5, 4))
-    held = {name: np.ones(shape) for name, shape in deep.shapes.items()}
+    task = _task()
+    net = sl.FeedForward((6, 5, 4))
+    held = {name: np.ones(shape) for name, shape in net.shapes.items()}
+    deep = given(net, held, task.inputs, task.targets)
     with pytest.raises(sl.BadInputError, match="takes a LinearEstimator"):
-        sl.noise.expand_linear(deep, held, **data)
+        sl.noise.expand_linear(deep)
+    with pytest.raises(sl.BadInputError, match="whose weights are all learnable"):
+        sl.noise.expand_linear(task.with_allocation(sl.Allocation.from_rows(NET, "W", [0])))
     with pytest.raises(sl.BadInputError, match="path must be one of both, inputs, outputs"):
-        sl.noise.expansion_path(NET, weights, **data, factors=[2], path="sideways")
+        sl.noise.expansion_path(task, [2], path="sideways")
     with pytest.raises(sl.BadInputError, match="synapses must be a whole number"):
-        sl.noise.add_synapses(NET, weights, **data, synapses=0)
+        sl.noise.add_synapses(task, 0)
     with pytest.raises(sl.BadInputError, match="synapses must be at least 1"):
-        sl.local_geometry(NET, weights, **data).redundant(0)
+        sl.local_geometry(task).redundant(0)
+    flat = given(sl.FeedForward((6, 4)), {"W1": np.ones((4, 6))}, task.inputs, task.targets)
     with pytest.raises(sl.BadInputError, match="at least one hidden layer"):
-        sl.noise.zero_pad(sl.FeedForward((6, 4)), {"W1": np.ones((4, 6))}, **data, widths=9)
+        sl.noise.zero_pad(flat, 9)
     with pytest.raises(sl.BadInputError, match=r"at least those of the network, \[5\], not \[4\]"):
-        sl.noise.zero_pad(deep, held, **data, widths=4)
+        sl.noise.zero_pad(deep, 4)
     with pytest.raises(sl.BadInputError, match="one number or 1, one per hidden layer, not 2"):
-        sl.noise.zero_pad(deep, held, **data, widths=[6, 7])
+        sl.noise.zero_pad(deep, [6, 7])

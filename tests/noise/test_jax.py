@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from noise.given import given
 
 jax = pytest.importorskip("jax")
 
@@ -30,15 +31,15 @@ def test_a_quadratic_has_its_own_matrix_as_hessian() -> None:
     held = np.array([0, 2, 3, 5])
     g = (H @ w)[held]
     u = g / np.linalg.norm(g)
-    geo = sl.local_geometry(loss=loss, params=params, mask=mask, noise_on="all")
+    geo = sl.noise.loss_geometry(loss, params, mask, on="all")
     assert geo.loss == pytest.approx(0.5 * w @ H @ w + 40.0, rel=1e-12)
     assert geo.gradient_norm == pytest.approx(np.linalg.norm(g), rel=1e-12)
     assert geo.q == pytest.approx(u @ H[np.ix_(held, held)] @ u, rel=1e-10)
     assert geo.trace == pytest.approx(np.trace(H[np.ix_(held, held)]), rel=1e-12)
     assert geo.noise_trace == pytest.approx(np.trace(H), rel=1e-12)
     assert (geo.plastic, geo.noisy, geo.size) == (4, 6, 6)
-    gamma = (0.3, 0.5, 0.1)
-    assert geo.measure(gamma, 1.0, draws=500).agrees(geo.rate(gamma, 1.0))
+    noise = sl.Noise((0.3, 0.5, 0.1), on="all")
+    assert geo.measure(noise, draws=500).agrees(geo.rate(noise))
 
 
 def test_networks_agree_with_our_own_derivatives() -> None:
@@ -52,25 +53,19 @@ def test_networks_agree_with_our_own_derivatives() -> None:
         gap = p["W2"] @ jax.numpy.tanh(p["W1"] @ x) - y
         return (gap**2).sum(axis=0).mean() / 2
 
-    ours = sl.local_geometry(
-        net,
-        weights,
-        inputs=x,
-        targets=y,
-        allocation=sl.Allocation.from_masks(net, mask),
-        noise_on="all",
-    )
-    theirs = sl.local_geometry(loss=loss, params=weights, mask=mask, noise_on="all")
+    held = sl.Allocation.from_masks(net, mask)
+    ours = sl.local_geometry(given(net, weights, x, y, held), on="all")
+    theirs = sl.noise.loss_geometry(loss, weights, mask, on="all")
     for name in ("loss", "gradient_norm", "q", "trace", "noise_trace"):
         assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-10)
-    estimate = sl.local_geometry(loss=loss, params=weights, mask=mask, trace="estimate")
+    estimate = sl.noise.loss_geometry(loss, weights, mask, trace="estimate")
     assert estimate.trace_error > 0
     assert abs(estimate.trace - ours.trace) < 4 * estimate.trace_error
 
 
 def test_single_precision_is_left_alone_outside() -> None:
     H, w = _quadratic()
-    geo = sl.local_geometry(loss=lambda p: 0.5 * p @ H @ p + 40.0, params=jax.numpy.asarray(w))
+    geo = sl.noise.loss_geometry(lambda p: 0.5 * p @ H @ p + 40.0, jax.numpy.asarray(w))
     assert geo.trace == pytest.approx(np.trace(H), rel=1e-9)
     assert jax.numpy.asarray(1.0).dtype == np.float32
 
@@ -81,15 +76,14 @@ def test_single_precision_is_left_alone_outside() -> None:
         ({"mask": [1.0]}, "mask must be a tree"),
         ({"mask": np.zeros(6)}, "mask is empty"),
         ({"mask": np.full(6, 2)}, "mask must hold only 0 and 1"),
-        ({"params": None}, "params= a tree of arrays"),
+        ({"params": None}, "params a tree of arrays"),
         ({"params": np.zeros(0)}, "params holds no numbers"),
-        ({"loss": 3}, "loss= must be a function"),
+        ({"loss": 3}, "loss must be a function"),
         ({"loss": lambda p: p}, "loss must return one number"),
         ({"loss": lambda p: 0.0 * p.sum()}, "loss must be above 0"),
-        ({"network": sl.FeedForward((2, 2))}, "takes params and mask, not network"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], words: str) -> None:
     good: dict[str, Any] = {"loss": lambda p: (p**2).sum() + 1.0, "params": np.ones(6)}
     with pytest.raises(sl.BadInputError, match=words):
-        sl.local_geometry(**{**good, **change})
+        sl.noise.loss_geometry(**{**good, **change})

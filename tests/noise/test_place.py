@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import sublearn as sl
+from noise.given import given
 from sublearn.cli import app
+from sublearn.noise import Noise
 
 
 def compare(samples: int, gamma, *, inputs=12, outputs=4, plastic=12, **options):
@@ -19,17 +21,9 @@ def compare(samples: int, gamma, *, inputs=12, outputs=4, plastic=12, **options)
         network, samples=samples, ensemble=sl.Gaussian(4.0 * inputs**0.5 / 32**0.5)
     )
     repeats = options.pop("repeats", 8)
-    W, X, Y = sl.noise.draw_lessons(problem, repeats, factors=options.pop("factors", None))
-    return sl.place(
-        network,
-        W,
-        inputs=X,
-        targets=Y,
-        allocations=sl.noise.candidate_placements(problem, plastic),
-        gamma=gamma,
-        repeats=repeats,
-        **options,
-    )
+    lessons = sl.noise.draw_lessons(problem, repeats, factors=options.pop("factors", None))
+    candidates = sl.noise.candidate_placements(problem, plastic)
+    return sl.place(lessons, candidates, Noise(gamma), repeats=repeats, **options)
 
 
 def by_name(found: sl.Placement):
@@ -55,17 +49,20 @@ def test_candidates_have_the_budget_and_the_shape_they_promise() -> None:
 
 def test_lessons_depend_on_seed_and_number_alone() -> None:
     problem = sl.Problem(sl.LinearRNN(n=3, b=1, d=2, T=2), samples=5)
-    W, X, Y = sl.noise.draw_lessons(problem, 4, seed=3)
-    later = sl.noise.draw_lessons(problem, range(2, 4), seed=3)
-    assert X.shape == (4, 2, 1, 5) and Y.shape == (4, 2, 5)
-    assert (X[2:] == later[1]).all() and (Y[2:] == later[2]).all()
-    assert (W["W"][2:] == later[0]["W"]).all()
-    assert (sl.noise.draw_lessons(problem, 4, seed=4)[1] != X).all()
+    lessons = sl.noise.draw_lessons(problem, 4, seed=3)
+    assert lessons[0].inputs.shape == (2, 1, 5) and lessons[0].targets.shape == (2, 5)
+    for one, again in zip(
+        lessons[2:], sl.noise.draw_lessons(problem, range(2, 4), seed=3), strict=True
+    ):
+        assert (one.inputs == again.inputs).all() and (one.targets == again.targets).all()
+        assert (one.start["W"] == again.start["W"]).all()
+    for one, other in zip(lessons, sl.noise.draw_lessons(problem, 4, seed=4), strict=True):
+        assert (one.inputs != other.inputs).all()
 
 
 def test_factors_make_inputs_correlated() -> None:
     problem = sl.Problem(sl.LinearEstimator(inputs=6, outputs=1), samples=4000)
-    X = sl.noise.draw_lessons(problem, 1, factors=2)[1][0]
+    X = sl.noise.draw_lessons(problem, 1, factors=2)[0].inputs
     values = np.linalg.eigvalsh(X @ X.T / 4000)
     # Two large directions over a floor of (1/4) / (2 + 1/4).
     np.testing.assert_allclose(values[:4], 1 / 9, rtol=0.15)
@@ -90,26 +87,18 @@ def test_spreading_wins_on_few_samples_and_concentrating_under_strong_noise() ->
 def test_rows_agree_with_the_verbs_they_come_from() -> None:
     network = sl.LinearEstimator(inputs=6, outputs=4)
     problem = sl.Problem(network, samples=9, ensemble=sl.Gaussian(3.0))
-    W, X, Y = (part for part in sl.noise.draw_lessons(problem, 1))
-    one = ({"W": W["W"][0]}, X[0], Y[0])
+    (lesson,) = sl.noise.draw_lessons(problem, 1)
     allocation = sl.Allocation.from_rows(network, "W", [1, 2])
-    common = dict(inputs=one[1], targets=one[2], gamma=(0.1, 0.2, 0.05), noise_on="all")
-    found = sl.place(
-        network, one[0], allocations={"mine": allocation}, cycles=200, repeats=3, **common
-    )
-    run = sl.simulate(network, one[0], allocation=allocation, cycles=200, repeats=3, **common)
+    placed, noise = lesson.with_allocation(allocation), Noise((0.1, 0.2, 0.05), on="all")
+    found = sl.place(lesson, {"mine": allocation}, noise, cycles=200, repeats=3)
+    run = sl.simulate(placed, noise, cycles=200, repeats=3)
     row = found.best
     settled = sl.noise.find_steady_state(run.errors / run.errors[0, 0])
     assert row.steady.mean == pytest.approx(settled.mean)
     start = float(run.errors[0, 0])
-    drift = sl.noise.predict_drift(
-        network, one[0], inputs=one[1], targets=one[2], allocation=allocation, gamma3=0.05
-    )
+    drift = sl.noise.predict_drift(placed, noise)
     assert row.drift == pytest.approx(drift.per_cycle / start)
-    geo = sl.local_geometry(
-        network, one[0], inputs=one[1], targets=one[2], allocation=allocation, noise_on="all"
-    )
-    assert row.rate == pytest.approx(geo.rate((0.1, 0.2, 0.05), 1.0))
+    assert row.rate == pytest.approx(sl.local_geometry(placed, on="all").rate(noise))
     assert "keeps growing" in found.recommendation and "drifts" in str(found)
 
 
@@ -117,14 +106,14 @@ def test_bad_input_is_named() -> None:
     network = sl.LinearEstimator(inputs=4, outputs=2)
     whole = sl.Allocation.whole(network)
     row = sl.Allocation.from_rows(network, "W", [0])
-    data = dict(inputs=np.eye(4), targets=np.zeros((2, 4)), gamma=(0.1, 0.1, 0.0))
-    w = {"W": np.ones((2, 4))}
+    asked = given(network, {"W": np.ones((2, 4))}, np.eye(4), np.zeros((2, 4)))
+    noise = Noise((0.1, 0.1, 0.0))
     with pytest.raises(sl.BadInputError, match="same number"):
-        sl.place(network, w, allocations={"one": whole, "two": row}, **data)
+        sl.place(asked, {"one": whole, "two": row}, noise)
     with pytest.raises(sl.BadInputError, match="allocations"):
-        sl.place(network, w, allocations={}, **data)
+        sl.place(asked, {}, noise)
     with pytest.raises(sl.BadInputError, match="two"):
-        sl.place(network, w, allocations={"two": None}, **data)
+        sl.place(asked, {"two": None}, noise)
 
 
 LOCAL = [
@@ -145,8 +134,8 @@ def test_local_is_where_the_loss_is_not_quadratic(
     """Third differences of the loss along the weights that move vanish exactly if it is quadratic."""
     problem = sl.Problem(sl.networks.network_from_text(spec), 5)
     net = problem.network
-    W, X, Y = sl.noise.draw_lessons(problem, 1)
-    weights, x, y = {n: w[0] for n, w in W.items()}, X[0], Y[0]
+    (lesson,) = sl.noise.draw_lessons(problem, 1)
+    weights, x, y = lesson.start, lesson.inputs, lesson.targets
     name, _, rows = learn.partition(":rows=")
     held = sl.Allocation.from_rows(net, name, [int(r) for r in rows.split("-")])
     rng = np.random.default_rng(0)
@@ -161,10 +150,8 @@ def test_local_is_where_the_loss_is_not_quadratic(
     ]
     third = losses[3] - 3 * losses[2] + 3 * losses[1] - losses[0]
     assert (abs(third) > 1e-6 * max(losses)) == local
-    found = sl.place(
-        net, weights, inputs=x, targets=y, allocations={"rows": held}, gamma=(0.1, 0.1, 0.01),
-        cycles=50, repeats=2, noise_on=noise_on,
-    )  # fmt: skip
+    noise = Noise((0.1, 0.1, 0.01), on=noise_on)
+    found = sl.place(lesson, {"rows": held}, noise, cycles=50, repeats=2)
     plain = found.to_dict()
     assert plain["local"] == plain["rows"][0]["local"] == local
     assert str(found).count("are local") == local
@@ -173,14 +160,12 @@ def test_local_is_where_the_loss_is_not_quadratic(
 def test_the_sentence_names_the_placements_that_are_local() -> None:
     problem = sl.Problem(sl.FeedForward((3, 4, 2), "tanh"), 5)
     net = problem.network
-    W, X, Y = sl.noise.draw_lessons(problem, 2)
+    lessons = sl.noise.draw_lessons(problem, 2)
     held = {
         "readout": sl.Allocation.from_rows(net, "W2", [0]),
         "hidden": sl.Allocation.from_entries(net, {"W1": [(0, 0), (1, 1), (2, 2), (3, 0)]}),
     }
-    found = sl.place(
-        net, W, inputs=X, targets=Y, allocations=held, gamma=(0.1, 0.1, 0.01), cycles=50, repeats=2
-    )
+    found = sl.place(lessons, held, Noise((0.1, 0.1, 0.01)), cycles=50, repeats=2)
     assert "Rate and F_min of hidden are local" in found.recommendation
     kinds = {row.name: row.kind for row in found.rows}
     assert kinds["hidden"] == "none" and kinds["readout"] != "none"
@@ -247,21 +232,9 @@ def test_commands_refuse_nonsense(words: list[str], named: str, tmp_path: Path) 
     assert not out.exists()
 
 
-def test_the_legend_of_the_picture_covers_no_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = []
-
-    def keep(fig, stem):
-        fig.canvas.draw()
-        drawn.append(fig)
-        return [Path(stem)]
-
-    monkeypatch.setattr("sublearn.plots.save", keep)
-    asked = [*PLACE, "--samples", "2", "--plastic", "8", "--cycles", "50", "--repeats", "2"]
-    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path)])
-    assert found.exit_code == 0, found.output
-    (fig,) = drawn
+def test_the_legend_of_the_picture_covers_no_data() -> None:
+    fig = compare(2, (0.1, 0.3, 0.02), inputs=8, plastic=8, cycles=50, repeats=2).plot()
+    fig.canvas.draw()
     (legend,) = fig.legends
     assert all(ax.get_legend() is None for ax in fig.axes)
     names = [text.get_text() for text in legend.get_texts()]

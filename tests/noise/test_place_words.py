@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sublearn.noise._place import Placement
+from sublearn.noise import Noise, Placement
 
 
 def _row(name: str, errors: np.ndarray) -> SimpleNamespace:
@@ -35,6 +35,6 @@ def test_what_counts_as_better(gap: float, error: float, repeats: int, better: b
     swing *= error * np.sqrt(max(repeats - 1, 1))
     common = np.linspace(0.2, 0.6, repeats)
     rows = (_row("one", common), _row("other", common + gap + swing))
-    made = Placement(rows, (0.1, 0.0, 0.0), 1.0, 4, "plastic", 100)  # type: ignore[arg-type]
+    made = Placement(rows, Noise((0.1, 0.0, 0.0)), 100)  # type: ignore[arg-type]
     assert made.margin(made.rows[1])[0] == pytest.approx(gap)
     assert made._ties(made.rows[1]) == (not better)

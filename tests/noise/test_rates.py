@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sublearn as sl
-from sublearn.noise import Geometry, slides_rate
+from noise.given import given as arrays
+from sublearn.experiments.raman2019 import slides_rate
+from sublearn.noise import Geometry, Noise
 
 
 def _linear(
@@ -22,14 +24,9 @@ def _linear(
     if correlated:
         x = rng.standard_normal((32, 2)) @ rng.standard_normal((2, samples)) + 0.5 * x
     mask = rng.permutation(256).reshape(8, 32) < plastic
-    return sl.local_geometry(
-        net,
-        {"W": rng.standard_normal((8, 32))},
-        inputs=x,
-        targets=rng.standard_normal((8, 32)) @ x,
-        allocation=sl.Allocation.from_masks(net, {"W": mask}),
-        noise_on=noise_on,
-    )
+    weights, targets = {"W": rng.standard_normal((8, 32))}, rng.standard_normal((8, 32)) @ x
+    plastic_set = sl.Allocation.from_masks(net, {"W": mask})
+    return sl.local_geometry(arrays(net, weights, x, targets, plastic_set), on=noise_on)
 
 
 def test_measuring_is_a_plain_loop_over_cycles() -> None:
@@ -55,19 +52,14 @@ def test_measuring_is_a_plain_loop_over_cycles() -> None:
         found.append((1 - loss(W + T * wdot) / loss(W)) / T)
     error = np.std(found) / math.sqrt(len(found))
     net = sl.LinearEstimator(inputs=i, outputs=o)
-    geo = sl.local_geometry(
-        net,
-        {"W": W},
-        inputs=X,
-        targets=Y,
-        allocation=sl.Allocation.from_masks(net, {"W": mask.astype(bool)}),
-        noise_on="all",
-    )
-    measured = geo.measure(gamma, T, draws=4000)
-    assert abs(np.mean(found) - geo.rate(gamma, T)) < 3 * error
+    plastic = sl.Allocation.from_masks(net, {"W": mask.astype(bool)})
+    geo = sl.local_geometry(arrays(net, {"W": W}, X, Y, plastic), on="all")
+    noise = Noise(gamma, T, on="all")
+    measured = geo.measure(noise, draws=4000)
+    assert abs(np.mean(found) - geo.rate(noise)) < 3 * error
     assert abs(np.mean(found) - measured.mean) < 3 * math.hypot(error, measured.error)
-    assert measured.agrees(geo.rate(gamma, T))
-    assert not measured.agrees(slides_rate(geo, gamma, T))
+    assert measured.agrees(geo.rate(noise))
+    assert not measured.agrees(slides_rate(geo, noise))
 
 
 CELLS = [
@@ -89,8 +81,8 @@ def test_masked_rates_are_what_cycles_do() -> None:
     for seed, plastic, noise_on, samples, correlated, T in CELLS:
         geo = _linear(seed, plastic, noise_on, samples, correlated)
         gamma = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))[seed % 2]
-        found = geo.measure(gamma, T, draws=200, seed=seed)
-        outside += not found.agrees(geo.rate(gamma, T))
+        noise = Noise(gamma, T, on=noise_on)
+        outside += not geo.measure(noise, draws=200, seed=seed).agrees(geo.rate(noise))
     assert outside <= 1
 
 
@@ -113,21 +105,21 @@ GEOMETRIES = st.builds(
 def test_critical_levels_part_learning_from_not(
     geo: Geometry, g1: float, g2: float, g3: float, T: float
 ) -> None:
-    gamma = (g1, g2, g3)
+    noise = Noise((g1, g2, g3), T)
     criticals = (geo.critical_gamma1, geo.critical_gamma2, geo.critical_gamma3)
     for place, critical in enumerate(criticals):
-        found = critical(gamma, T)
+        found = critical(noise)
         assert found.reason.endswith(".")
         for level in np.geomspace(1e-3, 1e3, 13):
-            at = tuple(level if i == place else g for i, g in enumerate(gamma))
-            rate, scale = geo.rate(at, T), sum(abs(v) for v in _terms(geo, at, T))
+            at = noise.with_level(place, float(level))
+            rate, scale = geo.rate(at), sum(abs(v) for v in _terms(geo, at))
             if abs(rate) > 1e-9 * scale:  # on the edge itself rounding decides
                 assert (level in found) == (rate > 0)
         assert found.empty or (0 <= found.low < found.high)
 
 
-def _terms(geo: Geometry, gamma: tuple[float, ...], T: float) -> list[float]:
-    g1, g2, g3 = gamma
+def _terms(geo: Geometry, noise: Noise) -> list[float]:
+    (g1, g2, g3), T = noise.gamma, noise.T
     parts = [g1 * geo.gradient_norm, T / 2 * g1**2 * geo.q, T / 2 * g2**2 / geo.plastic * geo.trace]
     return [part / geo.loss for part in (*parts, g3**2 / 2 * geo.noise_trace)]
 
@@ -137,28 +129,28 @@ def _terms(geo: Geometry, gamma: tuple[float, ...], T: float) -> list[float]:
 def test_learning_is_a_difficulty_below_the_critical_one(
     geo: Geometry, g1: float, g2: float, g3: float, T: float
 ) -> None:
-    gamma = (g1, g2, g3)
-    rate = geo.rate(gamma, T)
-    terms = _terms(geo, gamma, T)
+    noise = Noise((g1, g2, g3), T)
+    rate = geo.rate(noise)
+    terms = _terms(geo, noise)
     assert rate == pytest.approx(terms[0] - sum(terms[1:]), abs=1e-12 * sum(map(abs, terms)))
     if geo.gradient_norm and abs(rate) > 1e-9 * sum(map(abs, terms)):
-        assert (geo.difficulty(gamma, T) < geo.critical_difficulty(gamma, T)) == (rate > 0)
+        assert (geo.difficulty(noise) < geo.critical_difficulty(noise)) == (rate > 0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(GEOMETRIES, LEVEL, LEVEL, LEVEL)
 def test_best_gamma1_is_the_maximum(geo: Geometry, g2: float, g3: float, T: float) -> None:
-    best = geo.best_gamma1(T)
+    best = geo.best_gamma1(Noise((0.0, g2, g3), T))
     if best.value is None:
         assert geo.q <= 0 or not geo.gradient_norm
-        far, further = geo.rate((1e3, g2, g3), T), geo.rate((2e3, g2, g3), T)
+        far, further = (geo.rate(Noise((g1, g2, g3), T)) for g1 in (1e3, 2e3))
         assert further >= far or not geo.gradient_norm
         with pytest.raises(sl.BadInputError, match="no best value"):
             float(best)
     else:
-        top = geo.rate((float(best), g2, g3), T)
+        top = geo.rate(Noise((float(best), g2, g3), T))
         for level in best.value * np.array([0.0, 0.5, 0.9, 1.1, 2.0]):
-            assert geo.rate((level, g2, g3), T) <= top
+            assert geo.rate(Noise((float(level), g2, g3), T)) <= top
 
 
 def test_difficulty_is_the_weighted_mean_over_steps() -> None:
@@ -175,51 +167,52 @@ def test_difficulty_is_the_weighted_mean_over_steps() -> None:
     wdot = -gamma[0] * g / np.linalg.norm(g) + gamma[1] * n2 + gamma[2] * math.sqrt(n / T) * n3
     bend = np.einsum("ki,ij,kj->k", wdot, hessian, wdot) / (2 * np.linalg.norm(g))
     speed = np.einsum("ki,ki->k", wdot, wdot)
-    geo = sl.local_geometry(sl.LinearEstimator(inputs=5, outputs=3), {"W": W}, inputs=X, targets=Y)
-    assert speed.mean() == pytest.approx(geo.speed(gamma, T), rel=0.02)
-    assert bend.mean() / speed.mean() == pytest.approx(geo.difficulty(gamma, T), rel=0.02)
+    geo = sl.local_geometry(arrays(sl.LinearEstimator(inputs=5, outputs=3), {"W": W}, X, Y))
+    noise = Noise(gamma, T)
+    assert speed.mean() == pytest.approx(geo.speed(noise), rel=0.02)
+    assert bend.mean() / speed.mean() == pytest.approx(geo.difficulty(noise), rel=0.02)
 
 
 def test_negative_curvature_is_explained() -> None:
     geo = Geometry(loss=1.0, gradient_norm=1.0, q=-0.5, trace=-2.0, plastic=10)
-    assert "larger gamma1 is always better" in geo.best_gamma1(1.0).reason
-    assert geo.critical_gamma1((0.1, 1.0, 0.1), 1.0).low == 0.0
-    assert "random steps lower the loss" in geo.critical_gamma3((0.1, 1.0, 0.1), 1.0).reason
+    assert "larger gamma1 is always better" in geo.best_gamma1(Noise((0.1, 1.0, 0.1))).reason
+    assert geo.critical_gamma1(Noise((0.1, 1.0, 0.1))).low == 0.0
+    assert "random steps lower the loss" in geo.critical_gamma3(Noise((0.1, 1.0, 0.1))).reason
     up = Geometry(loss=1.0, gradient_norm=1.0, q=50.0, trace=-2.0, plastic=10)
-    assert up.critical_gamma3((1.0, 0.0, 0.0), 1.0).low == pytest.approx(math.sqrt(24.0))
+    assert up.critical_gamma3(Noise((1.0, 0.0, 0.0))).low == pytest.approx(math.sqrt(24.0))
 
 
 def test_a_single_critical_level_is_a_number() -> None:
     geo = Geometry(loss=1.0, gradient_norm=1.0, q=0.5, trace=2.0, plastic=10)
-    high = float(geo.critical_gamma3((1.0, 0.0, 0.0), 1.0))  # 1 - 1/4 - gamma3^2 = 0
+    high = float(geo.critical_gamma3(Noise((1.0, 0.0, 0.0))))  # 1 - 1/4 - gamma3^2 = 0
     assert high == pytest.approx(math.sqrt(0.75))
-    assert geo.rate((1.0, 0.0, high), 1.0) == pytest.approx(0.0, abs=1e-12)
-    both = geo.critical_gamma1((1.0, 1.0, 0.1), 1.0)
+    assert geo.rate(Noise((1.0, 0.0, high))) == pytest.approx(0.0, abs=1e-12)
+    both = geo.critical_gamma1(Noise((1.0, 1.0, 0.1)))
     assert str(both).startswith("from 0.1")
     with pytest.raises(sl.BadInputError, match="no single critical level"):
         float(both)
-    assert str(geo.critical_gamma3((0.0, 1.0, 0.0), 1.0)) == "nowhere"
+    assert str(geo.critical_gamma3(Noise((0.0, 1.0, 0.0)))) == "nowhere"
 
 
 def test_validity_holds_where_the_loss_is_quadratic_and_warns_where_it_bends() -> None:
     geo = _linear(0, 64)
-    assert geo.check((0.5, 1.0, 0.05), 1.0)
+    assert geo.check(Noise((0.5, 1.0, 0.05)))
     rng = np.random.default_rng(2)
     net = sl.FeedForward((4, 6, 3), activation="tanh")
     weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
     x, y = rng.standard_normal((4, 9)), rng.standard_normal((3, 9))
-    bent = sl.local_geometry(net, weights, inputs=x, targets=y)
+    bent = sl.local_geometry(arrays(net, weights, x, y))
     with pytest.warns(sl.noise.SecondOrderWarning, match="is measured"):
-        found = bent.check((3.0, 0.1, 0.0), 3.0)
+        found = bent.check(Noise((3.0, 0.1, 0.0), T=3.0))
     assert not found and not found.holds
     assert abs(found.predicted - found.measured.mean) > 0.1 * found.scale
-    small = bent.check((0.02, 0.02, 0.001), 1.0)
+    small = bent.check(Noise((0.02, 0.02, 0.001)))
     assert small and small.holds_half and "enough" in small.reason
 
 
 def test_same_seed_same_numbers() -> None:
     geo = _linear(1, 64)
-    a, b, c = (geo.measure((0.1, 1.0, 0.1), 1.0, draws=50, seed=s) for s in (3, 3, 4))
+    a, b, c = (geo.measure(Noise((0.1, 1.0, 0.1)), draws=50, seed=s) for s in (3, 3, 4))
     assert a == b and a != c
 
 
@@ -231,16 +224,28 @@ def test_same_seed_same_numbers() -> None:
         ((0.1, 1.0, math.nan), 1.0, "gamma must be three numbers"),
         ((0.1, "1", 0.0), 1.0, "gamma must be three numbers"),
         (0.1, 1.0, "gamma must be three numbers"),
-        ((0.1, 1.0, 0.0), 0.0, "T, the time of one cycle, must be a number above 0"),
+        ((0.1, 1.0, 0.0), 0.0, "T, the time of one cycle, must be positive and finite"),
         ((0.1, 1.0, 0.0), -1.0, "T, the time of one cycle"),
         ((0.1, 1.0, 0.0), math.inf, "T, the time of one cycle"),
     ],
 )
 def test_nonsense_levels_are_refused(gamma: object, T: float, words: str) -> None:
-    geo = _linear(2, 64)
-    for verb in (geo.rate, geo.difficulty, geo.critical_gamma1, geo.critical_gamma3, geo.measure):
-        with pytest.raises(sl.BadInputError, match=words):
-            verb(gamma, T)
+    with pytest.raises(sl.BadInputError, match=words):
+        Noise(gamma, T)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mixing": 1.0}, r"mixing must lie in \[0, 1\)"),
+        ({"mixing": True}, "mixing must lie"),
+        ({"on": "some"}, "noise on must be one of plastic, all"),
+        ({"norm": "max"}, "norm must be one of l2, layers"),
+    ],
+)
+def test_noise_that_falls_nowhere_is_refused(change: dict[str, object], words: str) -> None:
+    with pytest.raises(sl.BadInputError, match=words):
+        Noise((0.1, 1.0, 0.1), **change)  # type: ignore[arg-type]
 
 
 def test_numbers_that_make_no_geometry_are_refused() -> None:
@@ -254,6 +259,6 @@ def test_numbers_that_make_no_geometry_are_refused() -> None:
         with pytest.raises(sl.BadInputError, match=words):
             Geometry(**{**good, **change})
     with pytest.raises(sl.BadInputError, match="numbers alone"):
-        Geometry(**good).measure((1.0, 1.0, 1.0), 1.0)
+        Geometry(**good).measure(Noise((1.0, 1.0, 1.0)))
     with pytest.raises(sl.BadInputError, match="a level above 0"):
-        Geometry(**good).difficulty((0.0, 0.0, 0.0), 1.0)
+        Geometry(**good).difficulty(Noise((0.0, 0.0, 0.0)))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.noise import step_correlation
+from noise.given import given
+from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
+from sublearn.noise import Noise, step_correlation
 
 NETWORKS = [
     sl.LinearEstimator(inputs=4, outputs=3),
@@ -67,19 +69,9 @@ def test_without_noise_it_is_gradient_descent(network, norm: str, subset: bool) 
         allocation = sl.Allocation.from_masks(network, masks)
     wanted, last = descend(network, w, x, y, masks, 0.1, norm, 15)
     for precision, close in (("double", 1e-9), ("single", 1e-3)):
-        run = sl.simulate(
-            network,
-            w,
-            inputs=x,
-            targets=y,
-            allocation=allocation,
-            gamma=(0.05, 0, 0),
-            T=2.0,
-            cycles=15,
-            repeats=1,
-            norm=norm,
-            precision=precision,
-        )
+        noise = Noise((0.05, 0, 0), T=2.0, norm=norm)
+        asked = given(network, w, x, y, allocation)
+        run = sl.simulate(asked, noise, cycles=15, repeats=1, precision=precision)
         np.testing.assert_allclose(run.errors[0], wanted, rtol=close, atol=close)
         for name, matrix in last.items():
             np.testing.assert_allclose(run.weights[name][0], matrix, rtol=close, atol=close)
@@ -91,7 +83,7 @@ def test_many_samples_of_a_linear_network_are_shortened_without_loss() -> None:
     y = np.random.default_rng(4).standard_normal((3, 40))  # no linear map meets these
     masks = {"W": np.ones((3, 5))}
     wanted, _ = descend(network, w, x, y, masks, 0.1, "l2", 10)
-    run = sl.simulate(network, w, inputs=x, targets=y, gamma=(0.1, 0, 0), cycles=10, repeats=2)
+    run = sl.simulate(given(network, w, x, y), Noise((0.1, 0, 0)), cycles=10, repeats=2)
     np.testing.assert_allclose(run.errors, [wanted, wanted], rtol=1e-10)
 
 
@@ -104,10 +96,8 @@ def test_lengths_of_the_noisy_parts(norm: str, noise_on: str) -> None:
     allocation = sl.Allocation.from_masks(network, mask)
 
     def change(gamma):
-        run = sl.simulate(
-            network, w, inputs=x, targets=y, allocation=allocation, gamma=gamma, T=4.0,
-            cycles=1, repeats=3, norm=norm, noise_on=noise_on,
-        )  # fmt: skip
+        noise = Noise(gamma, T=4.0, on=noise_on, norm=norm)
+        run = sl.simulate(given(network, w, x, y, allocation), noise, cycles=1, repeats=3)
         return [{n: run.weights[n][k] - w[n] for n in w} for k in range(3)]
 
     for moved in change((0.0, 0.5, 0.0)):
@@ -124,8 +114,9 @@ def test_task_irrelevant_directions_are_correlated_as_told() -> None:
     w, x, y = lesson(network, samples=1)
 
     def steps(mixing: float):
-        common = dict(inputs=x, targets=y, gamma=(0.0, 1.0, 0.0), repeats=1, mixing=mixing)
-        at = [sl.simulate(network, w, cycles=k, **common).weights["W"][0] for k in range(1, 14)]
+        asked, noise = given(network, w, x, y), Noise((0.0, 1.0, 0.0), mixing=mixing)
+        runs = [sl.simulate(asked, noise, cycles=k, repeats=1) for k in range(1, 14)]
+        at = [run.weights["W"][0] for run in runs]
         moves = np.diff(at, axis=0).reshape(12, -1)
         return (moves[1:] * moves[:-1]).sum(axis=1)
 
@@ -138,24 +129,23 @@ def test_mean_of_one_cycle_is_the_mean_rate(noise_on: str) -> None:
     network = sl.LinearEstimator(inputs=8, outputs=5)
     w, x, y = lesson(network, samples=12)
     allocation = sl.Allocation.spread(network, {"W": 17})
-    given = dict(inputs=x, targets=y, allocation=allocation, noise_on=noise_on)
-    gamma, T = (0.3, 1.0, 0.1), 2.0
-    run = sl.simulate(network, w, **given, gamma=gamma, T=T, cycles=2, repeats=1200)
-    rates = (1 - run.errors[:, 1] / run.errors[:, 0]) / T
+    asked, noise = given(network, w, x, y, allocation), Noise((0.3, 1.0, 0.1), 2.0, on=noise_on)
+    run = sl.simulate(asked, noise, cycles=2, repeats=1200)
+    rates = (1 - run.errors[:, 1] / run.errors[:, 0]) / noise.T
     error = rates.std(ddof=1) / np.sqrt(rates.size)
     assert rates.mean() == pytest.approx(
-        sl.local_geometry(network, w, **given).rate(gamma, T), abs=4 * error
+        sl.local_geometry(asked, on=noise_on).rate(noise), abs=4 * error
     )
 
 
 def test_a_repeat_depends_on_seed_and_number_alone() -> None:
     network = NETWORKS[1]
     w, x, y = lesson(network)
-    common = dict(inputs=x, targets=y, gamma=(0.1, 0.3, 0.05), cycles=30, mixing=0.2)
-    whole = sl.simulate(network, w, repeats=5, **common)
-    threads = sl.simulate(network, w, repeats=5, workers=3, **common)
-    part = sl.simulate(network, w, repeats=range(3, 5), **common)
-    other = sl.simulate(network, w, repeats=5, seed=1, **common)
+    asked, noise = given(network, w, x, y), Noise((0.1, 0.3, 0.05), mixing=0.2)
+    whole = sl.simulate(asked, noise, cycles=30, repeats=5)
+    threads = sl.simulate(asked, noise, cycles=30, repeats=5, workers=3)
+    part = sl.simulate(asked, noise, cycles=30, repeats=range(3, 5))
+    other = sl.simulate(asked, noise, cycles=30, repeats=5, seed=1)
     assert whole.errors.tobytes() == threads.errors.tobytes()
     assert (whole.errors[3:] == part.errors).all()
     assert (whole.weights["W2"][3:] == part.weights["W2"]).all()
@@ -163,17 +153,12 @@ def test_a_repeat_depends_on_seed_and_number_alone() -> None:
     assert np.unique(whole.errors[:, -1]).size == 5
 
 
-def test_leading_axes_give_every_repeat_its_own_lesson() -> None:
-    network = NETWORKS[4]
-    lessons = [lesson(network, seed=k) for k in range(3)]
-    stacked = {name: np.stack([one[0][name] for one in lessons]) for name in network.shapes}
-    x, y = (np.stack([one[k] for one in lessons]) for k in (1, 2))
-    common = dict(gamma=(0.1, 0.3, 0.05), cycles=10)
-    together = sl.simulate(network, stacked, inputs=x, targets=y, repeats=3, **common)
-    for k, (w, one_x, one_y) in enumerate(lessons):
-        alone = sl.simulate(
-            network, w, inputs=one_x, targets=one_y, repeats=range(k, k + 1), **common
-        )
+def test_several_instances_give_every_repeat_its_own() -> None:
+    network, noise = NETWORKS[4], Noise((0.1, 0.3, 0.05))
+    lessons = [given(network, *lesson(network, seed=k)) for k in range(3)]
+    together = sl.simulate(lessons, noise, cycles=10, repeats=3)
+    for k, one in enumerate(lessons):
+        alone = sl.simulate(one, noise, cycles=10, repeats=range(k, k + 1))
         assert (alone.errors[0] == together.errors[k]).all()
 
 
@@ -182,92 +167,85 @@ def test_fresh_inputs_follow_the_teacher() -> None:
     w, _, _ = lesson(network)
     teacher = sl.FeedForward((6, 5, 4))
     t = lesson(teacher)[0]
-    still = sl.simulate(
-        network,
-        w,
-        inputs=sl.noise.FreshInputs(20, teacher, t),
-        gamma=(0, 0, 0),
-        cycles=4000,
-        repeats=1,
-    )
+    whole, x = sl.Allocation.whole(network), np.zeros((6, 20))
+    taught = sl.Instance.from_teacher(network, whole, w, x, t, teacher)
+    still = sl.simulate(taught, Noise((0, 0, 0)), cycles=4000, repeats=1, fresh=True)
     # E |(W - V) x|^2 / 2 = |W - V|^2 / 2 for standard normal x.
     expected = ((w["W"] - t["W2"] @ t["W1"]) ** 2).sum() / 2
     error = still.errors.std() / np.sqrt(still.errors.size)
     assert still.errors.mean() == pytest.approx(expected, abs=4 * error)
-    same = sl.simulate(
-        network,
-        w,
-        inputs=sl.noise.FreshInputs(20, network, w),
-        gamma=(1, 0, 0),
-        cycles=5,
-        repeats=1,
-    )
+    own = sl.Instance.from_teacher(network, whole, w, x, w)
+    same = sl.simulate(own, Noise((1, 0, 0)), cycles=5, repeats=1, fresh=True)
     assert (same.errors == 0).all()  # and a gradient of zero moves nothing
     assert (same.weights["W"][0] == w["W"]).all()
 
 
 def test_deep_sigmoid_cells_pair_up() -> None:
     # Same teacher, start and inputs: before any change the padded network has the small one's errors.
-    small = sl.noise.deep_sigmoid(5, 0.0, cycles=1, repeats=3, earlier_cycles=50)
-    large = sl.noise.deep_sigmoid(12, 0.0, cycles=1, repeats=3, earlier_cycles=50)
+    small = deep_sigmoid(5, deep_noise(0.0), cycles=1, repeats=3, earlier_cycles=50)
+    large = deep_sigmoid(12, deep_noise(0.0), cycles=1, repeats=3, earlier_cycles=50)
     np.testing.assert_allclose(small.errors, large.errors, rtol=1e-4)
     assert np.unique(small.errors).size == 3
-    untrained = sl.noise.deep_sigmoid(5, 0.0, cycles=1, repeats=3, earlier_cycles=0)
+    untrained = deep_sigmoid(5, deep_noise(0.0), cycles=1, repeats=3, earlier_cycles=0)
     assert (untrained.errors != small.errors).all()
 
 
 BAD = [
-    (dict(gamma=(-0.1, 0, 0)), "gamma"),
-    (dict(gamma=(0.1, 0)), "gamma"),
-    (dict(T=0.0), "T"),
     (dict(cycles=0), "cycles"),
     (dict(repeats=0), "repeats"),
     (dict(repeats=range(0)), "repeats"),
-    (dict(mixing=1.0), "mixing"),
-    (dict(norm="max"), "norm"),
-    (dict(noise_on="some"), "noise_on"),
     (dict(precision="half"), "precision"),
     (dict(workers=0), "workers"),
     (dict(seed=-1), "seed"),
-    (dict(targets=None), "targets"),
-    (dict(targets=np.zeros((3, 5))), "targets"),
-    (dict(inputs=np.full((4, 6), np.nan)), "inputs"),
-    (dict(inputs=np.zeros((7, 4, 6))), "inputs"),
-    (dict(allocation=sl.Allocation.from_entries(NETWORKS[0], {})), "empty"),
-    (dict(allocation=sl.Allocation.whole(NETWORKS[1])), "other shapes"),
+    (dict(noise=(0.1, 0.1, 0.1)), "noise must be a Noise"),
+    (dict(instance=3), "instance must be an Instance"),
+    (dict(fresh=True), "fresh samples need an instance with a teacher"),
 ]
 
 
 @pytest.mark.parametrize("change, named", BAD, ids=[f"{next(iter(c))}-{n}" for c, n in BAD])
 def test_bad_input_is_named(change: dict, named: str) -> None:
     network = NETWORKS[0]
-    w, x, y = lesson(network)
-    given = dict(inputs=x, targets=y, gamma=(0.1, 0.1, 0.1), cycles=2, repeats=2)
+    good = dict(instance=given(network, *lesson(network)), noise=Noise((0.1, 0.1, 0.1)))
+    good |= dict(cycles=2, repeats=2)
     with pytest.raises(sl.BadInputError, match=named):
-        sl.simulate(network, w, **{**given, **change})
+        sl.simulate(**{**good, **change})
 
 
-def test_fresh_inputs_need_a_fitting_teacher() -> None:
-    network = NETWORKS[0]
+def test_instances_that_do_not_go_together_are_refused() -> None:
+    network, noise = NETWORKS[0], Noise((0.1, 0, 0))
     w, x, y = lesson(network)
-    other = sl.LinearEstimator(inputs=5, outputs=3)
-    fresh = sl.noise.FreshInputs(4, other, lesson(other)[0])
-    with pytest.raises(sl.BadInputError, match="teacher"):
-        sl.simulate(network, w, inputs=fresh, gamma=(0.1, 0, 0))
-    good = sl.noise.FreshInputs(4, network, w)
-    with pytest.raises(sl.BadInputError, match="targets"):
-        sl.simulate(network, w, inputs=good, targets=y, gamma=(0.1, 0, 0))
-    with pytest.raises(sl.BadInputError, match="samples"):
-        sl.simulate(network, w, inputs=sl.noise.FreshInputs(0, network, w), gamma=(0.1, 0, 0))
+    one = given(network, w, x, y)
+    row = one.with_allocation(sl.Allocation.from_rows(network, "W", [0]))
+    for other, words in ((row, "one network and one allocation"), (one.only([0]), "samples each")):
+        with pytest.raises(sl.BadInputError, match=words):
+            sl.simulate([one, other], noise, repeats=2)
+    with pytest.raises(sl.BadInputError, match="one, or 3, one per repeat, not 2"):
+        sl.simulate([one, one], noise, repeats=3)
     with pytest.raises(sl.BadInputError, match="overflow"):
-        sl.simulate(network, w, inputs=x * 1e200, targets=y, gamma=(0.1, 0, 0), repeats=1)
+        sl.simulate(given(network, w, x * 1e200, y), noise, repeats=1)
+
+
+def test_a_simulation_shows_itself() -> None:
+    network = NETWORKS[0]
+    run = sl.simulate(
+        given(network, *lesson(network)), Noise((0.1, 0.1, 0.1)), cycles=60, repeats=2
+    )
+    assert str(run.steady_state) in str(run)
+    plain = run.to_dict()
+    assert (plain["cycles"], plain["repeats"], plain["gamma"]) == (60, 2, [0.1, 0.1, 0.1])
+    assert plain["start"] == pytest.approx(run.errors[0, 0])
+    page = run._repr_html_()
+    assert page.startswith("<pre>error at the start") and "data:image/png;base64," in page
+    (line,) = run.plot().axes[0].get_lines()
+    np.testing.assert_allclose(line.get_ydata(), run.errors.mean(axis=0))
 
 
 @pytest.mark.slow
 def test_deep_sigmoid_picture() -> None:
     # 36 paired repeats: without noise the smallest network is worst; at gamma3 = .1 the largest is.
     def final(width: int, gamma3: float) -> np.ndarray:
-        return sl.noise.deep_sigmoid(width, gamma3, repeats=36).final()
+        return deep_sigmoid(width, deep_noise(gamma3), repeats=36).final()
 
     def margin(one: np.ndarray, two: np.ndarray) -> float:
         return (one - two).mean() / ((one - two).std(ddof=1) / np.sqrt(one.size))

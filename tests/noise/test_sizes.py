@@ -9,29 +9,28 @@ import pytest
 from numpy.typing import NDArray
 
 import sublearn as sl
+from noise.given import given
+from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
 from sublearn.noise import (
     Geometry,
-    best_size_against_noise,
+    Noise,
     closed_form_size,
-    difficulty_against_size,
     implicit_size,
-    sigmoid_path,
     slides_nonlinear_size,
     slides_size,
-    slope_against_curvature,
 )
 
 Array = NDArray[np.float64]
 NET = sl.LinearEstimator(inputs=10, outputs=5)
-GAMMA = (0.8, 1.0, 0.05)
+NOISE = Noise((0.8, 1.0, 0.05))
 EVERY = [k / 5 for k in range(5, 30)]
 
 
-def _task(seed: int = 1) -> tuple[dict[str, Array], dict[str, Array]]:
+def _task(seed: int = 1) -> sl.Instance:
     rng = np.random.default_rng([seed, 43])
     x = rng.standard_normal((10, 40))
-    data = {"inputs": x, "targets": rng.standard_normal((5, 10)) @ x}
-    return {"W": rng.standard_normal((5, 10))}, data
+    targets = rng.standard_normal((5, 10)) @ x
+    return given(NET, {"W": rng.standard_normal((5, 10))}, x, targets)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +43,9 @@ def _task(seed: int = 1) -> tuple[dict[str, Array], dict[str, Array]]:
     ],
 )
 def test_exponents_and_optima_of_linear_expansion(path: str, reading: str, a: float) -> None:
-    weights, data = _task()
     factors = EVERY if path == "both" else [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0]
-    grown = sl.noise.expansion_path(
-        NET, weights, **data, factors=factors, path=path, reading=reading
-    )
-    found = sl.best_size(grown, GAMMA, 1.0)
+    grown = sl.noise.expansion_path(_task(), factors, path=path, reading=reading)
+    found = sl.best_size(grown, NOISE)
     assert found.exponent is not None
     assert found.exponent.value == pytest.approx(a, abs=1e-9)
     assert "It holds here" in found.closed_form.reason
@@ -57,7 +53,7 @@ def test_exponents_and_optima_of_linear_expansion(path: str, reading: str, a: fl
         assert found.bracket[0] < 400 < found.bracket[1]
         assert found.closed_form.value == pytest.approx(400)
         for gamma1 in (0.05, 0.3, 1.5):  # gamma1 plays no part
-            assert sl.best_size(found.geometries, (gamma1, 1.0, 0.05), 1.0).best == found.best
+            assert sl.best_size(found.geometries, NOISE.with_level(0, gamma1)).best == found.best
     elif a == 0.0:
         assert found.best.value == found.sizes[-1] and "beyond" in found.best.reason
         assert found.closed_form.value is None
@@ -68,36 +64,34 @@ def test_exponents_and_optima_of_linear_expansion(path: str, reading: str, a: fl
 
 def test_measured_best_size_settles_which_formula_is_right() -> None:
     """At gamma = (.8, 1, .05), T = 1: 400 = T gamma2^2/gamma3^2, and not 144 as on the slides."""
-    weights, data = _task()
-    path = sl.noise.expansion_path(NET, weights, **data, factors=[k / 5 for k in range(7, 29, 2)])
-    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=1000)
+    path = sl.noise.expansion_path(_task(), [k / 5 for k in range(7, 29, 2)])
+    found = sl.noise.measure_best_size(path, NOISE, draws=1000)
     assert not found.boundary
     assert 400 in found and 144 not in found
-    assert slides_size(GAMMA, 1.0).value == pytest.approx(144)
+    assert slides_size(NOISE).value == pytest.approx(144)
     low, high = found.interval
     assert high / low < 1.25
 
 
 @pytest.mark.slow
 def test_measured_best_size_of_expansion_is_sharp() -> None:
-    weights, data = _task(2)
-    path = sl.noise.expansion_path(NET, weights, **data, factors=[k / 5 for k in range(7, 29, 2)])
-    found = sl.noise.measure_best_size(path, GAMMA, 1.0, draws=10000, seed=1)
+    path = sl.noise.expansion_path(_task(2), [k / 5 for k in range(7, 29, 2)])
+    found = sl.noise.measure_best_size(path, NOISE, draws=10000, seed=1)
     assert 400 in found and found.interval[1] / found.interval[0] < 1.06
 
 
 def test_redundant_synapses_follow_the_rate_and_not_the_closed_form() -> None:
-    weights, data = _task()
-    base = sl.local_geometry(NET, weights, **data)
-    gamma = (0.1, 1.0, 0.05)  # small enough for a few hundred weights
-    best = sl.noise.best_redundancy(base, gamma, 1.0)
+    task = _task()
+    base = sl.local_geometry(task)
+    noise = Noise((0.1, 1.0, 0.05))  # small enough for a few hundred weights
+    best = sl.noise.best_redundancy(base, noise)
     assert best.value is not None
     counts = sorted({round(best.value * 1.3**place) for place in range(-5, 6)})
-    path = [sl.noise.add_synapses(NET, weights, **data, synapses=c) for c in counts]
-    curve = sl.best_size(path, gamma, 1.0)
+    path = [sl.noise.add_synapses(task, c) for c in counts]
+    curve = sl.best_size(path, noise)
     assert curve.exponent is not None and curve.exponent.value == pytest.approx(0.5)
     assert "It does not hold here: q/|g|" in curve.closed_form.reason
-    found = sl.noise.measure_best_size(path, gamma, 1.0, draws=400)
+    found = sl.noise.measure_best_size(path, noise, draws=400)
     assert best.value * 50 in found
     assert curve.closed_form.value is None and "It would be 400" in curve.closed_form.reason
     assert 400 not in found
@@ -109,35 +103,35 @@ def test_best_redundancy_is_the_maximum() -> None:
         g, q, trace = rng.uniform(0.5, 4.0), rng.uniform(0.01, 0.3), rng.uniform(1.0, 20.0)
         geo = Geometry(loss=2.0, gradient_norm=g, q=q, trace=trace, plastic=50)
         gamma, T = (rng.uniform(0.05, 0.5), 1.0, rng.uniform(0.02, 0.2)), rng.uniform(0.5, 2.0)
-        best = sl.noise.best_redundancy(geo, gamma, T).value
-        rates = [geo.redundant(c).rate(gamma, T) for c in range(1, 4000)]
+        noise = Noise(gamma, T)
+        best = sl.noise.best_redundancy(geo, noise).value
+        rates = [geo.redundant(c).rate(noise) for c in range(1, 4000)]
         assert best is not None
         assert abs(1 + int(np.argmax(rates)) - best) <= 1 or best > 3999
 
 
 def test_odd_redundancies_are_explained() -> None:
     flat = Geometry(loss=1.0, gradient_norm=1.0, q=-1.0, trace=0.0, plastic=5)
-    assert sl.noise.best_redundancy(flat, GAMMA, 1.0).value is None
+    assert sl.noise.best_redundancy(flat, NOISE).value is None
     steep = Geometry(loss=1.0, gradient_norm=0.1, q=9.0, trace=1.0, plastic=5)
-    assert sl.noise.best_redundancy(steep, GAMMA, 1.0).value == 1.0
+    assert sl.noise.best_redundancy(steep, NOISE).value == 1.0
     still = Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=1.0, plastic=5)
-    assert "no gradient step" in sl.noise.best_redundancy(still, GAMMA, 1.0).reason
+    assert "no gradient step" in sl.noise.best_redundancy(still, NOISE).reason
     # Nothing but the noise is left: where it costs, one synapse is best; where it gains, none is.
     for trace, best in ((1.0, 1.0), (-1.0, None)):
         geo = Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=trace, plastic=5)
-        rates = [geo.redundant(c).rate(GAMMA, 1.0) for c in (1, 2, 9)]
+        rates = [geo.redundant(c).rate(NOISE) for c in (1, 2, 9)]
         assert rates == sorted(rates, reverse=trace > 0)
-        assert sl.noise.best_redundancy(geo, GAMMA, 1.0).value == best
+        assert sl.noise.best_redundancy(geo, NOISE).value == best
 
 
 def test_without_task_irrelevant_change_the_smallest_is_best() -> None:
-    weights, data = _task()
-    path = sl.noise.expansion_path(NET, weights, **data, factors=EVERY)
-    found = sl.best_size(path, (0.8, 0.0, 0.05), 1.0)
+    path = sl.noise.expansion_path(_task(), EVERY)
+    found = sl.best_size(path, Noise((0.8, 0.0, 0.05)))
     assert found.best.value == 50 and "no size is negative" in found.best.reason
     assert found.closed_form.value == 0.0 and "gamma2 = 0" in found.closed_form.reason
     assert found.slides.value is not None and found.slides.value < 0  # what the slides wonder at
-    quiet = sl.best_size(path, (0.8, 1.0, 0.0), 1.0)
+    quiet = sl.best_size(path, Noise((0.8, 1.0, 0.0)))
     assert quiet.best.value == quiet.sizes[-1]
     for formula in (quiet.closed_form, quiet.slides, quiet.slides_nonlinear, quiet.implicit):
         assert formula.value is None and "gamma3 = 0" in formula.reason
@@ -148,11 +142,12 @@ def test_without_task_irrelevant_change_the_smallest_is_best() -> None:
 def test_implicit_sizes_solve_their_equations(gamma: tuple[float, ...], T: float) -> None:
     g1, g2, g3 = gamma
     N = 110
-    size = float(implicit_size(gamma, T, N))
+    noise = Noise(gamma, T)
+    size = float(implicit_size(noise, N))
     right = T / g3**2 * math.sqrt((g1**2 + g2**2) * (g2**2 + g1**2 * N / size))
     assert size == pytest.approx(right, rel=1e-9)
     if g2:
-        size = float(slides_nonlinear_size(gamma, T, N))
+        size = float(slides_nonlinear_size(noise, N))
         right = T * g2**2 / g3**2 * (g1**2 * N / (g2**2 * size))
         assert size == pytest.approx(right, rel=1e-9)
 
@@ -162,21 +157,22 @@ def test_closed_form_is_the_maximum_of_a_power_law(a: float) -> None:
     gamma, T = (0.5, 1.2, 0.07), 1.5
     sizes = np.geomspace(1, 1e5, 200001)
     cost = sizes**a * (gamma[1] ** 2 / sizes + gamma[2] ** 2 / T)
-    best = closed_form_size(gamma, T, a).value
+    best = closed_form_size(Noise(gamma, T), a).value
     assert best == pytest.approx(sizes[np.argmin(cost)], rel=1e-3)
 
 
 def test_paths_that_are_none_are_refused() -> None:
-    weights, data = _task()
-    path = sl.noise.expansion_path(NET, weights, **data, factors=[1.0, 2.0])
+    path = sl.noise.expansion_path(_task(), [1.0, 2.0])
     with pytest.raises(sl.BadInputError, match="at least 2 sizes"):
-        sl.best_size(path[:1], GAMMA, 1.0)
+        sl.best_size(path[:1], NOISE)
     with pytest.raises(sl.BadInputError, match="from smaller to larger"):
-        sl.best_size(path[::-1], GAMMA, 1.0)
+        sl.best_size(path[::-1], NOISE)
     with pytest.raises(sl.BadInputError, match="path must hold more than 6 sizes"):
-        sl.noise.measure_best_size(path, GAMMA, 1.0)
-    with pytest.raises(sl.BadInputError, match="gamma must be three numbers"):
-        sl.best_size(path, (0.8, -1.0, 0.05), 1.0)
+        sl.noise.measure_best_size(path, NOISE)
+    with pytest.raises(sl.BadInputError, match="noise must be a Noise"):
+        sl.best_size(path, (0.8, 1.0, 0.05))  # type: ignore[arg-type]
+    with pytest.raises(sl.BadInputError, match="draws, 0 for none or else must be"):
+        sl.best_size(path, NOISE, draws=1)
 
 
 def test_a_trace_that_is_not_positive_has_no_power_law() -> None:
@@ -184,39 +180,37 @@ def test_a_trace_that_is_not_positive_has_no_power_law() -> None:
         Geometry(loss=1.0, gradient_norm=1.0, q=0.1, trace=t, plastic=n)
         for n, t in ((10, 1.0), (20, -1.0))
     ]
-    found = sl.best_size(path, GAMMA, 1.0)
+    found = sl.best_size(path, NOISE)
     assert found.exponent is None and "not positive" in found.closed_form.reason
     same = [Geometry(loss=1.0, gradient_norm=1.0, q=1.0, trace=0.0, plastic=n) for n in (1, 2)]
-    assert sl.best_size(same, GAMMA, 1.0).best.value is None
+    assert sl.best_size(same, NOISE).best.value is None
 
 
 def test_less_noise_allows_larger_circuits() -> None:
     """The slides' prediction, along c1 = c2: size goes as 1/gamma3^2."""
-    weights, data = _task()
-    path = sl.noise.expansion_path(NET, weights, **data, factors=[k / 5 for k in range(5, 60)])
-    rows = best_size_against_noise(path, 0.3, 1.0, [0.03, 0.05, 0.07, 0.1])
-    for row in rows:
-        assert row["low"] < 1 / row["gamma3"] ** 2 < row["high"]
-    assert [row["best"] for row in rows] == sorted((row["best"] for row in rows), reverse=True)
+    path = sl.noise.expansion_path(_task(), [k / 5 for k in range(5, 60)])
+    curves = [sl.best_size(path, Noise((0.3, 1.0, g3))) for g3 in (0.03, 0.05, 0.07, 0.1)]
+    for curve in curves:
+        assert curve.bracket[0] < 1 / curve.noise.gamma[2] ** 2 < curve.bracket[1]
+    best = [curve.best.value for curve in curves]
+    assert best == sorted(best, reverse=True)
 
 
 def test_difficulty_of_padded_sigmoid_networks() -> None:
     path = sigmoid_path(widths=(5, 8, 12), layers=2, samples=20, trained=20)
     assert [grown.network.sizes[1] for grown in path] == [5, 8, 12]
-    rows = difficulty_against_size(path, [(0.05, 1.0, 0.05), (0.05, 1.0, 0.1)])
-    assert len(rows) == 6
-    for row in rows:
-        assert (row["ratio"] < 1) == (row["rate"] > 0)
-        assert row["ratio"] == pytest.approx(row["difficulty"] / row["critical"])
-    with pytest.raises(sl.BadInputError, match="gamma1 must be above 0"):
-        difficulty_against_size(path, [(0.0, 1.0, 0.1)])
+    low, high = (sl.best_size(path, Noise((0.05, 1.0, gamma3))) for gamma3 in (0.05, 0.1))
+    for curve in (low, high):
+        both = zip(curve.difficulties, curve.critical_difficulties, curve.rates, strict=True)
+        assert all((difficulty < critical) == (rate > 0) for difficulty, critical, rate in both)
     # More synaptic noise: the critical difficulty falls at every size.
-    assert all(a["critical"] > b["critical"] for a, b in zip(rows[:3], rows[3:], strict=True))
+    falls = zip(low.critical_difficulties, high.critical_difficulties, strict=True)
+    assert all(a > b for a, b in falls)
 
 
 def test_turning_trades_slope_for_curvature() -> None:
-    weights, data = _task()
-    rows = slope_against_curvature(NET, weights, **data, length=2.0, angles=19)
+    task = _task()
+    rows = slope_against_curvature(task, length=2.0, angles=19)
     assert {row["towards"] for row in rows} == {"flatter", "random"}
     for row in rows:  # a quadratic loss: what is predicted happens
         assert row["predicted"] == pytest.approx(row["measured"], abs=1e-9)
@@ -227,10 +221,10 @@ def test_turning_trades_slope_for_curvature() -> None:
     assert flatter[1]["curvature"] < random[1]["curvature"]
     assert flatter[1]["curvature"] < flatter[0]["curvature"]
     assert flatter[0]["angle"] == 0.0 and flatter[-1]["slope"] == pytest.approx(0.0, abs=1e-9)
-    best = slope_against_curvature(NET, weights, **data)[0]
+    best = slope_against_curvature(task)[0]
     assert best["slope"] == pytest.approx(2 * best["curvature"])  # where slope and bending balance
-    with pytest.raises(sl.BadInputError, match="length must be a number above 0"):
-        slope_against_curvature(NET, weights, **data, length=0.0)
+    with pytest.raises(sl.BadInputError, match="length must be positive"):
+        slope_against_curvature(task, length=0.0)
 
 
 def test_a_best_size_says_what_it_rests_on() -> None:
@@ -240,13 +234,13 @@ def test_a_best_size_says_what_it_rests_on() -> None:
         sl.Geometry(**common, trace=trace, trace_error=0.5, plastic=size)
         for size, trace in ((10, 10.0), (20, 10.2), (40, 60.0))
     ]
-    found = sl.best_size(rough, (0.5, 1.0, 0.1), 1.0).best
+    found = sl.best_size(rough, Noise((0.5, 1.0, 0.1))).best
     assert "any from 10 to 20" not in found.reason  # 10 dilutes gamma2 half as much: far slower
     assert "second order only" in found.reason
     flat = [
         sl.Geometry(**common, trace=size, trace_error=size / 5, plastic=size, quadratic=True)
         for size in (10, 11, 40)
     ]
-    found = sl.best_size(flat, (0.5, 1.0, 0.1), 1.0).best
+    found = sl.best_size(flat, Noise((0.5, 1.0, 0.1))).best
     assert found.value == 10 and "any from 10 to 40" in found.reason
     assert "second order" not in found.reason

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.noise import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES, step_correlation
+from noise.given import given
+from sublearn.experiments.raman2019 import (
+    LINEAR_GAMMAS,
+    LINEAR_MIXINGS,
+    LINEAR_SIZES,
+    linear_steady_state,
+)
+from sublearn.noise import Noise, step_correlation
 
 
 def estimator(samples: int, seed: int = 0, inputs: int = 12, outputs: int = 6):
@@ -22,9 +29,8 @@ def test_leading_term_is_the_closed_form() -> None:
     x = np.sqrt(24.0) * np.eye(12)
     g1, g2, g3, T = 0.05, 0.7, 0.02, 1.5
     rho = step_correlation(0.3, 72)  # measured in test_steady_exists.py
-    found = sl.predict_steady_state(
-        network, w, inputs=x, targets=np.zeros((6, 12)), gamma=(g1, g2, g3), T=T, mixing=0.3
-    )
+    noise = Noise((g1, g2, g3), T, mixing=0.3)
+    found = sl.predict_steady_state(given(network, w, x, np.zeros((6, 12))), noise)
     s = g2**2 * (1 + rho) / (1 - rho) / 72 + g3**2 / T
     assert found.leading == pytest.approx(T**2 * 72 * 144.0 * s**2 / (8 * g1**2))
     assert (found.kind, found.rank, found.minimum) == ("limit", 72, 0.0) and found.exact_minimum
@@ -56,9 +62,8 @@ def test_minimum_over_some_weights_is_that_of_the_normal_equations() -> None:
             rest = rest - np.linalg.solve(gram, x[plastic] @ rest) @ x[plastic]
             modes, trace = modes + plastic.sum(), trace + np.trace(gram) / 30
         expected += rest @ rest / 60
-    found = sl.predict_steady_state(
-        network, w, inputs=x, targets=y, allocation=allocation, gamma=(0.1, 0.1, 0.0)
-    )
+    asked = given(network, w, x, y, allocation)
+    found = sl.predict_steady_state(asked, Noise((0.1, 0.1, 0.0)))
     assert found.minimum == pytest.approx(expected)
     assert found.rank == modes and found.trace == pytest.approx(trace)
 
@@ -77,16 +82,10 @@ SETTINGS = [
 def test_prediction_beside_simulation(samples, plastic, gamma, mixing, noise_on) -> None:
     network, w, x, rng = estimator(samples)
     y = network.forward({"W": rng.standard_normal((6, 12))}, x)
-    given = dict(
-        inputs=x,
-        targets=y,
-        allocation=sl.Allocation.spread(network, {"W": plastic}),
-        gamma=gamma,
-        mixing=mixing,
-        noise_on=noise_on,
-    )
-    predicted = sl.predict_steady_state(network, w, **given)
-    found = sl.simulate(network, w, **given, cycles=4000, repeats=8).steady_state
+    asked = given(network, w, x, y, sl.Allocation.spread(network, {"W": plastic}))
+    noise = Noise(gamma, mixing=mixing, on=noise_on)
+    predicted = sl.predict_steady_state(asked, noise)
+    found = sl.simulate(asked, noise, cycles=4000, repeats=8).steady_state
     assert found.reached, found
     excess = found.mean - predicted.minimum
     assert excess == pytest.approx(predicted.excess, rel=0.06, abs=3 * found.standard_error)
@@ -94,24 +93,22 @@ def test_prediction_beside_simulation(samples, plastic, gamma, mixing, noise_on)
 
 def test_a_step_without_noise_jumps_across_the_steepest_mode() -> None:
     network, w, x, _ = estimator(samples=40)
-    given = dict(inputs=x, targets=np.zeros((6, 40)), gamma=(0.02, 0.0, 0.0))
-    found = sl.simulate(network, w, **given, cycles=4000, repeats=1)
-    predicted = sl.predict_steady_state(network, w, **given)
+    asked, noise = given(network, w, x, np.zeros((6, 40))), Noise((0.02, 0.0, 0.0))
+    found = sl.simulate(asked, noise, cycles=4000, repeats=1)
+    predicted = sl.predict_steady_state(asked, noise)
     assert found.errors[0, -100:].mean() == pytest.approx(predicted.value, rel=0.05)
 
 
 def test_where_nothing_learns_or_nothing_moves() -> None:
     network, w, x, _ = estimator(samples=4)
-    y = np.zeros((6, 4))
-    still = sl.predict_steady_state(network, w, inputs=x, targets=y, gamma=(0.0, 0.0, 0.0))
+    asked = given(network, w, x, np.zeros((6, 4)))
+    still = sl.predict_steady_state(asked, Noise((0.0, 0.0, 0.0)))
     gap = w["W"] @ x
     assert still.value == pytest.approx((gap**2).sum() / 8) and still.minimum == 0.0
-    adrift = sl.predict_steady_state(network, w, inputs=x, targets=y, gamma=(0.0, 0.1, 0.0))
+    adrift = sl.predict_steady_state(asked, Noise((0.0, 0.1, 0.0)))
     assert adrift.value == float("inf") and adrift.to_dict()["value"] is None
-    row = sl.Allocation.from_rows(network, "W", [0])
-    frozen = sl.predict_steady_state(
-        network, w, inputs=x, targets=y, gamma=(0.1, 0.1, 0.1), allocation=row, noise_on="all"
-    )
+    row = asked.with_allocation(sl.Allocation.from_rows(network, "W", [0]))
+    frozen = sl.predict_steady_state(row, Noise((0.1, 0.1, 0.1), on="all"))
     assert frozen.drift > 0 and frozen.value == float("inf")
 
 
@@ -122,18 +119,15 @@ def test_local_minimum_of_a_network_that_is_not_quadratic() -> None:
     w = {name: part + 0.1 * rng.standard_normal(part.shape) for name, part in teacher.items()}
     x = rng.standard_normal((3, 20))
     y = network.forward(teacher, x) + 0.1 * rng.standard_normal((2, 20))
-    found = sl.predict_steady_state(network, w, inputs=x, targets=y, gamma=(0.01, 0.0, 0.0))
+    asked = given(network, w, x, y)
+    found = sl.predict_steady_state(asked, Noise((0.01, 0.0, 0.0)))
     assert not found.exact_minimum
     # Long gradient descent cannot come below it from here, and comes close.
-    run = sl.simulate(
-        network, w, inputs=x, targets=y, gamma=(0.0005, 0.0, 0.0), cycles=20000, repeats=1
-    )
+    run = sl.simulate(asked, Noise((0.0005, 0.0, 0.0)), cycles=20000, repeats=1)
     assert found.minimum <= run.errors.min() <= 1.1 * found.minimum
     # The readout alone is affine: there the minimum is linear least squares.
-    readout = sl.Allocation.whole(network, ["W2"])
-    affine = sl.predict_steady_state(
-        network, w, inputs=x, targets=y, gamma=(0.01, 0.0, 0.0), allocation=readout
-    )
+    readout = asked.with_allocation(sl.Allocation.whole(network, ["W2"]))
+    affine = sl.predict_steady_state(readout, Noise((0.01, 0.0, 0.0)))
     hidden = np.tanh(w["W1"] @ x)
     rest = np.linalg.lstsq(hidden.T, y.T, rcond=None)[1].sum()
     assert affine.exact_minimum and affine.minimum == pytest.approx(rest / 40)
@@ -145,7 +139,8 @@ def test_linear_picture_in_sixty_cells() -> None:
     for mixing in LINEAR_MIXINGS:
         for gamma in LINEAR_GAMMAS:
             for inputs, outputs in LINEAR_SIZES:
-                run, predicted = sl.noise.linear_steady_state(inputs, outputs, gamma, mixing=mixing)
+                noise = Noise(gamma, mixing=mixing)
+                run, predicted = linear_steady_state(inputs, outputs, noise)
                 ratios.append(run.final(600).mean() / predicted.value)
     assert len(ratios) == 60
     assert all(0.9 <= ratio <= 1.15 for ratio in ratios)

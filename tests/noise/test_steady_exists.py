@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 import sublearn as sl
+from noise.given import given
 from sublearn.cli import app
-from sublearn.noise import step_correlation
-from sublearn.noise._balance import Noise, balance
+from sublearn.noise import Noise, step_correlation
+from sublearn.noise._balance import ModeNoise, balance
 from sublearn.noise._steady import doubt
 
 Array = np.ndarray
@@ -100,10 +101,10 @@ def test_no_steady_state_where_the_loss_is_not_quadratic_in_what_moves(learn: st
     change = errors[:, 4000:].mean(axis=1) - errors[:, 300:700].mean(axis=1)
     growth, error = mean_and_error(change)
     assert growth > 5 * error, "what the issue saw: the error rises"
-    allocation = None if learn == "all" else sl.Allocation.whole(network, ["W2"])
-    found = sl.predict_steady_state(
-        network, weights, inputs=x, targets=y, allocation=allocation, gamma=GAMMA, noise_on="all"
-    )
+    whole = given(network, weights, x, y)
+    readout = whole.with_allocation(sl.Allocation.whole(network, ["W2"]))
+    asked = whole if learn == "all" else readout
+    found = sl.predict_steady_state(asked, Noise(GAMMA, on="all"))
     assert found.kind == "none" and math.isnan(found.value) and not found.quadratic
     assert found.to_dict()["value"] is None
     walks = {walk.where: (walk.directions, walk.per_cycle) for walk in found.walks}
@@ -116,17 +117,8 @@ def test_no_steady_state_where_the_loss_is_not_quadratic_in_what_moves(learn: st
     else:
         assert "frozen" not in walks and "not quadratic" in found.reason
     # Where the frozen layer stands still, F is quadratic in what moves.
-    readout = sl.Allocation.whole(network, ["W2"])
-    for gamma, noise_on in ((GAMMA, "plastic"), ((0.1, 0.3, 0.0), "all")):
-        found = sl.predict_steady_state(
-            network,
-            weights,
-            inputs=x,
-            targets=y,
-            allocation=readout,
-            gamma=gamma,
-            noise_on=noise_on,
-        )
+    for noise in (Noise(GAMMA), Noise((0.1, 0.3, 0.0), on="all")):
+        found = sl.predict_steady_state(readout, noise)
         assert found.kind != "none" and found.quadratic
 
 
@@ -134,8 +126,8 @@ def test_flat_directions_walk_and_leave_a_quadratic_loss_alone() -> None:
     rng = np.random.default_rng(5)
     x, y = rng.standard_normal((6, 1)), np.zeros((1, 1))
     network = sl.LinearEstimator(inputs=6, outputs=1)
-    given = dict(inputs=x, targets=y, gamma=GAMMA, T=2.0, mixing=0.4)
-    found = sl.predict_steady_state(network, {"W": np.ones((1, 6))}, **given)
+    asked = given(network, {"W": np.ones((1, 6))}, x, y)
+    found = sl.predict_steady_state(asked, Noise(GAMMA, T=2.0, mixing=0.4))
     (walk,) = found.walks
     assert (walk.where, walk.directions) == ("plastic", 5)
     # <n2(t) n2(t+j)> = rho^j for six weights, not for many.
@@ -177,9 +169,8 @@ def test_equal_modes_have_the_exact_balance(inputs: int, modes: int, gamma) -> N
     rng = np.random.default_rng([inputs, modes])
     x, y = rng.standard_normal((inputs, 1)), rng.standard_normal((modes, 1))
     network = sl.LinearEstimator(inputs=inputs, outputs=modes)
-    found = sl.predict_steady_state(
-        network, {"W": np.ones((modes, inputs))}, inputs=x, targets=y, gamma=gamma
-    )
+    asked = given(network, {"W": np.ones((modes, inputs))}, x, y)
+    found = sl.predict_steady_state(asked, Noise(gamma))
     assert (found.kind, found.rank) == ("exact", modes)
     every = np.arange(modes * inputs)
     start = np.zeros((250, every.size))
@@ -197,7 +188,7 @@ def test_short_steps_on_equal_modes_by_the_density_written_out() -> None:
     s = 0.01
     # Below and above where the law is solved for on a grid.
     for k, h in ((1, 0.001), (2, 0.001), (5, 0.001), (1, 0.012), (2, 0.018)):
-        found = balance(np.full(k, 2.0), Noise(s, 0.0, 40, 40), h)
+        found = balance(np.full(k, 2.0), ModeNoise(s, 0.0, 40, 40), h)
         assert found.exact
         slack = 2.0 * h**2 / s  # of the order of the step
         assert found.excess == pytest.approx(k * (k + 1) * (s / (2 * h)) ** 2, rel=slack + 1e-3)
@@ -232,7 +223,7 @@ SPECTRA = [
 
 @pytest.mark.parametrize("lam, size, gamma", SPECTRA)
 def test_few_modes_stay_within_proved_bounds(lam, size, gamma) -> None:
-    noise = Noise(gamma[1] ** 2 / size, gamma[2] ** 2, size, size)
+    noise = ModeNoise(gamma[1] ** 2 / size, gamma[2] ** 2, size, size)
     found = balance(np.array(lam), noise, gamma[0])
     mean, error = spectrum_cell(np.array(lam), size, *gamma, count=3000, repeats=150, seed=2)
     assert error < 0.04 * mean
@@ -243,27 +234,21 @@ def test_few_modes_stay_within_proved_bounds(lam, size, gamma) -> None:
 def test_what_few_and_many_modes_are_called() -> None:
     x = np.diag([2.0, 1.5, 1.0])
     network = sl.LinearEstimator(inputs=3, outputs=1)
-    given = dict(inputs=x, targets=np.zeros((1, 3)), gamma=(0.1, 0.3, 0.05))
-    few = sl.predict_steady_state(network, {"W": np.ones((1, 3))}, **given)
+    narrow, noise = given(network, {"W": np.ones((1, 3))}, x, np.zeros((1, 3))), Noise(GAMMA)
+    few = sl.predict_steady_state(narrow, noise)
     assert few.kind == "bound" and "few modes" in few.reason
     assert few.lower < few.value < few.upper
     wide = sl.LinearEstimator(inputs=3, outputs=12)
-    given |= {"targets": np.zeros((12, 3))}
-    many = sl.predict_steady_state(wide, {"W": np.ones((12, 3))}, **given)
+    broad = given(wide, {"W": np.ones((12, 3))}, x, np.zeros((12, 3)))
+    many = sl.predict_steady_state(broad, noise)
     assert many.kind == "limit" and many.lower < many.value < many.upper
     # The closed form's upper bound: 1 + 2 L / Tr H for short steps.
-    calm = sl.predict_steady_state(
-        wide, {"W": np.ones((12, 3))}, **(given | {"gamma": (1e-4, 0.3, 0.0)})
-    )
+    calm = sl.predict_steady_state(broad, Noise((1e-4, 0.3, 0.0)))
     trace = 12 * (4 + 2.25 + 1) / 3
     assert calm.upper == pytest.approx(calm.leading * (1 + 2 * (4 / 3) / trace), rel=1e-3)
     # Correlated n2 with few modes: no formula.
-    assert sl.predict_steady_state(network, {"W": np.ones((1, 3))}, **given | {
-        "targets": np.zeros((1, 3)), "mixing": 0.3,
-    }).kind == "none"  # fmt: skip
-    long = sl.predict_steady_state(
-        wide, {"W": np.ones((12, 3))}, **(given | {"gamma": (1.0, 0.1, 0.0)})
-    )
+    assert sl.predict_steady_state(narrow, Noise(GAMMA, mixing=0.3)).kind == "none"
+    long = sl.predict_steady_state(broad, Noise((1.0, 0.1, 0.0)))
     assert long.kind == "bound" and "long" in long.reason
 
 
@@ -271,7 +256,9 @@ def test_many_modes_are_within_two_percent() -> None:
     lam = np.linspace(0.2, 1.0, 16)
     for gamma, mixing in (((0.1, 0.6, 0.05), 0.0), ((0.1, 0.6, 0.05), 0.4)):
         rho = step_correlation(mixing, 16)
-        found = balance(lam, Noise(gamma[1] ** 2 / 16, gamma[2] ** 2, 16, 16, rho=rho), gamma[0])
+        found = balance(
+            lam, ModeNoise(gamma[1] ** 2 / 16, gamma[2] ** 2, 16, 16, rho=rho), gamma[0]
+        )
 
         def surface(w: Array) -> tuple[Array, Array]:
             return 0.5 * (w * w) @ lam, w * lam
@@ -292,10 +279,8 @@ def test_noise_on_frozen_weights_that_one_mode_makes_up_for() -> None:
     network = sl.LinearEstimator(inputs=5, outputs=1)
     plastic = np.array([0, 3])
     allocation = sl.Allocation.from_entries(network, {"W": [(0, 0), (0, 3)]})
-    found = sl.predict_steady_state(
-        network, {"W": np.zeros((1, 5))}, inputs=x, targets=y, allocation=allocation,
-        gamma=(0.1, 0.2, 0.1), noise_on="all",
-    )  # fmt: skip
+    asked = given(network, {"W": np.zeros((1, 5))}, x, y, allocation)
+    found = sl.predict_steady_state(asked, Noise((0.1, 0.2, 0.1), on="all"))
     assert (found.kind, found.rank, found.drift) == ("exact", 1, 0.0)
     assert {w.where: w.directions for w in found.walks} == {"plastic": 1, "frozen": 3}
     errors, _ = cycles(
@@ -312,19 +297,18 @@ def test_without_learning_the_error_grows_at_the_predicted_rate() -> None:
     weights = rng.standard_normal((2, 4))
     rows = sl.Allocation.from_rows(network, "W", [0])
     gamma = (0.0, 0.2, 0.1)
-    found = sl.predict_steady_state(
-        network, {"W": weights}, inputs=x, targets=y, allocation=rows, gamma=gamma, noise_on="all"
-    )
+    asked = given(network, {"W": weights}, x, y)
+    found = sl.predict_steady_state(asked.with_allocation(rows), Noise(gamma, on="all"))
     assert found.kind == "none" and found.value == math.inf and "gamma1 = 0" in found.reason
     start = np.tile(weights.ravel(), (2000, 1))
     errors, _ = cycles(estimator_surface(x, y), start, np.arange(4), np.arange(8), gamma, 41)
     rate, error = mean_and_error((errors[:, 40] - errors[:, 0]) / 40)
     assert rate == pytest.approx(found.drift, abs=4 * error) and error < 0.05 * rate
     # Nothing moves: the error stays where it is, not at the minimum.
-    still = sl.predict_steady_state(network, {"W": weights}, inputs=x, targets=y, gamma=(0, 0, 0))
+    still = sl.predict_steady_state(asked, Noise((0, 0, 0)))
     assert still.kind == "exact" and still.value == pytest.approx(errors[0, 0])
     # Plastic weights that reach no output.
-    zero = sl.predict_steady_state(network, {"W": weights}, inputs=0 * x, targets=y, gamma=gamma)
+    zero = sl.predict_steady_state(given(network, {"W": weights}, 0 * x, y), Noise(gamma))
     assert zero.kind == "exact" and zero.excess == 0.0
 
 
@@ -350,7 +334,7 @@ def test_correlation_of_mixed_directions_at_few_weights(size: int, mixing: float
 def test_correlated_directions_must_forget_before_the_modes_do() -> None:
     lam, h = np.linspace(0.5, 1.0, 40), 0.3
     words = {
-        mixing: doubt(balance(lam, Noise(3e-4, 0.01, 80, 80, rho=step_correlation(mixing, 80)), h),
+        mixing: doubt(balance(lam, ModeNoise(3e-4, 0.01, 80, 80, rho=step_correlation(mixing, 80)), h),
                       step_correlation(mixing, 80))
         for mixing in (0.0, 0.2, 0.9)
     }  # fmt: skip
@@ -358,22 +342,19 @@ def test_correlated_directions_must_forget_before_the_modes_do() -> None:
 
 
 def test_one_weight_that_is_pushed_one_way() -> None:
-    network, data = sl.LinearEstimator(1, 1), dict(inputs=[[1.0]], targets=[[0.0]])
-    given = dict(**data, gamma=(0.1, 0.05, 0.0))
-    found = sl.predict_steady_state(network, {"W": [[1.0]]}, **given, mixing=0.7)
+    asked = given(sl.LinearEstimator(1, 1), {"W": [[1.0]]}, [[1.0]], [[0.0]])
+    found = sl.predict_steady_state(asked, Noise((0.1, 0.05, 0.0), mixing=0.7))
     assert found.kind == "none" and "never changes" in found.reason
     for verb in (sl.predict_steady_state, sl.simulate):
         with pytest.raises(sl.BadInputError, match=r"mixing must not be .* for one plastic"):
-            verb(network, {"W": [[1.0]]}, **given, mixing=0.5)
+            verb(asked, Noise((0.1, 0.05, 0.0), mixing=0.5))
 
 
 def test_a_local_drift_is_not_called_compensated() -> None:
     weights, x, y, _ = two_layers()
     network = sl.FeedForward((4, 6, 2))
     readout = sl.Allocation.whole(network, ["W2"])
-    found = sl.noise.predict_drift(
-        network, weights, inputs=x, targets=y, allocation=readout, gamma3=0.05
-    )
+    found = sl.noise.predict_drift(given(network, weights, x, y, readout), Noise((0, 0, 0.05)))
     assert found.schur_trace == 0.0 and found.local and not found.compensated
 
 
@@ -411,7 +392,7 @@ def test_a_hundred_spectra() -> None:
         lam = shapes[rng.integers(3)]
         h, b = 10 ** rng.uniform(-1.3, -0.4), 10 ** rng.uniform(-0.7, 0) * math.sqrt(size) / 2
         c = float(rng.choice([0.0, 0.05, 0.2]))
-        found = balance(lam, Noise(b**2 / size, c**2, size, size), h)
+        found = balance(lam, ModeNoise(b**2 / size, c**2, size, size), h)
         rate = 2.0 if math.isnan(found.step) else found.step
         slowest = lam.max() / (rate * lam.min())
         if slowest > 600:

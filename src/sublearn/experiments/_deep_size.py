@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, errors_away, interval, with_error
+from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.noise import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 

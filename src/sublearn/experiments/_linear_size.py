@@ -9,8 +9,8 @@ import numpy as np
 
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, interval
+from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.noise import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 

@@ -1,31 +1,32 @@
 """Learning under noise: rates, best sizes, steady states, placement."""
 
+from sublearn.noise._compare import SteadyComparison, compare_steady
+from sublearn.noise._curvature import basis_diagonal as basis_diagonal
+from sublearn.noise._curvature import hessian_product as hessian_product
+from sublearn.noise._curvature import layers_diagonal as layers_diagonal
 from sublearn.noise._drift import Drift, measure_drift, predict_drift
 from sublearn.noise._geometry import local_geometry
-from sublearn.noise._growth import Grown, add_synapses, expand_linear, expansion_path, zero_pad
-from sublearn.noise._measure import MeasuredRate, SecondOrderWarning, Validity
+from sublearn.noise._growth import PATHS as PATHS
+from sublearn.noise._growth import READINGS as READINGS
+from sublearn.noise._growth import add_synapses, expand_linear, expansion_path, grow, zero_pad
+from sublearn.noise._growth import semi_orthogonal as semi_orthogonal
+from sublearn.noise._jax import loss_geometry
+from sublearn.noise._loss import error_signal as error_signal
+from sublearn.noise._loss import flatten as flatten
+from sublearn.noise._loss import loss_at as loss_at
+from sublearn.noise._loss import plastic_positions as plastic_positions
+from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
+from sublearn.noise._measured_sizes import DEGREE as DEGREE
 from sublearn.noise._measured_sizes import MeasuredSize, measure_best_size
-from sublearn.noise._pictures import (
-    best_size_against_noise,
-    difficulty_against_size,
-    sigmoid_path,
-    slope_against_curvature,
-)
+from sublearn.noise._measured_sizes import peak_of_batches as peak_of_batches
+from sublearn.noise._noise import NOISE_ON as NOISE_ON
+from sublearn.noise._noise import Noise, step_correlation
 from sublearn.noise._place import Placement, PlacementRow, place
-from sublearn.noise._place_draws import candidate_placements, draw_lessons
+from sublearn.noise._place_draws import Factors, candidate_placements, draw_lessons
 from sublearn.noise._rates import Best, Critical, Geometry
-from sublearn.noise._simulate import Simulation, simulate, step_correlation
-from sublearn.noise._simulate_data import FreshInputs
-from sublearn.noise._simulate_settings import (
-    DEEP_NOISE,
-    DEEP_WIDTHS,
-    LINEAR_GAMMAS,
-    LINEAR_MIXINGS,
-    LINEAR_SIZES,
-    deep_sigmoid,
-    linear_steady_state,
-)
-from sublearn.noise._simulate_settled import SteadyState, find_steady_state
+from sublearn.noise._settled import TOLERANCE as TOLERANCE
+from sublearn.noise._settled import SteadyState, find_steady_state
+from sublearn.noise._simulate import Simulation, simulate
 from sublearn.noise._sizes import (
     Exponent,
     SizeCurve,
@@ -36,60 +37,51 @@ from sublearn.noise._sizes import (
     slides_nonlinear_size,
     slides_size,
 )
-from sublearn.noise._slides import slides_expanded_rate, slides_rate
-from sublearn.noise._steady import SteadyPrediction, Walk, predict_steady_state
+from sublearn.noise._steady import Known, SteadyPrediction, Walk, predict_steady_state
 
 __all__ = [
-    "DEEP_NOISE",
-    "DEEP_WIDTHS",
-    "LINEAR_GAMMAS",
-    "LINEAR_MIXINGS",
-    "LINEAR_SIZES",
     "Best",
     "Critical",
     "Drift",
     "Exponent",
-    "FreshInputs",
+    "Factors",
     "Geometry",
-    "Grown",
+    "Known",
     "MeasuredRate",
     "MeasuredSize",
+    "Noise",
     "Placement",
     "PlacementRow",
+    "Rate",
     "SecondOrderWarning",
     "Simulation",
     "SizeCurve",
+    "SteadyComparison",
     "SteadyPrediction",
     "SteadyState",
-    "Validity",
     "Walk",
     "add_synapses",
     "best_redundancy",
     "best_size",
-    "best_size_against_noise",
     "candidate_placements",
     "closed_form_size",
-    "deep_sigmoid",
-    "difficulty_against_size",
+    "compare_steady",
     "draw_lessons",
     "expand_linear",
     "expansion_path",
     "find_steady_state",
+    "grow",
     "implicit_size",
-    "linear_steady_state",
     "local_geometry",
+    "loss_geometry",
     "measure_best_size",
     "measure_drift",
     "place",
     "predict_drift",
     "predict_steady_state",
-    "sigmoid_path",
     "simulate",
-    "slides_expanded_rate",
     "slides_nonlinear_size",
-    "slides_rate",
     "slides_size",
-    "slope_against_curvature",
     "step_correlation",
     "zero_pad",
 ]

@@ -48,7 +48,7 @@ MOST_EQUAL = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class ModeNoise:
     """Noise on the modes in one cycle: n2 on ``plastic`` weights, n3 on ``noisy`` ones.
 
     Each has variance ``irrelevant`` or ``synaptic`` in every mode, the latter times ``gains``, a
@@ -97,7 +97,7 @@ class Balance:
     slowest: float = math.nan
 
 
-def balance(eigenvalues: Array, noise: Noise, h: float) -> Balance:
+def balance(eigenvalues: Array, noise: ModeNoise, h: float) -> Balance:
     """<F> above the minimum over modes with positive ``eigenvalues``, for a step of length h > 0."""
     lam = np.asarray(eigenvalues, dtype=np.float64)
     lower, upper = bounds(lam, noise, h) if not noise.rho else (None, None)
@@ -138,7 +138,7 @@ def balance(eigenvalues: Array, noise: Noise, h: float) -> Balance:
     )
 
 
-def _equal_gain(lam: Array, noise: Noise) -> float | None:
+def _equal_gain(lam: Array, noise: ModeNoise) -> float | None:
     """The gain of n3, where modes are few and equal and the noise is the same in all of them."""
     k, gain = lam.size, 1.0
     if k > MOST_EQUAL or noise.rho or np.ptp(lam) > 1e-9 * lam[0]:
@@ -153,7 +153,7 @@ def _equal_gain(lam: Array, noise: Noise) -> float | None:
     return gain
 
 
-def bounds(lam: Array, noise: Noise, h: float) -> tuple[float, float]:
+def bounds(lam: Array, noise: ModeNoise, h: float) -> tuple[float, float]:
     """Proved bounds of <F> at a steady state, for noise that is independent from cycle to cycle."""
     low, high = float(lam.min()), float(lam.max())
     gain = noise.gain(lam.size)
@@ -182,13 +182,13 @@ def bounds(lam: Array, noise: Noise, h: float) -> tuple[float, float]:
     return root**2, half + math.sqrt(max(inside, 0.0))
 
 
-def _energies(shape: Array, noise: Noise, eta: float) -> Array:
+def _energies(shape: Array, noise: ModeNoise, eta: float) -> Array:
     """<x^2> of every mode, eta and ``shape`` in units of the largest eigenvalue."""
     keep = 1.0 - eta * shape
     return np.asarray(noise.drive(keep) / (eta * shape * (1.0 + keep)))
 
 
-def _rate(lam: Array, noise: Noise, h: float) -> float | None:
+def _rate(lam: Array, noise: ModeNoise, h: float) -> float | None:
     """eta times the largest eigenvalue; None where the noise is too weak for a balance."""
     from scipy.optimize import brentq
 
@@ -209,7 +209,7 @@ def _rate(lam: Array, noise: Noise, h: float) -> float | None:
     return float(brentq(gap, low, high, xtol=1e-300, rtol=1e-12))
 
 
-def _fluctuations(shape: Array, noise: Noise, eta: float, energy: Array) -> tuple[float, float]:
+def _fluctuations(shape: Array, noise: ModeNoise, eta: float, energy: Array) -> tuple[float, float]:
     """Cov(|g|, F/|g|) / (<|g|> <F/|g|>) to first order, and Var |g|^2 / <|g|^2>^2.
 
     With E = x^2, a = 1 - eta lambda and y = |g|^2, a deviation follows

@@ -22,8 +22,9 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
 from sublearn.networks import ACTIVATIONS, REALS, factors, run
-from sublearn.noise._loss import Setting, error_signal, pieces
+from sublearn.noise._loss import error_signal, flatten, matrices, numbers_per_run, pieces
 
 EXACT_WORK = 4e9
 """Multiplications up to which a trace is computed exactly: some seconds on one core."""
@@ -38,48 +39,48 @@ class Trace:
     probes: int
 
 
-def hessian_product(setting: Setting, direction: Array) -> Array:
+def hessian_product(instance: Instance, direction: Array) -> Array:
     """H u, exactly, for a flat vector u: (1/m) J'(J u) + S u."""
-    network, weights, x = setting.network, setting.weights, setting.inputs
-    tangent = setting.matrices(direction)
-    signal = error_signal(network.forward(weights, x), setting.targets)
-    pushed = network.jvp(weights, x, tangent) / setting.samples
+    network, weights, x = instance.network, instance.start, instance.inputs
+    tangent = matrices(network, direction)
+    signal = error_signal(network.forward(weights, x), instance.targets)
+    pushed = network.jvp(weights, x, tangent) / instance.samples
     second = network.hvp(weights, x, signal, tangent)
-    return setting.flatten(network.vjp(weights, x, pushed)) + setting.flatten(second)
+    return flatten(network, network.vjp(weights, x, pushed)) + flatten(network, second)
 
 
-def curvature_along(setting: Setting, direction: Array) -> float:
+def curvature_along(instance: Instance, direction: Array) -> float:
     """u'Hu, exactly."""
-    return float(direction @ hessian_product(setting, direction))
+    return float(direction @ hessian_product(instance, direction))
 
 
-def used_once(setting: Setting) -> bool:
+def used_once(instance: Instance) -> bool:
     """Whether every weight acts in one step only, and none encodes an input."""
-    steps = setting.network.steps
+    steps = instance.network.steps
     names = [step.weight for step in steps]
     return len(set(names)) == len(names) and all(step.encoder is None for step in steps)
 
 
-def layers_diagonal(setting: Setting) -> Array:
+def layers_diagonal(instance: Instance) -> Array:
     """Diagonal of H over all weights, exactly, where :func:`used_once`."""
-    network = setting.network
+    network = instance.network
     # The largest product held per sample: a square one behind the first layer, else d x n.
     shapes = [network.shape(step.weight) for step in network.steps]
     largest = max([1, *[r * max(r, c) for r, c in shapes[1:]], *[c * c for _, c in shapes[2:]]])
     total = np.zeros(network.size)
-    for part in pieces(setting.samples, 3 * largest):
-        total += _layers_part(setting, setting.inputs[..., part], setting.targets[..., part])
+    for part in pieces(instance.samples, 3 * largest):
+        total += _layers_part(instance, instance.inputs[..., part], instance.targets[..., part])
     return total
 
 
-def _layers_part(setting: Setting, inputs: Array, targets: Array) -> Array:
-    network, weights = setting.network, setting.weights
+def _layers_part(instance: Instance, inputs: Array, targets: Array) -> Array:
+    network, weights = instance.network, instance.start
     trace = run(network, weights, inputs, REALS)
-    slope_out = (trace.outputs - targets) / setting.samples
+    slope_out = (trace.outputs - targets) / instance.samples
     d, m = slope_out.shape
     # `bend` holds M, of which the first layer needs the diagonal alone: that saves its largest product.
-    bend = np.broadcast_to(np.eye(d) / setting.samples, (m, d, d))
-    diagonal = np.full((d, m), 1.0 / setting.samples)
+    bend = np.broadcast_to(np.eye(d) / instance.samples, (m, d, d))
+    diagonal = np.full((d, m), 1.0 / instance.samples)
     out: dict[str, Array] = {}
     for position in range(len(network.steps) - 1, -1, -1):
         step, slope = network.steps[position], trace.slopes[position]
@@ -102,18 +103,18 @@ def _layers_part(setting: Setting, inputs: Array, targets: Array) -> Array:
             diagonal = np.einsum("soi,oi->is", half, matrix)
             if position > 1:
                 bend = matrix.T @ half
-    return setting.flatten(out)
+    return flatten(network, out)
 
 
-def gauss_newton_diagonal(setting: Setting) -> Array:
+def gauss_newton_diagonal(instance: Instance) -> Array:
     """Diagonal of J'J / m over all weights, exactly, from the derivative factors."""
-    network = setting.network
+    network = instance.network
     tallest = max(rows for rows, _ in network.shapes.values())
     uses = len(network.steps)
     total = np.zeros(network.size)
-    for part in pieces(setting.samples, uses * network.output_size * tallest):
+    for part in pieces(instance.samples, uses * network.output_size * tallest):
         out: dict[str, Array] = {}
-        for name, factor in factors(network, setting.weights, setting.inputs[..., part]).items():
+        for name, factor in factors(network, instance.start, instance.inputs[..., part]).items():
             held = np.zeros(network.shapes[name])
             for t in range(factor.right.shape[0]):
                 for u in range(t + 1):
@@ -123,15 +124,15 @@ def gauss_newton_diagonal(setting: Setting) -> Array:
                         right = right.sum(axis=-1, keepdims=True)
                     held += (1.0 if t == u else 2.0) * (left @ right.T)
             out[name] = held
-        total += setting.flatten(out)
-    return total / setting.samples
+        total += flatten(network, out)
+    return total / instance.samples
 
 
-def _second_order(setting: Setting, directions: Array) -> Array:
+def _second_order(instance: Instance, directions: Array) -> Array:
     """z'Sz for each row z of ``directions``."""
-    network, weights, x = setting.network, setting.weights, setting.inputs
-    signal = error_signal(network.forward(weights, x), setting.targets)
-    tangents = setting.matrices(directions)
+    network, weights, x = instance.network, instance.start, instance.inputs
+    signal = error_signal(network.forward(weights, x), instance.targets)
+    tangents = matrices(network, directions)
     products = network.hvp(weights, x, signal, tangents)
     out = np.zeros(directions.shape[0])
     for name, tangent in tangents.items():
@@ -139,21 +140,21 @@ def _second_order(setting: Setting, directions: Array) -> Array:
     return out
 
 
-def basis_diagonal(setting: Setting, index: Indices) -> Array:
+def basis_diagonal(instance: Instance, index: Indices) -> Array:
     """Diagonal of H at the weights ``index``, exactly, for every chain."""
-    out = gauss_newton_diagonal(setting)[index]
-    for part in pieces(index.size, 6 * setting.numbers_per_run):
+    out = gauss_newton_diagonal(instance)[index]
+    for part in pieces(index.size, 6 * numbers_per_run(instance)):
         chosen = index[part]
-        directions = np.zeros((chosen.size, setting.network.size))
+        directions = np.zeros((chosen.size, instance.network.size))
         directions[np.arange(chosen.size), chosen] = 1.0
-        out[part] += _second_order(setting, directions)
+        out[part] += _second_order(instance, directions)
     return out
 
 
-def exact_work(setting: Setting, count: int) -> float:
+def exact_work(instance: Instance, count: int) -> float:
     """Multiplications that the exact trace over ``count`` weights takes."""
-    network, m = setting.network, setting.samples
-    if used_once(setting):
+    network, m = instance.network, instance.samples
+    if used_once(instance):
         shapes = [network.shape(step.weight) for step in network.steps]
         back = [rows * columns * rows for rows, columns in shapes[1:]]
         full = [rows * columns * columns for rows, columns in shapes[2:]]
@@ -162,34 +163,34 @@ def exact_work(setting: Setting, count: int) -> float:
     return each * count
 
 
-def probed_trace(setting: Setting, index: Indices, probes: int, seed: int) -> Trace:
+def probed_trace(instance: Instance, index: Indices, probes: int, seed: int) -> Trace:
     """Trace of H over the weights ``index``: J'J exactly, S by ``probes`` random sign vectors."""
     if probes < 2:
         raise BadInputError(f"probes must be at least 2, for a standard error, not {probes}.")
     rng = np.random.default_rng([seed, 0x7ACE])
     found = np.empty(probes)
-    for part in pieces(probes, 6 * setting.numbers_per_run):
-        directions = np.zeros((part.stop - part.start, setting.network.size))
+    for part in pieces(probes, 6 * numbers_per_run(instance)):
+        directions = np.zeros((part.stop - part.start, instance.network.size))
         signs = rng.integers(0, 2, size=(directions.shape[0], index.size))
         directions[:, index] = 2.0 * signs - 1.0
-        found[part] = _second_order(setting, directions)
-    exact = float(gauss_newton_diagonal(setting)[index].sum())
+        found[part] = _second_order(instance, directions)
+    exact = float(gauss_newton_diagonal(instance)[index].sum())
     error = float(found.std(ddof=1) / math.sqrt(probes))
     return Trace(exact + float(found.mean()), error, probes)
 
 
 def traces(
-    setting: Setting, sets: list[Indices], method: str, probes: int, seed: int
+    instance: Instance, sets: list[Indices], method: str, probes: int, seed: int
 ) -> list[Trace]:
     """Traces of H over each set of weights, by ``method``: "exact", "estimate" or "auto"."""
     most = max(index.size for index in sets)
-    cheap = exact_work(setting, most) <= EXACT_WORK
+    cheap = exact_work(instance, most) <= EXACT_WORK
     if method == "exact" or (method == "auto" and (cheap or most <= probes)):
-        if used_once(setting):
-            diagonal = layers_diagonal(setting)
+        if used_once(instance):
+            diagonal = layers_diagonal(instance)
             return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
         union = np.unique(np.concatenate(sets))
-        diagonal = np.zeros(setting.network.size)
-        diagonal[union] = basis_diagonal(setting, union)
+        diagonal = np.zeros(instance.network.size)
+        diagonal[union] = basis_diagonal(instance, union)
         return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
-    return [probed_trace(setting, index, probes, seed) for index in sets]
+    return [probed_trace(instance, index, probes, seed) for index in sets]

@@ -15,18 +15,17 @@ the slope at the given weights, and Tr S = 0 does not mean that the error stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.networks import Network
-from sublearn.noise._loss import check_duration, check_gamma, check_setting
+from sublearn.ensembles import Instance
+from sublearn.noise._loss import check_instance
+from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._simulate import Simulation
 from sublearn.noise._steady import frozen_noise, plastic_modes
 from sublearn.verdicts import is_affine
@@ -51,37 +50,26 @@ class Drift:
         return self.schur_trace == 0.0 and not self.local
 
 
-def predict_drift(
-    network: Network,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    allocation: Allocation,
-    gamma3: float,
-    T: float = 1.0,
-) -> Drift:
-    """(gamma3^2 T / 2) Tr S per cycle, for noise on all weights; see the module.
+def predict_drift(instance: Instance, noise: Noise) -> Drift:
+    """(gamma3^2 T / 2) Tr S per cycle, whatever else the noise says of where it falls; see the module.
 
     With J_M, J_Z the plastic and frozen columns of the Jacobian and P the projection onto the range
     of J_M, Tr S = |(1 - P) J_Z|^2 / m. Exact where the outputs are affine in all weights together, as
     in a linear estimator; elsewhere it is ``local``: the slope at these weights by Gauss-Newton.
 
-    >>> import sublearn as sl
+    >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=4, outputs=2)
     >>> X, W = 2.0 * np.eye(4), np.ones((2, 4))             # H is the identity
-    >>> row = sl.Allocation.from_rows(net, "W", [0])
-    >>> found = sl.noise.predict_drift(net, {"W": W}, inputs=X, targets=W, allocation=row, gamma3=0.1)
+    >>> given = sl.Instance(net, sl.Allocation.from_rows(net, "W", [0]), {"W": W}, X, W)
+    >>> found = sl.noise.predict_drift(given, sl.Noise((0.0, 0.0, 0.1), on="all"))
     >>> round(found.schur_trace, 12), round(found.per_cycle, 12)
     (4.0, 0.02)
     """
-    _, _, noise = check_gamma((0.0, 0.0, gamma3))
-    duration = check_duration(T)
-    setting = check_setting(network, weights, inputs, targets, allocation)
+    network, gamma3 = check_instance(instance).network, check_noise(noise).gamma[2]
     with single_thread():
-        _, trace = frozen_noise(plastic_modes(setting))
+        _, trace = frozen_noise(plastic_modes(instance))
         local = not is_affine(network, Allocation.whole(network))
-    return Drift(0.5 * noise**2 * duration * trace, schur_trace=trace, local=local)
+    return Drift(0.5 * gamma3**2 * noise.T * trace, schur_trace=trace, local=local)
 
 
 def measure_drift(run: Simulation, start: int) -> Drift:

@@ -5,61 +5,30 @@
 - :func:`add_synapses`, several synapses for each connection;
 - :func:`zero_pad`, more units in the hidden layers, their weights 0.
 
-Each returns a :class:`Grown`: a network with weights, data and plastic set like any other, so that
+Each takes an instance whose weights are all plastic and returns a larger one like any other, so that
 rates, simulations and measurements need to know nothing of growth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.networks import FeedForward, LinearEstimator, Network, Weights
-from sublearn.noise._geometry import geometry_of
-from sublearn.noise._loss import Setting, check_setting
-from sublearn.noise._rates import Geometry
+from sublearn.ensembles import Instance
+from sublearn.networks import FeedForward, LinearEstimator, Weights
+from sublearn.noise._loss import check_instance
+from sublearn.noise._noise import Noise
 
 READINGS = ("expanded", "projected")
 STARTS = ("embedded", "random")
 PATHS = ("both", "inputs", "outputs")
-
-
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A network on a path of growth: what ``local_geometry`` and ``simulate`` take.
-
-    ``size`` is the number of its plastic weights, ``factors`` = (c1, c2) how much inputs and outputs
-    were expanded, or (c, c) for c synapses per connection; (1, 1) for padding.
-    """
-
-    network: Network
-    weights: Weights
-    inputs: Array
-    targets: Array
-    allocation: Allocation
-    factors: tuple[float, float] = (1.0, 1.0)
-
-    @property
-    def size(self) -> int:
-        """N, the number of plastic weights."""
-        return len(self.allocation)
-
-    @property
-    def setting(self) -> Setting:
-        return check_setting(self.network, self.weights, self.inputs, self.targets, self.allocation)
-
-    def geometry(self, trace: str = "auto", probes: int = 64, seed: int = 0) -> Geometry:
-        """The local geometry, with noise on the plastic weights."""
-        with single_thread():
-            return geometry_of(self.setting, "plastic", trace, probes, seed)
+WAYS = (*PATHS, "synapses", "widths")
+MOST_SIZES = 16
 
 
 def semi_orthogonal(rows: int, columns: int, rng: np.random.Generator) -> Array:
@@ -70,17 +39,14 @@ def semi_orthogonal(rows: int, columns: int, rng: np.random.Generator) -> Array:
 
 
 def expand_linear(
-    network: LinearEstimator,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
+    instance: Instance,
     c1: float = 1.0,
     c2: float = 1.0,
+    *,
     reading: str = "expanded",
     start: str = "embedded",
     seed: int = 0,
-) -> Grown:
+) -> Instance:
     """The linear estimator y = W x expanded to W' of shape (c2 o, c1 i), with D'W'B = W.
 
     B and D are random with orthonormal columns. ``reading="expanded"`` takes the loss on all c2 o
@@ -92,15 +58,16 @@ def expand_linear(
     >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=10, outputs=5)
     >>> rng = np.random.default_rng(0)
-    >>> data = dict(inputs=rng.standard_normal((10, 50)), targets=rng.standard_normal((5, 50)))
-    >>> weights = {"W": rng.standard_normal((5, 10))}
-    >>> small, big = (sl.noise.expand_linear(net, weights, **data, c1=c, c2=c) for c in (1, 2))
-    >>> small.size, big.size
+    >>> W, X, Y = (rng.standard_normal(shape) for shape in ((5, 10), (10, 50), (5, 50)))
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), {"W": W}, X, Y)
+    >>> small, big = (sl.noise.expand_linear(given, c, c) for c in (1, 2))
+    >>> len(small.allocation), len(big.allocation)
     (50, 200)
-    >>> bool(np.isclose(big.geometry().trace, 2 * small.geometry().trace))    # c2 times, not c1 c2
+    >>> traces = [sl.local_geometry(grown).trace for grown in (small, big)]
+    >>> bool(np.isclose(traces[1], 2 * traces[0]))    # c2 times, not c1 c2
     True
     """
-    setting = _linear(network, weights, inputs, targets)
+    network = _linear(instance)
     one_of("reading", reading, READINGS)
     one_of("start", start, STARTS)
     whole_number("seed", seed, least=0)
@@ -108,88 +75,55 @@ def expand_linear(
     wide, tall = _expanded("c1", c1, i), _expanded("c2", c2, o)
     rng = np.random.default_rng([seed, wide, tall])
     B, D = semi_orthogonal(wide, i, rng), semi_orthogonal(tall, o, rng)
-    W = setting.weights["W"]
+    W = instance.start["W"]
     grown = D @ W @ B.T
     if start == "random":
         R = rng.standard_normal((tall, wide)) * (np.linalg.norm(W) / math.sqrt(tall * wide))
         grown = grown + R - D @ (D.T @ R @ B) @ B.T
-    x, factors = B @ setting.inputs, (wide / i, tall / o)
+    x = B @ instance.inputs
     if reading == "expanded":
         estimator = LinearEstimator(inputs=wide, outputs=tall)
-        whole = Allocation.whole(estimator)
-        return Grown(estimator, {"W": grown}, x, D @ setting.targets, whole, factors)
+        return _plastic(estimator, {"W": grown}, x, D @ instance.targets)
     # The readout D' is a second layer that nobody changes.
     read = FeedForward((wide, tall, o))
     first = Allocation.whole(read, ["W1"])
-    return Grown(read, {"W1": grown, "W2": D.T}, x, setting.targets, first, factors)
+    return Instance(read, first, {"W1": grown, "W2": D.T}, x, instance.targets)
 
 
 def expansion_path(
-    network: LinearEstimator,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
+    instance: Instance,
     factors: Iterable[float],
+    *,
     path: str = "both",
     reading: str = "expanded",
     start: str = "embedded",
     seed: int = 0,
-) -> list[Grown]:
+) -> list[Instance]:
     """:func:`expand_linear` at each of the factors c, smallest first.
 
     ``path="both"`` takes c1 = c2 = c, "inputs" c1 = c alone, "outputs" c2 = c alone.
     """
     one_of("path", path, PATHS)
-    out = []
-    for factor in factors:
-        c1 = factor if path != "outputs" else 1.0
-        c2 = factor if path != "inputs" else 1.0
-        out.append(
-            expand_linear(
-                network,
-                weights,
-                inputs=inputs,
-                targets=targets,
-                c1=c1,
-                c2=c2,
-                reading=reading,
-                start=start,
-                seed=seed,
-            )
-        )
-    return out
+    pairs = [(c if path != "outputs" else 1.0, c if path != "inputs" else 1.0) for c in factors]
+    return [
+        expand_linear(instance, *pair, reading=reading, start=start, seed=seed) for pair in pairs
+    ]
 
 
-def add_synapses(
-    network: LinearEstimator,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    synapses: int,
-) -> Grown:
+def add_synapses(instance: Instance, synapses: int) -> Instance:
     """Each connection of y = W x carried by c synapses that add up, each starting at W_ij / c.
 
     It is the estimator on inputs repeated c times. For any other network ask
     ``Geometry.redundant(c)``, which holds whatever the loss is.
     """
-    setting = _linear(network, weights, inputs, targets)
+    network = _linear(instance)
     c = whole_number("synapses", synapses, least=1)
     grown = LinearEstimator(inputs=c * network.inputs, outputs=network.outputs)
-    W = np.tile(setting.weights["W"] / c, (1, c))
-    x = np.tile(setting.inputs, (c, 1))
-    return Grown(grown, {"W": W}, x, setting.targets, Allocation.whole(grown), (float(c), float(c)))
+    W = np.tile(instance.start["W"] / c, (1, c))
+    return _plastic(grown, {"W": W}, np.tile(instance.inputs, (c, 1)), instance.targets)
 
 
-def zero_pad(
-    network: FeedForward,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    widths: int | Sequence[int],
-) -> Grown:
+def zero_pad(instance: Instance, widths: int | Sequence[int]) -> Instance:
     """A feed-forward network of any depth with wider hidden layers, all new weights and biases 0.
 
     The outputs stay as they are. With sigmoid units the new ones fire at 1/2 and their outgoing
@@ -201,15 +135,16 @@ def zero_pad(
     >>> rng = np.random.default_rng(0)
     >>> weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
     >>> x, y = rng.standard_normal((3, 9)), rng.standard_normal((2, 9))
-    >>> wide = sl.noise.zero_pad(net, weights, inputs=x, targets=y, widths=7)
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), weights, x, y)
+    >>> wide = sl.noise.zero_pad(given, widths=7)
     >>> wide.network.spec
     'ffn:3-7-7-2,activation=sigmoid'
-    >>> bool(np.allclose(wide.network.forward(wide.weights, x), net.forward(weights, x)))
+    >>> bool(np.allclose(wide.network.forward(wide.start, x), net.forward(weights, x)))
     True
     """
+    network = _all_plastic(instance).network
     if not isinstance(network, FeedForward) or network.layers < 2:
         raise BadInputError("zero_pad takes a FeedForward network with at least one hidden layer.")
-    setting = check_setting(network, weights, inputs, targets)
     hidden = network.sizes[1:-1]
     if isinstance(widths, Sequence):
         wanted = [whole_number("widths", width, least=1) for width in widths]
@@ -231,21 +166,29 @@ def zero_pad(
     )
     padded = {}
     for name, shape in grown.shapes.items():
-        held = setting.weights[name]
+        old = instance.start[name]
         padded[name] = np.zeros(shape)
-        padded[name][: held.shape[0], : held.shape[1]] = held
-    return Grown(grown, padded, setting.inputs, setting.targets, Allocation.whole(grown))
+        padded[name][: old.shape[0], : old.shape[1]] = old
+    return _plastic(grown, padded, instance.inputs, instance.targets)
 
 
-def _linear(
-    network: LinearEstimator,
-    weights: Mapping[str, ArrayLike],
-    inputs: ArrayLike,
-    targets: ArrayLike,
-) -> Setting:
+def _plastic(
+    network: LinearEstimator | FeedForward, weights: Weights, inputs: Array, targets: Array
+) -> Instance:
+    return Instance(network, Allocation.whole(network), weights, inputs, targets)
+
+
+def _all_plastic(instance: Instance) -> Instance:
+    if len(check_instance(instance).allocation) != instance.network.size:
+        raise BadInputError("growing takes an instance whose weights are all learnable.")
+    return instance
+
+
+def _linear(instance: Instance) -> LinearEstimator:
+    network = _all_plastic(instance).network
     if not isinstance(network, LinearEstimator):
         raise BadInputError(f"this way of growing takes a LinearEstimator, not {network!r}.")
-    return check_setting(network, weights, inputs, targets)
+    return network
 
 
 def _expanded(name: str, factor: float, size: int) -> int:
@@ -255,3 +198,63 @@ def _expanded(name: str, factor: float, size: int) -> int:
             f"{name} must be at least 1 and make {name} * {size} a whole number, not {factor}."
         )
     return round(wanted)
+
+
+def grow(
+    instance: Instance,
+    noise: Noise,
+    how: str | None = None,
+    to: Sequence[float] | None = None,
+    *,
+    reading: str = "expanded",
+    start: str = "embedded",
+    seed: int = 0,
+) -> list[Instance]:
+    """A path of growth for :func:`sublearn.best_size`, smallest first.
+
+    ``how``: "both" (inputs and outputs), "inputs", "outputs" or "synapses" of a linear estimator, "widths"
+    of the hidden layers of a feed-forward network. ``to``: factors of growth, or widths; by default they
+    go past where the noise may put an optimum.
+    """
+    network = _all_plastic(instance).network
+    if to is not None and not all(0 < value < math.inf for value in to):
+        raise BadInputError(f"the sizes to grow to must be numbers above 0, not {list(to)}.")
+    deep = isinstance(network, FeedForward)
+    if not deep and not isinstance(network, LinearEstimator):
+        raise BadInputError(f"only linear estimators and ffns are grown, not {network.spec}.")
+    way = one_of("the way to grow", how or ("widths" if deep else "both"), WAYS)
+    if isinstance(network, FeedForward):
+        if way != "widths":
+            raise BadInputError(f"the way to grow an ffn must be 'widths', not {way!r}.")
+        if network.layers < 2:
+            plain = f"linear:inputs={network.sizes[0]},outputs={network.sizes[1]}"
+            raise BadInputError(
+                f"{network.spec} has no hidden layer to widen; a linear estimator is written {plain}."
+            )
+        first = max(network.sizes[1:-1])
+        widths = to or [round(first * factor) for factor in (1, 1.5, 2, 3, 4, 6, 8)]
+        return [zero_pad(instance, _whole(width)) for width in widths]
+    if way == "widths":
+        raise BadInputError("'widths' is for an ffn; a linear estimator has no hidden layer.")
+    factors = to or _factors(way, _linear(instance), noise)
+    if way == "synapses":
+        return [add_synapses(instance, _whole(factor)) for factor in factors]
+    return expansion_path(instance, factors, path=way, reading=reading, start=start, seed=seed)
+
+
+def _whole(value: float) -> int:
+    if value != round(value):
+        raise BadInputError(f"the sizes to grow to must be whole numbers here, not {value:g}.")
+    return int(value)
+
+
+def _factors(way: str, network: LinearEstimator, noise: Noise) -> list[float]:
+    """Factors that keep sizes whole, evenly spaced in their logarithms, past where an optimum may lie."""
+    inputs, outputs = network.inputs, network.outputs
+    step = {"both": math.gcd(inputs, outputs), "inputs": inputs, "outputs": outputs}.get(way, 1)
+    _, g2, g3 = noise.gamma
+    target = noise.T * g2**2 / g3**2 if g3 else 0.0
+    growth = min(max(4.0 * target / (inputs * outputs), 16.0), 400.0)
+    last = math.sqrt(growth) if way == "both" else growth
+    steps = {round(step * last ** (place / (MOST_SIZES - 1))) for place in range(MOST_SIZES)}
+    return [s / step for s in sorted(steps)]

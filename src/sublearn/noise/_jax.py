@@ -11,6 +11,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
+from sublearn.noise._geometry import check_how
 from sublearn.noise._loss import pieces
 from sublearn.noise._rates import Geometry, Surface
 
@@ -18,16 +19,22 @@ EXACT_WEIGHTS = 2000
 """Weights up to which "auto" takes one Hessian product per weight."""
 
 
-def jax_geometry(
+def loss_geometry(
     loss: Callable[[Any], Any],
     params: Any,
-    mask: Any,
-    noise_on: str,
-    trace: str,
-    probes: int,
-    seed: int,
+    mask: Any = None,
+    *,
+    on: str = "plastic",
+    trace: str = "auto",
+    probes: int = 64,
+    seed: int = 0,
 ) -> Geometry:
-    """See :func:`local_geometry`. Everything is computed in float64."""
+    """The geometry of any differentiable JAX function of ``params``, a tree of arrays.
+
+    ``mask``, a tree of 0/1 like ``params``, holds the plastic weights (default: all). The rest is as in
+    :func:`sublearn.local_geometry`. Everything is computed in float64.
+    """
+    check_how(on, trace, probes, seed)
     try:
         import jax
         from jax.flatten_util import ravel_pytree
@@ -35,10 +42,10 @@ def jax_geometry(
         double = enable_x64()
     except ImportError:
         raise BadInputError(
-            "loss= needs JAX, which is not installed: pip install 'sublearn[jax]'."
+            "loss_geometry needs JAX, which is not installed: pip install 'sublearn[jax]'."
         ) from None
     if params is None or not callable(loss):
-        raise BadInputError("loss= must be a function of params, and params= a tree of arrays.")
+        raise BadInputError("loss must be a function of params, and params a tree of arrays.")
     with double(True):
         tree = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
         vector, unravel = ravel_pytree(tree)
@@ -46,7 +53,7 @@ def jax_geometry(
         if not size:
             raise BadInputError("params holds no numbers.")
         plastic = _positions(jax, params, mask, size)
-        noisy = plastic if noise_on == "plastic" else np.arange(size)
+        noisy = plastic if on == "plastic" else np.arange(size)
 
         def flat_loss(v: Any) -> Any:
             return loss(unravel(v))
@@ -80,9 +87,9 @@ def jax_geometry(
                 basis = np.zeros((chosen.size, size))
                 basis[np.arange(chosen.size), chosen] = 1.0
                 diagonal[chosen] = np.asarray(curvatures(basis))
-            found = [(float(diagonal[index].sum()), 0.0) for index in (plastic, noisy)]
+            over = [(float(diagonal[index].sum()), 0.0) for index in (plastic, noisy)]
         else:
-            found = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
+            over = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
 
     def surface(vectors: Array) -> Array:
         with double(True):
@@ -93,14 +100,15 @@ def jax_geometry(
         loss=float(value),
         gradient_norm=norm,
         q=q,
-        trace=found[0][0],
-        trace_error=found[0][1],
-        noise_trace=found[1][0],
-        noise_trace_error=found[1][1],
+        trace=over[0][0],
+        trace_error=over[0][1],
+        noise_trace=over[1][0],
+        noise_trace_error=over[1][1],
         plastic=plastic.size,
         noisy=noisy.size,
         size=size,
         probes=0 if exact else probes,
+        on=on,
         _surface=Surface(np.asarray(vector), gradient, plastic, noisy, surface),
     )
 

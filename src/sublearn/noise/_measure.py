@@ -1,22 +1,27 @@
-"""The rate measured on the loss itself: random cycles, no expansion."""
+"""The rate of a cycle beside what the loss itself does: random cycles, no expansion."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._threads import single_thread
-from sublearn.noise._loss import check_duration, check_gamma, pieces
+from sublearn.noise._loss import pieces
+from sublearn.noise._noise import Noise
+from sublearn.noise._rates import Critical, Geometry, Surface
+from sublearn.plots import INK, Shown, curve, figure, finite, legend, name_axes
 
 if TYPE_CHECKING:
-    from sublearn.noise._rates import Geometry, Surface
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 TOLERANCE = 0.1
 """Part of the first-order rate gamma1 |g| / F that second order may miss and still be called enough."""
@@ -45,22 +50,142 @@ class MeasuredRate:
         return abs(self.mean - rate) <= errors * self.error + slack
 
 
-@dataclass(frozen=True)
-class Validity:
-    """Predicted and measured mean rates at T and at T/2, and whether second order is enough."""
+@dataclass(frozen=True, eq=False)
+class Rate(Shown):
+    """The mean rate of one cycle: by formula, ``measured`` at T and at T/2, and what it means.
 
-    T: float
-    predicted: float
+    It is true where second order is enough at T. ``scale`` is gamma1 |g| / F, the first-order rate;
+    ``draws`` and ``seed`` are those of the random cycles.
+    """
+
+    geometry: Geometry
+    noise: Noise
     measured: MeasuredRate
-    predicted_half: float
     measured_half: MeasuredRate
-    scale: float  # gamma1 |g| / F, the first-order rate
-    holds: bool
-    holds_half: bool
-    reason: str
+    draws: int
+    seed: int
+
+    @property
+    def predicted(self) -> float:
+        """<k> by the formula."""
+        return self.geometry.rate(self.noise)
+
+    @property
+    def predicted_half(self) -> float:
+        """<k> by the formula at T/2."""
+        return self.geometry.rate(replace(self.noise, T=self.noise.T / 2))
+
+    @property
+    def scale(self) -> float:
+        """gamma1 |g| / F."""
+        return self.noise.gamma[0] * self.geometry.gradient_norm / self.geometry.loss
+
+    @property
+    def holds(self) -> bool:
+        """Whether second order is enough at T."""
+        return self._enough(self.predicted, self.measured)
+
+    @property
+    def holds_half(self) -> bool:
+        """Whether second order is enough at T/2."""
+        return self._enough(self.predicted_half, self.measured_half)
+
+    def _enough(self, predicted: float, measured: MeasuredRate) -> bool:
+        # What chance explains is no evidence; what is small beside the step's own gain does no harm.
+        return abs(predicted - measured.mean) <= 3.0 * measured.error + TOLERANCE * self.scale
 
     def __bool__(self) -> bool:
         return self.holds
+
+    @property
+    def reason(self) -> str:
+        """Whether second order is enough, in a sentence."""
+        if self.holds:
+            return "second order is enough at this T."
+        seen = f"second order gives {self.predicted:.3g} where {self.measured.mean:.3g} is measured"
+        if self.holds_half:
+            return f"{seen}; at T/2 it is enough, so shorten the cycle or trust the measurement."
+        return f"{seen}, and is not enough at T/2 either; trust the measurement."
+
+    @property
+    def meaning(self) -> str:
+        """What one cycle does to the loss, in a sentence."""
+        share = 100 * self.measured.mean * self.noise.T
+        doing = f"removes {share:.3g}% of" if share >= 0 else f"adds {-share:.3g}% to"
+        exact = "the loss is quadratic, so the formula is exact"
+        why = exact if self.geometry.quadratic else self.reason
+        return f"On average one cycle {doing} the loss; {why.rstrip('.')}."
+
+    @property
+    def critical(self) -> dict[str, Critical]:
+        """The levels of each part at which the network learns, the other two as they are."""
+        geo, noise = self.geometry, self.noise
+        return {
+            "gamma1": geo.critical_gamma1(noise),
+            "gamma2": geo.critical_gamma2(noise),
+            "gamma3": geo.critical_gamma3(noise),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        geo, noise = self.geometry, self.noise
+        return {
+            **noise.to_dict(),
+            **geo.to_dict(),
+            "rate": self.predicted,
+            "rate_error": geo.rate_error(noise),
+            "difficulty": finite(geo.difficulty(noise)),
+            "critical_difficulty": geo.critical_difficulty(noise),
+            "best_gamma1": vars(geo.best_gamma1(noise)),
+            "learns_for": {name: level.to_dict() for name, level in self.critical.items()},
+            "measured": vars(self.measured),
+            "second_order_is_enough": self.holds,
+            "meaning": self.meaning,
+        }
+
+    def __str__(self) -> str:
+        geo, noise, measured = self.geometry, self.noise, self.measured
+        spread = f" +- {geo.trace_error:.2g}" if geo.trace_error else ""
+        everywhere = "" if geo.noisy == geo.plastic else f"   Tr H on all {geo.noise_trace:.4g}"
+        best = geo.best_gamma1(noise)
+        shown = "none" if best.value is None else f"{best.value:.4g}"
+        lines = [
+            f"{geo.plastic} plastic of {geo.size} weights, noise on {geo.noisy}",
+            f"loss F {geo.loss:.4g}   |g| {geo.gradient_norm:.4g}   q {geo.q:.4g}   "
+            f"Tr H {geo.trace:.4g}{spread}{everywhere}",
+            f"mean rate <k> {self.predicted:.4g} by formula, {measured.mean:.4g} +- {measured.error:.1g} "
+            f"over {self.draws} pairs of cycles",
+            f"local task difficulty {geo.difficulty(noise):.4g}, "
+            f"critical {geo.critical_difficulty(noise):.4g}",
+            f"best gamma1   {shown}: {best.reason}",
+            *(f"{name} learns  {level}: {level.reason}" for name, level in self.critical.items()),
+            self.meaning,
+        ]
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """The rate against gamma1 and against gamma3, by formula and measured."""
+        geo, noise = self.geometry, self.noise
+        fig, axes = figure(columns=2)
+        for ax, place, name in ((axes[0], 0, "gamma1"), (axes[1], 2, "gamma3")):
+            ends = [v for v in (self.critical[name].high, 2 * noise.gamma[place]) if 0 < v < np.inf]
+            levels = np.linspace(0.0, 1.15 * max(ends, default=1.0), 25)
+            at = [noise.with_level(place, float(level)) for level in levels]
+            curve(ax, levels, [geo.rate(one) for one in at], label="formula")
+            draw_measured(
+                ax, levels[::2], [geo.measure(one, self.draws, self.seed) for one in at[::2]]
+            )
+            ax.axhline(0.0, color=INK, linewidth=0.8)
+            name_axes(ax, name, "mean rate")
+            legend(ax)
+        return fig  # type: ignore[no-any-return]
+
+
+def draw_measured(ax: Axes, x: ArrayLike, measured: Sequence[MeasuredRate]) -> None:
+    """Measured rates, two standard errors shaded."""
+    means = np.array([one.mean for one in measured])
+    errors = 2 * np.array([one.error for one in measured])
+    curve(ax, x, means, means - errors, means + errors, label="measured", colour=1, dashed=True)
 
 
 def unit_rows(rng: np.random.Generator, count: int, size: int) -> Array:
@@ -78,12 +203,9 @@ def _surface(geometry: Geometry) -> Surface:
     return geometry._surface
 
 
-def measure(
-    geometry: Geometry, gamma: Sequence[float], T: float, draws: int, seed: int
-) -> MeasuredRate:
+def measure(geometry: Geometry, noise: Noise, draws: int, seed: int) -> MeasuredRate:
     """See :meth:`Geometry.measure`."""
-    g1, g2, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (g1, g2, g3), T = geometry._levels(noise)
     whole_number("draws", draws, least=2)
     whole_number("seed", seed, least=0)
     surface = _surface(geometry)
@@ -92,49 +214,27 @@ def measure(
     if geometry.gradient_norm:
         base -= T * g1 / geometry.gradient_norm * surface.gradient
     rng = np.random.default_rng([seed, 0x5A7E])
-    found = np.empty(draws)
+    losses = np.empty(draws)
     with single_thread():
         for part in pieces(draws, 4 * size, most=1 << 21):
             count = part.stop - part.start
-            noise = np.zeros((count, size))
-            noise[:, surface.plastic] = T * g2 * unit_rows(rng, count, surface.plastic.size)
-            noise[:, surface.noisy] += math.sqrt(T * noisy) * g3 * unit_rows(rng, count, noisy)
-            left = surface.loss(base + noise)
-            noise *= -1.0
-            found[part] = 0.5 * (left + surface.loss(base + noise))
-    rates = (1.0 - found / geometry.loss) / T
+            moved = np.zeros((count, size))
+            moved[:, surface.plastic] = T * g2 * unit_rows(rng, count, surface.plastic.size)
+            moved[:, surface.noisy] += math.sqrt(T * noisy) * g3 * unit_rows(rng, count, noisy)
+            left = surface.loss(base + moved)
+            moved *= -1.0
+            losses[part] = 0.5 * (left + surface.loss(base + moved))
+    rates = (1.0 - losses / geometry.loss) / T
     return MeasuredRate(
         float(rates.mean()), float(rates.std(ddof=1) / math.sqrt(draws)), int(draws)
     )
 
 
-def check(geometry: Geometry, gamma: Sequence[float], T: float, draws: int, seed: int) -> Validity:
+def check(geometry: Geometry, noise: Noise, draws: int, seed: int) -> Rate:
     """See :meth:`Geometry.check`."""
-    g1, _, _ = check_gamma(gamma)
-    T = check_duration(T)
-    scale = g1 * geometry.gradient_norm / geometry.loss
-    predicted, half = geometry.rate(gamma, T), geometry.rate(gamma, T / 2)
-    measured = measure(geometry, gamma, T, draws, seed)
-    measured_half = measure(geometry, gamma, T / 2, draws, seed)
-    good = _enough(predicted, measured, scale)
-    good_half = _enough(half, measured_half, scale)
-    if good:
-        reason = "second order is enough at this T."
-    elif good_half:
-        reason = (
-            f"second order gives {predicted:.3g} where {measured.mean:.3g} is measured; at T/2 it is "
-            "enough, so shorten the cycle or trust the measurement."
-        )
-    else:
-        reason = (
-            f"second order gives {predicted:.3g} where {measured.mean:.3g} is measured, and is not "
-            "enough at T/2 either; trust the measurement."
-        )
-    if not good:
-        warnings.warn(reason, SecondOrderWarning, stacklevel=3)
-    return Validity(T, predicted, measured, half, measured_half, scale, good, good_half, reason)
-
-
-def _enough(predicted: float, measured: MeasuredRate, scale: float) -> bool:
-    # What chance explains is no evidence; what is small beside the step's own gain does no harm.
-    return abs(predicted - measured.mean) <= 3.0 * measured.error + TOLERANCE * scale
+    whole = measure(geometry, noise, draws, seed)
+    half = measure(geometry, replace(noise, T=noise.T / 2), draws, seed)
+    rate = Rate(geometry, noise, whole, half, draws, seed)
+    if not rate:
+        warnings.warn(rate.reason, SecondOrderWarning, stacklevel=3)
+    return rate

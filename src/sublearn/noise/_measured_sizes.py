@@ -10,8 +10,10 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
-from sublearn.noise._growth import Grown
+from sublearn.ensembles import Instance
 from sublearn.noise._measure import MeasuredRate
+from sublearn.noise._noise import Noise, check_noise
+from sublearn.noise._sizes import geometries_of
 
 DEGREE = 6
 """Degree of the polynomial in log N that smooths the measured rates.
@@ -39,9 +41,8 @@ class MeasuredSize:
 
 
 def measure_best_size(
-    path: Sequence[Grown],
-    gamma: Sequence[float],
-    T: float,
+    path: Sequence[Instance],
+    noise: Noise,
     draws: int = 4000,
     batches: int = 20,
     seed: int = 0,
@@ -55,13 +56,13 @@ def measure_best_size(
     each = whole_number("draws", draws, least=2 * batches) // batches
     if len(path) <= DEGREE:
         raise BadInputError(f"path must hold more than {DEGREE} sizes, not {len(path)}.")
-    geometries = [grown.geometry() for grown in path]
-    sizes = tuple(grown.size for grown in path)
+    geometries = geometries_of(path, check_noise(noise))
+    sizes = tuple(geometry.plastic for geometry in geometries)
     means = np.empty((batches, len(path)))
     for place, geometry in enumerate(geometries):
         for batch in range(batches):
             stream = (seed * len(path) + place) * batches + batch
-            means[batch, place] = geometry.measure(gamma, T, each, seed=stream).mean
+            means[batch, place] = geometry.measure(noise, each, seed=stream).mean
     middle, interval, boundary = peak_of_batches(sizes, means)
     errors = means.std(axis=0, ddof=1) / math.sqrt(batches)
     rates = tuple(

@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Problem
-from sublearn.networks import Network
+from sublearn.ensembles import Instance, Problem
 from sublearn.noise._geometry import local_geometry
-from sublearn.noise._loss import Gamma, check_duration, check_gamma
-from sublearn.noise._simulate import check_repeats, simulate
-from sublearn.noise._simulate_data import numbers
-from sublearn.noise._simulate_settled import SteadyState, find_steady_state
-from sublearn.noise._steady import KINDS, predict_steady_state
+from sublearn.noise._noise import Noise, check_noise
+from sublearn.noise._settled import SteadyState, find_steady_state
+from sublearn.noise._simulate import check_instances, check_repeats, simulate
+from sublearn.noise._steady import Known, predict_steady_state
+from sublearn.plots import COLOURS, INK, Shown, figure, finite, name_axes, shared_legend
 from sublearn.verdicts import Verdict, certify
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,8 @@ class PlacementRow:
     Errors are relative to the error at the start, each repeat to its own: ``minimum`` F_min,
     ``predicted`` the predicted steady state, ``steady`` the simulated one. ``rate`` is the mean learning
     rate <k> at the start, ``modes`` the rank of H_M, ``drift`` the predicted growth per cycle where
-    noise falls on all weights. All are means over the drawn lessons. ``kind`` and ``reason`` are those of
-    the prediction, of the least sure one over the lessons (see :class:`SteadyPrediction`); where the
+    noise falls on all weights. All are means over the instances. ``kind`` and ``reason`` are those of
+    the prediction, of the least sure one over them (see :class:`SteadyPrediction`); where the
     kind is none ``predicted`` is NaN, or infinite if the error grows for ever. ``local``: F is not
     quadratic in the weights that move, so ``rate`` is that of the second order at the given weights,
     and ``minimum`` is the one that least squares finds from them.
@@ -46,7 +47,7 @@ class PlacementRow:
     minimum: float
     predicted: float
     drift: float
-    kind: str
+    kind: Known
     reason: str
     local: bool
     steady: SteadyState
@@ -64,7 +65,7 @@ class PlacementRow:
             "rate": self.rate,
             "modes": self.modes,
             "minimum": self.minimum,
-            "predicted": self.predicted if math.isfinite(self.predicted) else None,
+            "predicted": finite(self.predicted),
             "drift": self.drift,
             "kind": self.kind,
             "reason": self.reason,
@@ -74,15 +75,17 @@ class PlacementRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(Shown):
     """Allocations of the same budget compared, best first by the simulated error."""
 
     rows: tuple[PlacementRow, ...]
-    gamma: Gamma
-    T: float
-    plastic: int
-    noise_on: str
+    noise: Noise
     cycles: int
+
+    @property
+    def plastic(self) -> int:
+        """How many weights may change."""
+        return len(self.best.allocation)
 
     @property
     def best(self) -> PlacementRow:
@@ -144,11 +147,11 @@ class Placement:
         ):
             sure = next(row.name for row in self.rows if row.verdict.kind == "maximal")
             out.append(f"For an exact match without noise take {sure}.")
-        if best.drift > 0 and self.noise_on == "all":
+        if best.drift > 0 and self.noise.on == "all":
             out.append(f"The error keeps growing, by {best.drift:.2g} per cycle.")
         elif not best.steady.reached:
             out.append(f"The errors have not settled in {self.cycles} cycles.")
-        elif best.kind == "none":
+        elif best.kind is Known.NONE:
             out.append(
                 f"They are level over these {self.cycles} cycles, but no steady state is known: "
                 f"{best.reason}"
@@ -157,7 +160,7 @@ class Placement:
 
     def _how_far(self) -> list[str]:
         """Where the formulas are no more than a local picture."""
-        if any(row.kind == "bound" and math.isfinite(row.predicted) for row in self.rows):
+        if any(row.kind is Known.BOUND and math.isfinite(row.predicted) for row in self.rows):
             marked = ["~ marks an estimate: few modes, or long steps."]
         else:
             marked = []
@@ -175,9 +178,7 @@ class Placement:
         """Plain values, for JSON."""
         return {
             "plastic": self.plastic,
-            "gamma": list(self.gamma),
-            "T": self.T,
-            "noise_on": self.noise_on,
+            **self.noise.to_dict(),
             "cycles": self.cycles,
             "local": any(row.local for row in self.rows),
             "rows": [row.to_dict() for row in self.rows],
@@ -201,169 +202,120 @@ class Placement:
             )
         return "\n".join([*lines, self.recommendation])
 
+    def plot(self) -> Figure:
+        """The error curves, and where each placement settles beside its prediction and F_min."""
+        fig, (left, right) = figure(columns=2)
+        looks: dict[str, dict[str, Any]] = {
+            "predicted": {"marker": "D", "ms": 8, "mfc": "none", "color": INK, "ls": "none"},
+            "F_min": {"marker": "_", "ms": 18, "color": INK, "ls": "none"},
+        }
+        for k, row in enumerate(self.rows):
+            shade, steady = COLOURS[k % len(COLOURS)], row.steady
+            left.plot(row.curve, color=shade, linewidth=1.2, label=row.name)
+            half = 2 * steady.standard_error
+            right.plot([k, k], [steady.mean - half, steady.mean + half], color=shade, linewidth=2)
+            right.plot(k, steady.mean, "o", color=shade)
+            if math.isfinite(row.predicted):
+                right.plot(k, row.predicted, **looks["predicted"])
+            right.plot(k, row.minimum, **looks["F_min"])
+        # The marks mean the same for every placement: the legend shows them in no placement's colour.
+        right.plot([], [], "o-", color=INK, linewidth=2, label="simulated, +- 2 standard errors")
+        for name, look in looks.items():
+            right.plot([], [], **look, label=name)
+        right.set_xticks(range(len(self.rows)), [row.name for row in self.rows])
+        right.set_xlim(-0.6, len(self.rows) - 0.4)
+        name_axes(left, "cycle", "error / error at the start")
+        name_axes(right, "placement", "steady error / error at the start")
+        right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
+        shared_legend(fig, [left, right], across=8)
+        return fig  # type: ignore[no-any-return]
+
 
 def _shown(row: PlacementRow) -> str:
     if math.isfinite(row.predicted):
-        return f"{row.predicted:.3f}{'~' if row.kind == 'bound' else ''}"
+        return f"{row.predicted:.3f}{'~' if row.kind is Known.BOUND else ''}"
     return "drifts" if row.drift else "none"
 
 
 def place(
-    network: Network,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
+    instance: Instance | Sequence[Instance],
     allocations: Mapping[str, Allocation],
-    gamma: Sequence[float],
-    T: float = 1.0,
+    noise: Noise,
+    *,
     cycles: int = 3000,
     repeats: int | range = 8,
     seed: int = 0,
-    mixing: float = 0.0,
-    noise_on: str = "plastic",
     workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Placement:
     """Compare allocations of the same number of plastic weights, and say which to take.
 
     By expressivity: :func:`certify`'s verdict and rank, for generic weights and inputs. By learning: the
-    mean rate at the start, F_min, the predicted and the simulated steady state, for these weights and
-    inputs. Weights, inputs and targets may have a leading axis over repeats, one lesson each. The
-    noise of a repeat is the same for every allocation, so differences are taken pair by pair.
+    mean rate at the start, F_min, the predicted and the simulated steady state, for the numbers of the
+    instance, whatever is learnable in it; several instances, as many as repeats, give every repeat its
+    own. The noise of a repeat is the same for every allocation, so differences are taken pair by pair.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearEstimator(inputs=8, outputs=4), samples=2, ensemble=sl.Gaussian(4))
-    >>> W, X, Y = sl.noise.draw_lessons(problem, repeats=4)
-    >>> found = sl.place(problem.network, W, inputs=X, targets=Y, gamma=(0.1, 0.3, 0.01), repeats=4,
-    ...                  allocations=sl.noise.candidate_placements(problem, 8), cycles=500)
+    >>> lessons = sl.noise.draw_lessons(problem, repeats=4)
+    >>> found = sl.place(lessons, sl.noise.candidate_placements(problem, 8), sl.Noise((0.1, 0.3, 0.01)),
+    ...                  repeats=4, cycles=500)
     >>> [row.name for row in found.rows], found.rows[-1].verdict.kind
     (['spread', 'designed', 'concentrated'], 'minimal')
     """
     which = check_repeats(repeats)
-    levels, duration = check_gamma(gamma), check_duration(T)
-    held = _check(network, allocations)
-    w = {name: numbers(f"weight {name}", value) for name, value in weights.items()}
-    x, y = numbers("inputs", inputs), numbers("targets", targets)
-    network.check_weights(w)
-    lessons = list(_lessons(network, w, x, y, len(which)))
+    check_noise(noise)
+    _check(allocations)
+    lessons = check_instances(instance, len(which))
     rows: list[PlacementRow] = []
-    for name, allocation in held.items():
+    for name, allocation in allocations.items():
         if progress is not None:
             progress(name)
         twin = next((row for row in rows if row.allocation == allocation), None)
         if twin is not None:
             rows.append(replace(twin, name=name))
             continue
-        rows.append(
-            _row(
-                network,
-                (w, x, y),
-                lessons,
-                name,
-                allocation,
-                levels,
-                duration,
-                cycles,
-                which,
-                seed,
-                mixing,
-                noise_on,
-                workers,
-            )
-        )
+        placed = [lesson.with_allocation(allocation) for lesson in lessons]
+        run = simulate(placed, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
+        rows.append(_row(name, placed, noise, run.errors / run.errors[:, :1], seed))
     rows.sort(key=lambda row: row.steady.mean)
-    size = len(rows[0].allocation)
-    return Placement(tuple(rows), levels, duration, size, noise_on, cycles)
-
-
-Lesson = tuple[dict[str, Array], Array, Array]
+    return Placement(tuple(rows), noise, cycles)
 
 
 def _row(
-    network: Network,
-    data: tuple[Mapping[str, Array], Array, Array],
-    lessons: list[Lesson],
-    name: str,
-    allocation: Allocation,
-    gamma: Gamma,
-    T: float,
-    cycles: int,
-    which: range,
-    seed: int,
-    mixing: float,
-    noise_on: str,
-    workers: int,
+    name: str, placed: Sequence[Instance], noise: Noise, relative: Array, seed: int
 ) -> PlacementRow:
-    found, said, local = [], [], False
-    for one_w, one_x, one_y in lessons:
-        given: dict[str, Any] = {"inputs": one_x, "targets": one_y, "allocation": allocation}
-        geo = local_geometry(network, one_w, **given, noise_on=noise_on, seed=seed)
-        steady = predict_steady_state(
-            network, one_w, **given, gamma=gamma, T=T, mixing=mixing, noise_on=noise_on
-        )
+    """One allocation by its formulas and by simulated errors ``relative`` to those at the start."""
+    kinds = list(Known)
+    numbers, reasons, local = [], [], False
+    for instance in placed:
+        geo = local_geometry(instance, on=noise.on, seed=seed)
+        steady = predict_steady_state(instance, noise)
         local = local or not steady.quadratic
         errors = (steady.minimum, steady.value, steady.drift)
-        found.append([geo.rate(gamma, T), steady.rank, *(e / geo.loss for e in errors)])
-        said.append((KINDS.index(steady.kind), steady.reason))
-    rate, modes, minimum, predicted, drift = np.mean(found, axis=0).tolist()
-    sure, reason = max(said, key=lambda one: one[0])
-    w, x, y = data
-    run = simulate(
-        network,
-        w,
-        inputs=x,
-        targets=y,
-        allocation=allocation,
-        gamma=gamma,
-        T=T,
-        cycles=cycles,
-        repeats=which,
-        seed=seed,
-        mixing=mixing,
-        noise_on=noise_on,
-        workers=workers,
-    )
-    relative = run.errors / run.errors[:, :1]
-    verdict = certify(Problem(network, x.shape[-1]), allocation)
-    settled = find_steady_state(relative)
-    curve = relative.mean(axis=0)
+        numbers.append([geo.rate(noise), steady.rank, *(e / geo.loss for e in errors)])
+        reasons.append((kinds.index(steady.kind), steady.reason))
+    rate, modes, minimum, predicted, drift = np.mean(numbers, axis=0).tolist()
+    least_sure, reason = max(reasons, key=lambda one: one[0])
+    first = placed[0]
     return PlacementRow(
         name=name,
-        allocation=allocation,
-        verdict=verdict,
+        allocation=first.allocation,
+        verdict=certify(Problem(first.network, first.samples), first.allocation),
         rate=rate,
         modes=modes,
         minimum=minimum,
         predicted=predicted,
         drift=drift,
-        kind=KINDS[sure],
+        kind=kinds[least_sure],
         reason=reason,
         local=local,
-        steady=settled,
-        curve=curve,
+        steady=find_steady_state(relative),
+        curve=relative.mean(axis=0),
     )
 
 
-def _lessons(
-    network: Network, w: Mapping[str, Array], x: Array, y: Array, repeats: int
-) -> list[Lesson]:
-    """The different lessons: one, or one per repeat where anything has a leading axis."""
-    rank = 3 if network.is_sequence else 2
-    many = x.ndim > rank or y.ndim > 2 or any(value.ndim > 2 for value in w.values())
-
-    def pick(array: Array, base: int, k: int) -> Array:
-        return array if array.ndim == base else array[k % len(array)]
-
-    return [
-        ({n: pick(v, 2, k) for n, v in w.items()}, pick(x, rank, k), pick(y, 2, k))
-        for k in range(repeats if many else 1)
-    ]
-
-
-def _check(network: Network, allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
-    if not isinstance(network, Network):
-        raise BadInputError(f"network must be a Network such as FeedForward, not {network!r}.")
+def _check(allocations: Mapping[str, Allocation]) -> None:
     if not isinstance(allocations, Mapping) or not allocations:
         raise BadInputError("allocations must map names to at least one Allocation.")
     for name, allocation in allocations.items():
@@ -373,4 +325,3 @@ def _check(network: Network, allocations: Mapping[str, Allocation]) -> dict[str,
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise BadInputError(f"allocations must all have the same number of weights, not {listed}.")
-    return dict(allocations)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,8 +13,9 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import words
 from sublearn.allocations import Allocation
 from sublearn.designs import design
-from sublearn.ensembles import Problem, Targets, draw_weights
+from sublearn.ensembles import Distribution, Instance, Problem, draw_from
 from sublearn.networks import Network
+from sublearn.noise._simulate import check_repeats
 
 _TAG = 0x91AC
 
@@ -73,42 +76,46 @@ def _concentrated(network: Network, sizes: dict[str, int], r: int) -> Allocation
     return Allocation(network.shapes, flat)
 
 
+@dataclass(frozen=True)
+class Factors(Distribution):
+    """Correlated inputs: f latent numbers per sample reach every feature.
+
+    X = (U Z + E/2) / sqrt(f + 1/4) with U, Z and E standard normal, U drawn once per instance; every
+    number keeps variance 1 over draws.
+    """
+
+    has_density: ClassVar[bool] = True
+    has_full_support: ClassVar[bool] = True
+
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("factors", self.count, least=1)
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        own = rng.standard_normal(shape)
+        U = rng.standard_normal((int(np.prod(shape[:-1])), self.count))
+        Z = rng.standard_normal((self.count, shape[-1]))
+        mixed: Array = (U @ Z).reshape(shape) + 0.5 * own
+        return np.asarray(mixed / np.sqrt(self.count + 0.25))
+
+
 def draw_lessons(
     problem: Problem, repeats: int | range, seed: int = 0, *, factors: int | None = None
-) -> tuple[dict[str, Array], Array, Array]:
-    """Weights, inputs and targets with a leading axis over repeats, by the laws of the problem.
+) -> list[Instance]:
+    """One instance per repeat, all weights learnable, by the laws of the problem.
 
-    Repeat i depends on (seed, problem, i) alone. With ``factors`` = f the inputs are correlated: f
-    latent numbers per sample reach every feature, X = (U Z + E/2) / sqrt(f + 1/4) with U, Z, E standard
-    normal, U drawn once per repeat; every number keeps variance 1 over draws.
+    Repeat i depends on (seed, problem, i) alone. With ``factors`` the inputs are correlated by so many
+    latent numbers, :class:`Factors`, instead of by the law of the problem.
     """
-    from sublearn.noise._simulate import check_repeats
-
-    which = check_repeats(repeats)
-    network, laws = problem.network, problem.ensemble
-    shape = network.input_shape(problem.samples)
-    digest = words(problem.digest)
-    teacher = problem.teacher
-    if teacher is not None and not isinstance(teacher, Network | Targets):
-        raise BadInputError("lessons are drawn with a teacher network or with drawn targets.")
-    if factors is not None:
-        whole_number("factors", factors, least=1)
-    drawn = []
-    for number in which:
-        rng = np.random.default_rng([_TAG, seed, *digest, number])
-        weights = draw_weights(network, laws.weights, rng)
-        inputs = laws.inputs.draw(rng, shape)
-        if factors is not None:
-            features = int(np.prod(shape[:-1]))
-            U = rng.standard_normal((features, factors))
-            Z = rng.standard_normal((factors, shape[-1]))
-            mixed = (U @ Z).reshape(shape) + 0.5 * inputs
-            inputs = mixed / np.sqrt(factors + 0.25)
-        if isinstance(teacher, Targets):
-            targets = teacher.law.draw(rng, (network.output_size, problem.samples))
-        else:
-            other = teacher or network
-            targets = other.forward(draw_weights(other, laws.teacher, rng), inputs)
-        drawn.append((weights, inputs, targets))
-    stacked = {name: np.stack([d[0][name] for d in drawn]) for name in network.shapes}
-    return stacked, np.stack([d[1] for d in drawn]), np.stack([d[2] for d in drawn])
+    law = (
+        problem
+        if factors is None
+        else replace(problem, ensemble=replace(problem.ensemble, inputs=Factors(count=factors)))
+    )
+    whole, digest = Allocation.whole(problem.network), words(problem.digest)
+    return [
+        draw_from(np.random.default_rng([_TAG, seed, *digest, number]), law, whole)
+        for number in check_repeats(repeats)
+    ]

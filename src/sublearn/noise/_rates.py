@@ -17,7 +17,7 @@ the slides put right: the page "Where the slides are wrong".)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,11 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.noise._loss import check_duration, check_gamma
+from sublearn.noise._noise import Gamma, Noise, check_noise
+from sublearn.plots import finite
 
 if TYPE_CHECKING:
-    from sublearn.noise._measure import MeasuredRate, Validity
+    from sublearn.noise._measure import MeasuredRate, Rate
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class Critical:
         """Whether no level learns."""
         return math.isnan(self.low)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: an end without a value is null."""
+        ends = {"low": finite(self.low), "high": finite(self.high)}
+        return {**ends, "empty": self.empty, "reason": self.reason}
+
 
 def _never(reason: str) -> Critical:
     return Critical(math.nan, math.nan, reason)
@@ -84,12 +90,13 @@ class Geometry:
 
     ``loss`` F, ``gradient_norm`` |g_M|, ``q`` = ghat' H ghat, ``trace`` Tr H_M with its standard error
     ``trace_error`` (0: exact), ``noise_trace`` Tr H_S likewise; ``plastic`` r, ``noisy`` n_S, ``size``
-    the number N of all weights. Where the gradient is 0 there is no direction to go, and q is 0.
+    the number N of all weights; noise falls ``on`` the "plastic" weights, on "all", or, in numbers that
+    somebody made (None), wherever is asked. Where the gradient is 0 there is no direction to go, and q is 0.
 
     >>> geo = Geometry(loss=1.0, gradient_norm=2.0, q=1.0, trace=10.0, plastic=20)
-    >>> geo.rate((0.5, 1.0, 0.1), T=1.0)     # (0.5 * 2 - (0.25 * 1 + 10 / 20) / 2 - 0.005 * 10) / 1
+    >>> geo.rate(Noise((0.5, 1.0, 0.1)))     # (0.5 * 2 - (0.25 * 1 + 10 / 20) / 2 - 0.005 * 10) / 1
     0.575
-    >>> geo.best_gamma1(T=1.0).value
+    >>> geo.best_gamma1(Noise((0.5, 1.0, 0.1))).value
     2.0
     """
 
@@ -105,6 +112,7 @@ class Geometry:
     size: int = 0
     probes: int = 0
     quadratic: bool = False
+    on: str | None = None
     # Losses at displacements (..., N), and what a cycle needs to make them; None: numbers alone.
     _surface: Surface | None = field(default=None, repr=False, compare=False)
 
@@ -125,59 +133,65 @@ class Geometry:
         object.__setattr__(self, "noisy", self.noisy or self.plastic)
         object.__setattr__(self, "size", self.size or max(self.plastic, self.noisy))
 
+    def _levels(self, noise: Noise) -> tuple[Gamma, float]:
+        """gamma and T of a noise that falls where the traces were taken."""
+        check_noise(noise)
+        if self.on is not None and noise.on != self.on and self.plastic != self.size:
+            raise BadInputError(
+                f"this geometry was taken with noise on={self.on!r}, and is asked about {noise.on!r}."
+            )
+        return noise.gamma, noise.T
+
     # The rate.
 
-    def rate(self, gamma: Sequence[float], T: float) -> float:
+    def rate(self, noise: Noise) -> float:
         """The mean learning rate <k> over one cycle, to second order; see the module's formula."""
-        g1, _, _ = check_gamma(gamma)
-        T = check_duration(T)
-        slope = g1 * self.gradient_norm
-        return (slope - 0.5 * T * self._curvature(gamma, T)) / self.loss
+        (g1, _, _), T = self._levels(noise)
+        return (g1 * self.gradient_norm - 0.5 * T * self._curvature(noise)) / self.loss
 
-    def rate_error(self, gamma: Sequence[float], T: float) -> float:
+    def rate_error(self, noise: Noise) -> float:
         """Standard error of :meth:`rate` that the estimated traces leave; 0 where they are exact."""
-        _, g2, g3 = check_gamma(gamma)
-        T = check_duration(T)
-        plastic, noise = g2**2 / self.plastic * self.trace_error, g3**2 / T * self.noise_trace_error
+        (_, g2, g3), T = self._levels(noise)
+        irrelevant = g2**2 / self.plastic * self.trace_error
+        synaptic = g3**2 / T * self.noise_trace_error
         # The two traces share their probes where the sets agree: the plain sum is never too small.
-        return 0.5 * T * (plastic + noise) / self.loss
+        return 0.5 * T * (irrelevant + synaptic) / self.loss
 
-    def _curvature(self, gamma: Sequence[float], T: float) -> float:
+    def _curvature(self, noise: Noise) -> float:
         """<wdot' H wdot>."""
-        g1, g2, g3 = check_gamma(gamma)
+        (g1, g2, g3), T = self._levels(noise)
         return g1**2 * self.q + g2**2 / self.plastic * self.trace + g3**2 / T * self.noise_trace
 
-    def speed(self, gamma: Sequence[float], T: float) -> float:
+    def speed(self, noise: Noise) -> float:
         """<|wdot|^2> = gamma1^2 + gamma2^2 + gamma3^2 n_S / T."""
-        g1, g2, g3 = check_gamma(gamma)
-        T = check_duration(T)
+        (g1, g2, g3), T = self._levels(noise)
         return g1**2 * (self.gradient_norm > 0) + g2**2 + g3**2 * self.noisy / T
 
-    def difficulty(self, gamma: Sequence[float], T: float) -> float:
+    def difficulty(self, noise: Noise) -> float:
         """Local task difficulty <G_F>, G_F = u'Hu / (2|g|) along u = wdot/|wdot|, weighted by |wdot|^2."""
-        speed = self.speed(gamma, T)
+        speed = self.speed(noise)
         if not speed:
             raise BadInputError(
                 "gamma must have a level above 0 (gamma1 counts where there is a gradient): "
                 "weights that do not move meet no difficulty."
             )
-        curvature = self._curvature(gamma, check_duration(T))
+        curvature = self._curvature(noise)
         if not self.gradient_norm:
             return math.copysign(math.inf, curvature) if curvature else math.nan
         return curvature / (2.0 * self.gradient_norm * speed)
 
-    def critical_difficulty(self, gamma: Sequence[float], T: float) -> float:
+    def critical_difficulty(self, noise: Noise) -> float:
         """gamma1 / (T <|wdot|^2>): the network learns on average iff its difficulty is below this."""
-        speed = self.speed(gamma, T)
+        speed = self.speed(noise)
         if not speed:
             raise BadInputError("gamma must have a level above 0.")
-        return check_gamma(gamma)[0] / (check_duration(T) * speed)
+        return noise.gamma[0] / (noise.T * speed)
 
     # Best and critical levels.
 
-    def best_gamma1(self, T: float) -> Best:
+    def best_gamma1(self, noise: Noise) -> Best:
         """The gamma1 of the largest mean rate, |g| / (T q) where q > 0; it depends on no noise."""
-        T = check_duration(T)
+        _, T = self._levels(noise)
         if not self.gradient_norm:
             return Best(None, "the gradient is 0, so gamma1 does nothing.")
         if self.q > 0:
@@ -190,18 +204,17 @@ class Geometry:
             "so that to second order a larger gamma1 is always better.",
         )
 
-    def critical_gamma1(self, gamma: Sequence[float], T: float) -> Critical:
-        """The gamma1 at which the network learns on average, at the other two levels of ``gamma``.
+    def critical_gamma1(self, noise: Noise) -> Critical:
+        """The gamma1 at which the network learns on average, at the other two levels of the noise.
 
         Roots of (T q / 2) x^2 - |g| x + (T/2) c = 0, c the curvature that the noise meets.
         """
-        _, g2, g3 = check_gamma(gamma)
-        T = check_duration(T)
-        noise = 0.5 * T * self._curvature((0.0, g2, g3), T)
+        _, T = self._levels(noise)
+        cost = 0.5 * T * self._curvature(noise.with_level(0, 0.0))
         a, g = 0.5 * T * self.q, self.gradient_norm
         if not g:
-            return self._all_or_none(-noise, "gamma1")
-        inside = g * g - 4.0 * a * noise
+            return self._all_or_none(-cost, "gamma1")
+        inside = g * g - 4.0 * a * cost
         if inside < 0:
             if a > 0:
                 return _never(
@@ -210,7 +223,7 @@ class Geometry:
             return Critical(0.0, math.inf, "both curvatures are negative: every step gains.")
         # The stable form of the quadratic's roots; `far` is beyond reach where q is 0.
         big = 0.5 * (g + math.sqrt(inside))
-        near, far = noise / big, (big / a if a else math.inf)
+        near, far = cost / big, (big / a if a else math.inf)
         if a > 0:
             return Critical(
                 max(near, 0.0), far, "below, the noise wins; above, the step jumps too far."
@@ -220,18 +233,16 @@ class Geometry:
         )
         return Critical(max(near, 0.0), math.inf, f"below, the noise wins; {why} (second order).")
 
-    def critical_gamma2(self, gamma: Sequence[float], T: float) -> Critical:
-        """The gamma2 at which the network learns on average, at the other two levels of ``gamma``."""
-        g1, _, g3 = check_gamma(gamma)
-        T = check_duration(T)
-        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature((g1, 0.0, g3), T)
+    def critical_gamma2(self, noise: Noise) -> Critical:
+        """The gamma2 at which the network learns on average, at the other two levels of the noise."""
+        (g1, _, _), T = self._levels(noise)
+        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature(noise.with_level(1, 0.0))
         return self._critical(gain, 0.5 * T * self.trace / self.plastic, "gamma2")
 
-    def critical_gamma3(self, gamma: Sequence[float], T: float) -> Critical:
-        """The gamma3 at which the network learns on average, at the other two levels of ``gamma``."""
-        g1, g2, _ = check_gamma(gamma)
-        T = check_duration(T)
-        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature((g1, g2, 0.0), T)
+    def critical_gamma3(self, noise: Noise) -> Critical:
+        """The gamma3 at which the network learns on average, at the other two levels of the noise."""
+        (g1, _, _), T = self._levels(noise)
+        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature(noise.with_level(2, 0.0))
         return self._critical(gain, 0.5 * self.noise_trace, "gamma3")
 
     def _critical(self, gain: float, cost: float, name: str) -> Critical:
@@ -282,22 +293,20 @@ class Geometry:
 
     # Against the loss itself.
 
-    def measure(
-        self, gamma: Sequence[float], T: float, draws: int = 1000, seed: int = 0
-    ) -> MeasuredRate:
+    def measure(self, noise: Noise, draws: int = 1000, seed: int = 0) -> MeasuredRate:
         """The mean rate measured on the loss itself, over ``draws`` random cycles; no expansion."""
         from sublearn.noise._measure import measure
 
-        return measure(self, gamma, T, draws, seed)
+        return measure(self, noise, draws, seed)
 
-    def check(self, gamma: Sequence[float], T: float, draws: int = 400, seed: int = 0) -> Validity:
-        """Whether second order is enough at T, and at T/2, measured on the loss itself.
+    def check(self, noise: Noise, draws: int = 400, seed: int = 0) -> Rate:
+        """The rate, whether second order is enough for it at T and at T/2, and what it means.
 
-        A :class:`SecondOrderWarning` is given where it is not.
+        A :class:`SecondOrderWarning` is given where second order is not enough.
         """
         from sublearn.noise._measure import check
 
-        return check(self, gamma, T, draws, seed)
+        return check(self, noise, draws, seed)
 
     def trace_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The confidence interval of the trace: Student's t over the probes, a point where exact."""

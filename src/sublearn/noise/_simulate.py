@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.allocations import Allocation
-from sublearn.networks import Network
-from sublearn.noise._loss import NOISE_ON, Gamma, check_duration, check_gamma
-from sublearn.noise._simulate_data import (
-    FreshInputs,
-    SimulationData,
-    flat_weights,
-    one_per_repeat,
-    plastic_set,
-    read_data,
-)
-from sublearn.noise._simulate_settled import SteadyState, find_steady_state
-from sublearn.noise._sphere import cosines
+from sublearn.ensembles import Instance
+from sublearn.noise._loss import check_instance
+from sublearn.noise._noise import Noise, check_mixed_size, check_noise
+from sublearn.noise._settled import SteadyState, find_steady_state
+from sublearn.plots import COLOURS, Shown, figure, legend, name_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from sublearn.noise._simulate_chain import Chain
 
 
-NORMS = ("l2", "layers")
 PRECISIONS = {"double": np.float64, "single": np.float32}
 _INPUTS, _IRRELEVANT, _NOISE = range(3)
 _TAG = 0x51A7  # keeps these streams apart from others of the same seed
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Shown):
     """Error curves of a network that learns under noise, one row per repeat.
 
     ``errors[i, t]`` is the loss F before the change of cycle t in repeat ``repeats[i]``; ``weights``
@@ -46,8 +40,7 @@ class Simulation:
 
     errors: Array
     weights: dict[str, Array]
-    gamma: Gamma
-    T: float
+    noise: Noise
     repeats: range
     seed: int
 
@@ -56,6 +49,11 @@ class Simulation:
         """Mean and standard error of the settled error, and whether it has settled."""
         return find_steady_state(self.errors)
 
+    @property
+    def start(self) -> float:
+        """The mean error before the first cycle."""
+        return float(self.errors[:, 0].mean())
+
     def final(self, cycles: int = 50) -> Array:
         """Mean error of the last ``cycles`` cycles, per repeat."""
         last = whole_number("cycles", cycles, least=1)
@@ -63,145 +61,193 @@ class Simulation:
 
     def __repr__(self) -> str:
         repeats, cycles = self.errors.shape
-        return (
-            f"<Simulation {repeats} repeats of {cycles} cycles, gamma={self.gamma}, T={self.T:g}>"
-        )
+        gamma, T = self.noise.gamma, self.noise.T
+        return f"<Simulation {repeats} repeats of {cycles} cycles, gamma={gamma}, T={T:g}>"
 
+    def __str__(self) -> str:
+        return f"error at the start   {self.start:.5g}\nsimulated            {self.steady_state}"
 
-def step_correlation(mixing: float, size: int | None = None) -> float:
-    """Correlation of n2 from one cycle to the next when n2 <- unit(c n2 + (1 - c) new), c = mixing.
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        repeats, cycles = self.errors.shape
+        counts = {"cycles": cycles, "repeats": repeats, "seed": self.seed, "start": self.start}
+        return {**self.noise.to_dict(), **counts, "simulated": self.steady_state.to_dict()}
 
-    <n2(t) . n2(t + j)> = rho^j in any number of dimensions, since the mean of the next direction is rho
-    times this one. In ``size`` dimensions rho is a mean over the angle to the new direction; without
-    ``size`` it is the limit of many, where a new direction is orthogonal: rho = c / sqrt(c^2 + (1 - c)^2).
-    The difference is rho (1 - rho^2)(1 - 3 rho^2 / 2) / size, to first order. In one dimension
-    rho is 0 for c < 1/2, and 1 for c > 1/2: the sign never changes.
+    def draw(self, ax: Axes) -> None:
+        """The mean over repeats, two standard errors shaded."""
+        mean, repeats = self.errors.mean(axis=0), len(self.errors)
+        error = self.errors.std(axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else 0.0 * mean
+        time = np.arange(mean.size)
+        ax.plot(time, mean, color=COLOURS[0], linewidth=1.2, label="mean over repeats")
+        ax.fill_between(time, mean - 2 * error, mean + 2 * error, color=COLOURS[0], alpha=0.2, lw=0)
+        name_axes(ax, "cycle", "error F")
 
-    >>> round(step_correlation(0.1), 3), round(step_correlation(0.1, size=2), 3)
-    (0.11, 0.056)
-    """
-    check_mixing(mixing)
-    if size is None or not mixing:
-        return float(mixing / np.hypot(mixing, 1.0 - mixing))
-    check_mixed_size(mixing, whole_number("size", size, least=1))
-    if size == 1:
-        return float(mixing > 0.5)
-    u, chance = cosines(size, 256)
-    along, length2 = mixing + (1.0 - mixing) * u, mixing**2 + (1.0 - mixing) ** 2
-    return float(chance @ (along / np.sqrt(length2 + 2.0 * mixing * (1.0 - mixing) * u)))
+    def plot(self) -> Figure:
+        """The error against the cycle."""
+        fig, ax = figure()
+        self.draw(ax)
+        legend(ax)
+        return fig  # type: ignore[no-any-return]
 
 
 def simulate(
-    network: Network,
-    weights: Mapping[str, ArrayLike],
+    instance: Instance | Sequence[Instance],
+    noise: Noise,
     *,
-    inputs: ArrayLike | FreshInputs,
-    targets: ArrayLike | None = None,
-    allocation: Allocation | None = None,
-    gamma: Sequence[float],
-    T: float = 1.0,
     cycles: int = 1500,
     repeats: int | range = 12,
     seed: int = 0,
-    mixing: float = 0.0,
-    norm: str = "l2",
-    noise_on: str = "plastic",
+    fresh: bool = False,
     precision: str = "double",
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Simulation:
-    """Let the network learn with a useful, a task-irrelevant and a noisy part of every change.
+    """Let an instance learn from where it starts, every change made of the three parts of the noise.
 
-    Each cycle changes the weights by dw = T wdot,
+    Several instances of one network and allocation, as many as repeats, give every repeat its own.
+    With ``fresh`` every cycle has as many new samples, standard normal, from the instance's teacher.
+    ``repeats`` may be a range: repeat i depends on (seed, i) alone, so ranges can be computed apart, and
+    ``workers`` threads change nothing. ``precision="single"`` is faster, by about 1.4 in deep networks;
+    the noise is the same.
 
-        wdot = -gamma1 g/|g| + gamma2 n2 + gamma3 sqrt(N/T) n3,
-
-    where g is the gradient of F = 1/(2m) sum |y - y*|^2 and n2, n3 are random directions of length 1
-    (the slides' model; Raman, Rotondo and O'Leary 2019). g and n2 live on the plastic weights; n3 on
-    the plastic ones or, with ``noise_on="all"``, on all; N is how many n3 acts on. ``mixing`` = c
-    makes n2 <- unit(c n2 + (1 - c) new). ``norm="layers"`` measures g, n2 and n3 by the sum of the
-    norms of the layers, a layer being a matrix with its bias, as the published code does.
-
-    Weights, inputs and targets may have a leading axis, one item per repeat. With
-    :class:`FreshInputs` every cycle has new samples. ``repeats`` may be a range: repeat i depends on
-    (seed, i) alone, so ranges can be computed apart, and ``workers`` threads change nothing.
-    ``precision="single"`` is faster, by about 1.4 in deep networks; the noise is the same.
-
-    >>> import sublearn as sl
+    >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=3, outputs=2)
-    >>> X = np.eye(3)
-    >>> run = sl.simulate(net, {"W": np.ones((2, 3))}, inputs=X, targets=np.zeros((2, 3)),
-    ...                   gamma=(0.1, 0.1, 0.01), cycles=300, repeats=4)
+    >>> W, X, Y = np.ones((2, 3)), np.eye(3), np.zeros((2, 3))
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), {"W": W}, X, Y)
+    >>> run = sl.simulate(given, sl.Noise((0.1, 0.1, 0.01)), cycles=300, repeats=4)
     >>> run.errors.shape, run.errors[:, 0].tolist()
     ((4, 300), [1.0, 1.0, 1.0, 1.0])
     >>> run.steady_state.reached, run.steady_state.mean < 0.1
     (True, True)
     """
     which = check_repeats(repeats)
-    g = check_gamma(gamma)
-    duration = check_duration(T)
+    check_noise(noise, formula=False)
     whole_number("cycles", cycles, least=1)
     whole_number("seed", seed, least=0)
     whole_number("workers", workers, least=1)
-    check_mixing(mixing)
-    one_of("norm", norm, NORMS)
-    one_of("noise_on", noise_on, NOISE_ON)
     dtype = PRECISIONS[one_of("precision", precision, PRECISIONS)]
-    plastic = plastic_set(network, allocation)
-    check_mixed_size(mixing, len(plastic))
+    given = check_instances(instance, len(which))
+    network, allocation = given[0].network, given[0].allocation
+    check_mixed_size(noise.mixing, len(allocation))
     from sublearn.noise._simulate_chain import chain_of
 
-    chain = chain_of(network, plastic)
-    start = one_per_repeat("weights", flat_weights(network, chain, weights), len(which), 1)
-    data = read_data(network, inputs, targets, len(which))
+    chain = chain_of(network, allocation)
     run = _Run(
         chain=chain,
-        plastic=chain.positions(plastic),
-        everywhere=noise_on == "all",
-        data=data,
-        gamma=np.array(g),
-        T=duration,
-        mixing=float(mixing),
-        summed=norm == "layers",
-        cycles=cycles,
+        plastic=chain.positions(allocation),
+        start=np.stack([chain.flatten(one.start) for one in given]),
+        data=_fresh(given) if fresh else _fixed(given),
+        noise=noise,
         dtype=dtype,
         seed=seed,
+        errors=np.empty((len(which), cycles)),
+        final=np.empty((len(which), chain.size)),
     )
-    errors = np.empty((len(which), cycles))
-    final = np.empty((len(which), chain.size))
-    _each(run, which, start, errors, final, workers, progress)
-    if not np.isfinite(errors).all():
+    _each(run, which, workers, progress)
+    if not np.isfinite(run.errors).all():
         raise BadInputError(
             "the simulated errors overflow: weights, inputs or targets are too large."
         )
-    return Simulation(errors, chain.matrices(final), g, duration, which, seed)
+    return Simulation(run.errors, chain.matrices(run.final), noise, which, seed)
+
+
+def check_instances(instance: Instance | Sequence[Instance], repeats: int) -> Sequence[Instance]:
+    """One instance for all repeats, or one for each, of the same network and allocation."""
+    if not isinstance(instance, list | tuple):
+        return [check_instance(instance)]
+    for one in instance:
+        check_instance(one)
+    if len(instance) not in (1, repeats):
+        raise BadInputError(
+            f"instances must be one, or {repeats}, one per repeat, not {len(instance)}."
+        )
+    first = instance[0]
+    for one in instance[1:]:
+        if one.network != first.network or one.allocation != first.allocation:
+            raise BadInputError("the instances must have one network and one allocation.")
+        if one.samples != first.samples:
+            raise BadInputError("the instances must have as many samples each.")
+    return instance
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Fixed samples, or the teacher of fresh ones; everything has a leading axis, 1 or repeats."""
+
+    inputs: Array
+    targets: Array
+    scale: float  # of the sum of squared differences in F
+    rest: Array  # the part of F that the inputs cannot explain, (1 or repeats,)
+    teacher: Chain | None = None
+    teacher_weights: Array | None = None
+
+
+def _fixed(given: Sequence[Instance]) -> _Data:
+    network, m = given[0].network, given[0].samples
+    x = np.stack([one.inputs.reshape(-1, m) for one in given])
+    y = np.stack([one.targets for one in given])
+    scale, rest = 1.0 / (2 * m), np.zeros(1)
+    biased = any(step.bias is not None for step in network.steps)
+    if network.is_linear and not biased and m > x.shape[-2]:
+        x, y, rest = compress(x, y)
+    return _Data(x, y, scale, rest * scale)
+
+
+def compress(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Fewer samples with the same F up to a constant, for outputs that are linear in the inputs.
+
+    With X = L Q and orthonormal rows Q, |M X - Y|^2 = |M L - Y Q'|^2 + |Y - Y Q'Q|^2 for every M.
+    """
+    left, values, q = np.linalg.svd(x, full_matrices=False)
+    largest = values[..., 0].max()
+    floor = largest * x.shape[-1] * np.finfo(np.float64).eps
+    kept = max(1, int((values > floor).sum(axis=-1).max()))
+    q = q[..., :kept, :]
+    short = y @ np.swapaxes(q, -1, -2)
+    rest = y - short @ q
+    narrow = left[..., :kept] * values[..., None, :kept]
+    return narrow, short, np.atleast_1d(np.einsum("...os,...os->...", rest, rest))
+
+
+def _fresh(given: Sequence[Instance]) -> _Data:
+    from sublearn.noise._simulate_chain import chain_of
+
+    teachers = [one.teacher for one in given if one.teacher is not None]
+    if len(teachers) < len(given) or any(t.network != teachers[0].network for t in teachers):
+        raise BadInputError(
+            "fresh samples need an instance with a teacher, the same network in all: "
+            "Instance.from_teacher, or one that is drawn."
+        )
+    network, m, chain = given[0].network, given[0].samples, chain_of(teachers[0].network)
+    x = np.zeros((1, sum(network.input_blocks), m))
+    y = np.zeros((1, network.output_size, m))
+    weights = np.stack([chain.flatten(teacher.weights) for teacher in teachers])
+    return _Data(x, y, 1.0 / (2 * m), np.zeros(1), chain, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
     chain: Chain
     plastic: Indices
-    everywhere: bool
-    data: SimulationData
-    gamma: Array
-    T: float
-    mixing: float
-    summed: bool
-    cycles: int
+    start: Array
+    data: _Data
+    noise: Noise
     dtype: Any
     seed: int
+    errors: Array
+    final: Array
 
-    def repeat(self, number: int, row: int, start: Array, errors: Array, final: Array) -> None:
+    def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
         from sublearn.noise._simulate_kernel import run_repeat
         from sublearn.noise._simulate_random import stream
 
-        chain, data = self.chain, self.data
+        chain, data, noise = self.chain, self.data, self.noise
         whole = np.arange(0, dtype=np.int64)
         plastic = whole if self.plastic.size == chain.size else self.plastic
         bounds = chain.bounds_of(self.plastic)
-        noisy, noisy_bounds = (whole, chain.bounds) if self.everywhere else (plastic, bounds)
-        w = start[row % len(start)].astype(self.dtype)
+        noisy, noisy_bounds = (whole, chain.bounds) if noise.on == "all" else (plastic, bounds)
+        w = self.start[row % len(self.start)].astype(self.dtype)
         teacher_w = np.empty(0, dtype=self.dtype)
         teacher_table = chain.table[:0]
         if data.teacher is not None and data.teacher_weights is not None:
@@ -221,42 +267,31 @@ class _Run:
             teacher_table,
             teacher_w,
             streams,
-            self.gamma,
-            self.T,
-            self.mixing,
-            self.summed,
+            np.array(noise.gamma),
+            noise.T,
+            noise.mixing,
+            noise.norm == "layers",
             data.scale,
-            errors[row],
+            self.errors[row],
         )
-        errors[row] += data.rest[row % len(data.rest)]
-        final[row] = w
+        self.errors[row] += data.rest[row % len(data.rest)]
+        self.final[row] = w
 
 
-def _each(
-    run: _Run,
-    which: range,
-    start: Array,
-    errors: Array,
-    final: Array,
-    workers: int,
-    progress: Callable[[int], None] | None,
-) -> None:
+def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None] | None) -> None:
     from sublearn._threads import single_thread
 
     with single_thread():
         if workers == 1:
             for row, number in enumerate(which):
-                run.repeat(number, row, start, errors, final)
+                run.repeat(number, row)
                 if progress is not None:
                     progress(row + 1)
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            jobs = [
-                pool.submit(run.repeat, number, row, start, errors, final)
-                for row, number in enumerate(which)
-            ]
+            jobs = [pool.submit(run.repeat, number, row) for row, number in enumerate(which)]
             for done, job in enumerate(jobs, 1):
                 job.result()
                 if progress is not None:
@@ -264,23 +299,9 @@ def _each(
 
 
 def check_repeats(repeats: int | range) -> range:
+    """So many repeats from 0 on, or a range of them."""
     if isinstance(repeats, range):
         if not len(repeats) or min(repeats) < 0:
             raise BadInputError(f"repeats must be a range of numbers from 0 on, not {repeats!r}.")
         return repeats
     return range(whole_number("repeats", repeats, least=1))
-
-
-def check_mixing(mixing: float) -> None:
-    good = isinstance(mixing, int | float | np.floating) and not isinstance(mixing, bool)
-    if not good or not 0 <= mixing < 1:
-        raise BadInputError(
-            f"mixing must be a number from 0 up to, not including, 1, not {mixing!r}."
-        )
-
-
-def check_mixed_size(mixing: float, size: int) -> None:
-    if size == 1 and mixing == 0.5:
-        raise BadInputError(
-            "mixing must not be 0.5 for one plastic weight: the old and the new direction may cancel."
-        )

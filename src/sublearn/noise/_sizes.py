@@ -6,15 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError
-from sublearn.noise._growth import Grown
-from sublearn.noise._loss import Gamma, check_duration, check_gamma
+from sublearn._errors import BadInputError, whole_number
+from sublearn.ensembles import Instance
+from sublearn.noise._geometry import local_geometry
+from sublearn.noise._measure import MeasuredRate, draw_measured
+from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._rates import Best, Geometry
+from sublearn.plots import INK, Shown, curve, figure, finite, legend, name_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STEADY = 0.05
 """Spread of q/|g| and |g|/F along a path up to which they count as constant."""
@@ -32,7 +38,7 @@ class Exponent:
 
 
 @dataclass(frozen=True, eq=False)
-class SizeCurve:
+class SizeCurve(Shown):
     """Mean rates along a path of growth, where they are largest, and what the formulas say.
 
     ``best`` is the size of the largest <k> among the sizes asked about; if <k> has one peak, the peak
@@ -40,11 +46,11 @@ class SizeCurve:
     estimated too roughly to tell. The formulas stand beside it, each with where it holds in its reason:
     ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one
     printed for linear networks, ``slides_nonlinear`` for the one printed for nonlinear ones,
-    ``implicit`` for the equation of the published code.
+    ``implicit`` for the equation of the published code. ``measured``: rates over random cycles at
+    each size, empty where none were asked for.
     """
 
-    gamma: Gamma
-    T: float
+    noise: Noise
     geometries: tuple[Geometry, ...]
     sizes: tuple[int, ...]
     rates: tuple[float, ...]
@@ -57,16 +63,75 @@ class SizeCurve:
     slides: Best
     slides_nonlinear: Best
     implicit: Best
+    measured: tuple[MeasuredRate, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """Which size learns fastest, and by how much, in a sentence."""
+        best, rates = self.best, self.rates
+        if best.value is None:
+            return f"No size learns faster than another: {best.reason}"
+        top = max(rates)
+        if top <= 0:
+            return f"No size learns on average; the least harm is done at {best.value:.0f} weights."
+        gain = f"{top / rates[0]:.3g} times as fast as" if rates[0] > 0 else "and unlike"
+        if best.value == self.sizes[0]:
+            return f"{best.reason[0].upper()}{best.reason[1:]}"
+        size = f"A network of {best.value:.0f} weights"
+        return f"{size} learns fastest, {gain} the first: {best.reason}"
+
+    def __str__(self) -> str:
+        lines = ["     N   Tr H/|g|     mean rate   difficulty     critical"]
+        for place, geo in enumerate(self.geometries):
+            ratio = geo.trace / geo.gradient_norm if geo.gradient_norm else math.inf
+            measured = self.measured[place] if self.measured else None
+            extra = "" if measured is None else f"   {measured.mean:.5g} +- {measured.error:.1g}"
+            mark = "  <- best" if self.best.value == geo.plastic else ""
+            lines.append(
+                f"{geo.plastic:>6}   {ratio:8.4g}   {self.rates[place]:11.5g}   "
+                f"{self.difficulties[place]:10.4g}   {self.critical_difficulties[place]:10.4g}{extra}{mark}"
+            )
+        if self.exponent is not None:
+            error = self.exponent.error
+            spread = "from two sizes" if error is None else f"+- {error:.1g}"
+            lines.append(f"Tr H/|g| grows as N^a, a = {self.exponent.value:.3f} {spread}")
+        for name, formula in (
+            ("best size", self.best),
+            ("closed form", self.closed_form),
+            ("slides, linear", self.slides),
+            ("slides, nonlinear", self.slides_nonlinear),
+            ("implicit", self.implicit),
+        ):
+            shown = "none" if formula.value is None else f"{formula.value:.0f}"
+            lines.append(f"{name:<18}{shown:>6}  {formula.reason}")
+        return "\n".join([*lines, self.meaning])
+
+    def plot(self) -> Figure:
+        """The rate against size, and local task difficulty beside its critical value."""
+        fig, (left, right) = figure(columns=2)
+        curve(left, self.sizes, self.rates, label="formula")
+        if self.measured:
+            draw_measured(left, self.sizes, self.measured)
+        if self.best.value is not None:
+            left.axvline(self.best.value, color=INK, linewidth=0.8, label="best")
+        name_axes(left, "weights N", "mean rate")
+        curve(right, self.sizes, self.difficulties, label="difficulty", colour=2)
+        label = "critical: learns below"
+        curve(right, self.sizes, self.critical_difficulties, label=label, colour=3, dashed=True)
+        name_axes(right, "weights N", "local task difficulty")
+        for ax in (left, right):
+            ax.set_xscale("log")
+            legend(ax)
+        return fig  # type: ignore[no-any-return]
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """Plain values, for JSON."""
         formulas = ("best", "closed_form", "slides", "slides_nonlinear", "implicit")
         return {
-            "gamma": list(self.gamma),
-            "T": self.T,
+            **self.noise.to_dict(),
             "sizes": list(self.sizes),
             "rates": list(self.rates),
-            "difficulties": list(self.difficulties),
+            "difficulties": [finite(value) for value in self.difficulties],
             "critical_difficulties": list(self.critical_difficulties),
             "geometries": [geometry.to_dict() for geometry in self.geometries],
             "bracket": list(self.bracket),
@@ -74,61 +139,71 @@ class SizeCurve:
             if self.exponent is None
             else {"value": self.exponent.value, "error": self.exponent.error},
             **{name: vars(getattr(self, name)) for name in formulas},
+            "measured": [vars(rate) for rate in self.measured] or None,
+            "meaning": self.meaning,
         }
 
 
 def best_size(
-    path: Sequence[Grown] | Sequence[Geometry], gamma: Sequence[float], T: float
+    path: Sequence[Instance] | Sequence[Geometry], noise: Noise, *, draws: int = 0, seed: int = 0
 ) -> SizeCurve:
     """The size with the largest mean rate <k> along a path of growth, formulas beside it.
 
-    ``path`` is what :func:`expansion_path` and the like return, or geometries, smallest first.
+    ``path`` is what :func:`sublearn.noise.grow` and the like return, or geometries, smallest first. With
+    ``draws`` the rate at each size is measured over so many random cycles too.
 
     >>> import numpy as np, sublearn as sl
     >>> rng = np.random.default_rng(0)
-    >>> net, weights = sl.LinearEstimator(10, 5), {"W": rng.standard_normal((5, 10))}
-    >>> x = rng.standard_normal((10, 50))
-    >>> path = sl.noise.expansion_path(net, weights, inputs=x, targets=rng.standard_normal((5, 10)) @ x,
-    ...                          factors=[k / 5 for k in range(5, 25)])
-    >>> found = sl.best_size(path, gamma=(0.8, 1.0, 0.05), T=1.0)
+    >>> net, W, X = sl.LinearEstimator(10, 5), rng.standard_normal((5, 10)), rng.standard_normal((10, 50))
+    >>> Y = rng.standard_normal((5, 10)) @ X
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), {"W": W}, X, Y)
+    >>> path = sl.noise.expansion_path(given, [k / 5 for k in range(5, 25)])
+    >>> found = sl.best_size(path, sl.Noise((0.8, 1.0, 0.05)))
     >>> found.best.value, found.bracket, round(found.closed_form.value, 6)
     (392.0, (338, 450), 400.0)
     """
-    g = check_gamma(gamma)
-    T = check_duration(T)
-    geometries = tuple(p.geometry() if isinstance(p, Grown) else p for p in path)
+    check_noise(noise)
+    if draws:
+        whole_number("draws, 0 for none or else", draws, least=2)
+    geometries = geometries_of(path, noise)
     if len(geometries) < 2:
         raise BadInputError(f"path must hold at least 2 sizes to compare, not {len(geometries)}.")
     sizes = tuple(geometry.plastic for geometry in geometries)
     if any(larger <= smaller for smaller, larger in pairwise(sizes)):
         raise BadInputError(f"path must go from smaller to larger sizes, not {list(sizes)}.")
-    rates = tuple(geometry.rate(g, T) for geometry in geometries)
+    rates = tuple(geometry.rate(noise) for geometry in geometries)
     top = int(np.argmax(rates))
-    bracket = (sizes[max(top - 1, 0)], sizes[min(top + 1, len(sizes) - 1)])
     exponent = fit_exponent(geometries)
     return SizeCurve(
-        gamma=g,
-        T=T,
+        noise=noise,
         geometries=geometries,
         sizes=sizes,
         rates=rates,
-        difficulties=tuple(geometry.difficulty(g, T) for geometry in geometries),
-        critical_difficulties=tuple(geometry.critical_difficulty(g, T) for geometry in geometries),
-        best=_best(sizes, rates, top, g, _caveats(geometries, rates, top, g, T)),
-        bracket=bracket,
+        difficulties=tuple(geometry.difficulty(noise) for geometry in geometries),
+        critical_difficulties=tuple(geometry.critical_difficulty(noise) for geometry in geometries),
+        best=_best(sizes, rates, top, noise, _caveats(geometries, rates, top, noise)),
+        bracket=(sizes[max(top - 1, 0)], sizes[min(top + 1, len(sizes) - 1)]),
         exponent=exponent,
-        closed_form=_closed_form(geometries, exponent, g, T),
-        slides=slides_size(g, T),
-        slides_nonlinear=slides_nonlinear_size(g, T, sizes[0]),
-        implicit=implicit_size(g, T, sizes[0]),
+        closed_form=_closed_form(geometries, exponent, noise),
+        slides=slides_size(noise),
+        slides_nonlinear=slides_nonlinear_size(noise, sizes[0]),
+        implicit=implicit_size(noise, sizes[0]),
+        measured=tuple(geo.measure(noise, draws, seed) for geo in geometries) if draws else (),
     )
 
 
+def geometries_of(
+    path: Sequence[Instance] | Sequence[Geometry], noise: Noise
+) -> tuple[Geometry, ...]:
+    """The geometries of a path, with noise where it falls."""
+    return tuple(p if isinstance(p, Geometry) else local_geometry(p, on=noise.on) for p in path)
+
+
 def _caveats(
-    geometries: Sequence[Geometry], rates: tuple[float, ...], top: int, gamma: Gamma, T: float
+    geometries: Sequence[Geometry], rates: tuple[float, ...], top: int, noise: Noise
 ) -> str:
     """Why the size of the largest <k> may not be the one that learns fastest; empty if it is."""
-    errors = [geometry.rate_error(gamma, T) for geometry in geometries]
+    errors = [geometry.rate_error(noise) for geometry in geometries]
     close = [
         geometry.plastic
         for geometry, rate, error in zip(geometries, rates, errors, strict=True)
@@ -146,7 +221,7 @@ def _caveats(
 
 
 def _best(
-    sizes: tuple[int, ...], rates: tuple[float, ...], top: int, gamma: Gamma, caveats: str
+    sizes: tuple[int, ...], rates: tuple[float, ...], top: int, noise: Noise, caveats: str
 ) -> Best:
     size = float(sizes[top])
     if max(rates) - min(rates) <= 1e-12 * max(abs(r) for r in rates):
@@ -155,7 +230,7 @@ def _best(
         why = (
             "gamma2 = 0: there is no task-irrelevant part for size to dilute, so that growing only "
             "adds noise and the optimum lies at the boundary; no size is negative"
-            if not gamma[1]
+            if not noise.gamma[1]
             else "growing only slows learning along this path"
         )
         return Best(size, f"the smallest network learns fastest: {why}.{caveats}")
@@ -182,15 +257,13 @@ def fit_exponent(geometries: Sequence[Geometry]) -> Exponent | None:
     return Exponent(slope, error)
 
 
-def _closed_form(
-    geometries: Sequence[Geometry], exponent: Exponent | None, gamma: Gamma, T: float
-) -> Best:
+def _closed_form(geometries: Sequence[Geometry], exponent: Exponent | None, noise: Noise) -> Best:
     if exponent is None:
         return Best(None, "a trace or a gradient along the path is not positive: no power law.")
     a = exponent.value
     if abs(a - round(2 * a) / 2) < 1e-9:
         a = round(2 * a) / 2  # 0, 1/2 and 1 are exact along linear paths; rounding is not
-    best = closed_form_size(gamma, T, a)
+    best = closed_form_size(noise, a)
     bends = [geo.q / geo.gradient_norm for geo in geometries]
     slopes = [geo.gradient_norm / geo.loss for geo in geometries]
     where = "It holds here: q/|g| and |g|/F stay constant along the path."
@@ -204,14 +277,13 @@ def _closed_form(
     return Best(best.value, f"{best.reason} {where}")
 
 
-def closed_form_size(gamma: Sequence[float], T: float, a: float) -> Best:
+def closed_form_size(noise: Noise, a: float) -> Best:
     """N* = ((1-a)/a) T gamma2^2 / gamma3^2, where Tr H/|g| ~ N^a and q/|g| and |g|/F are constant.
 
-    >>> round(closed_form_size((0.8, 1.0, 0.05), 1.0, a=0.5).value, 6)
+    >>> round(closed_form_size(Noise((0.8, 1.0, 0.05)), a=0.5).value, 6)
     400.0
     """
-    _, g2, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (_, g2, g3), T = noise.gamma, noise.T
     if a <= 0:
         return Best(None, f"a = {a:.3g}: the noise's cost does not grow, so larger is never worse.")
     if a >= 1 or not g2:
@@ -222,18 +294,17 @@ def closed_form_size(gamma: Sequence[float], T: float, a: float) -> Best:
     return Best((1 - a) / a * T * g2**2 / g3**2, f"((1-a)/a) T gamma2^2/gamma3^2 with a = {a:.3g}.")
 
 
-def best_redundancy(geometry: Geometry, gamma: Sequence[float], T: float) -> Best:
+def best_redundancy(geometry: Geometry, noise: Noise) -> Best:
     """The best number c of synapses per connection: [gamma1 |g| / (T gamma1^2 q + gamma3^2 Tr H_S)]^2.
 
     The maximum of <k> of ``geometry.redundant(c)`` over real c >= 1; gamma2 plays no part, because c
     synapses dilute its effect exactly as much as they multiply the trace.
 
     >>> geo = Geometry(loss=1.0, gradient_norm=2.0, q=0.1, trace=20.0, plastic=50)
-    >>> round(best_redundancy(geo, (0.5, 1.0, 0.1), T=1.0).value, 4)     # (1 / (0.025 + 0.2))^2
+    >>> round(best_redundancy(geo, Noise((0.5, 1.0, 0.1))).value, 4)     # (1 / (0.025 + 0.2))^2
     19.7531
     """
-    g1, _, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (g1, _, g3), T = noise.gamma, noise.T
     slope = g1 * geometry.gradient_norm
     cost = T * g1**2 * geometry.q + g3**2 * geometry.noise_trace
     if not slope:
@@ -249,14 +320,13 @@ def best_redundancy(geometry: Geometry, gamma: Sequence[float], T: float) -> Bes
     return Best(found, "the faster step and its larger curvature and noise balance.")
 
 
-def slides_size(gamma: Sequence[float], T: float) -> Best:
+def slides_size(noise: Noise) -> Best:
     """T (gamma2^2 - gamma1^2) / gamma3^2, as the slides print it for linear networks; it does not hold.
 
-    >>> round(slides_size((0.8, 1.0, 0.05), 1.0).value)
+    >>> round(slides_size(Noise((0.8, 1.0, 0.05))).value)
     144
     """
-    g1, g2, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (g1, g2, g3), T = noise.gamma, noise.T
     if not g3:
         return Best(None, "gamma3 = 0: the slides' formula divides by it.")
     value = T * (g2**2 - g1**2) / g3**2
@@ -264,13 +334,12 @@ def slides_size(gamma: Sequence[float], T: float) -> Best:
     return Best(value, f"{why}{', and no size is negative' if value < 0 else ''}.")
 
 
-def slides_nonlinear_size(gamma: Sequence[float], T: float, base: int) -> Best:
+def slides_nonlinear_size(noise: Noise, base: int) -> Best:
     """gamma1 sqrt(T N) / gamma3, as the slides print it for nonlinear networks of base size N.
 
     That is the root of N* = (T gamma2^2/gamma3^2) [gamma1^2 N / (gamma2^2 N*)].
     """
-    g1, _, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (g1, _, g3), T = noise.gamma, noise.T
     if not g3:
         return Best(None, "gamma3 = 0: the slides' formula divides by it.")
     return Best(
@@ -279,13 +348,12 @@ def slides_nonlinear_size(gamma: Sequence[float], T: float, base: int) -> Best:
     )
 
 
-def implicit_size(gamma: Sequence[float], T: float, base: int) -> Best:
+def implicit_size(noise: Noise, base: int) -> Best:
     """The root N* of N* = (T/gamma3^2) sqrt[(gamma1^2 + gamma2^2)(gamma2^2 + gamma1^2 N/N*)].
 
     The equation of the published code for nonlinear networks padded from N weights.
     """
-    g1, g2, g3 = check_gamma(gamma)
-    T = check_duration(T)
+    (g1, g2, g3), T = noise.gamma, noise.T
     if not g3:
         return Best(None, "gamma3 = 0: the equation divides by it.")
     if not (g1 or g2):

@@ -28,35 +28,41 @@ any distance, and H with them: there is no steady state, and none is predicted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.networks import Network
-from sublearn.noise._balance import Balance, Noise, balance
+from sublearn.ensembles import Instance
+from sublearn.noise._balance import Balance, ModeNoise, balance
 from sublearn.noise._loss import (
-    Gamma,
-    Setting,
-    check_duration,
-    check_gamma,
-    check_setting,
+    check_instance,
+    flatten,
+    matrices,
+    plastic_positions,
     squared_error,
 )
-from sublearn.noise._simulate import step_correlation
-from sublearn.noise._simulate_data import compress
+from sublearn.noise._noise import Gamma, Noise, check_noise, step_correlation
+from sublearn.noise._simulate import compress
+from sublearn.plots import finite
 from sublearn.verdicts import is_affine
 
 MOST_NUMBERS = 1 << 27  # entries of a Jacobian that is formed at once: 1 GB
 
-KINDS = ("exact", "limit", "bound", "none")
-"""What a prediction may be, from the surest on; see :class:`SteadyPrediction`."""
+
+class Known(StrEnum):
+    """What a predicted steady state may be, from the surest on; see :class:`SteadyPrediction`."""
+
+    EXACT = "exact"
+    LIMIT = "limit"
+    BOUND = "bound"
+    NONE = "none"
+
 
 MANY = 0.5
 """Largest relative variance of |g|^2 that counts as that of many modes: that of 8 equal ones."""
@@ -119,7 +125,7 @@ class SteadyPrediction:
     plastic: int
     exact_minimum: bool
     quadratic: bool
-    kind: str
+    kind: Known
     reason: str
     lower: float | None = None
     upper: float | None = None
@@ -130,71 +136,77 @@ class SteadyPrediction:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: an error that has no value, or no bound, is null."""
         plain = dict(vars(self))
-        for name in ("value", "excess", "leading", "slowest"):
-            plain[name] = plain[name] if math.isfinite(plain[name]) else None
+        plain |= {name: finite(plain[name]) for name in ("value", "excess", "leading", "slowest")}
         plain["walks"] = [vars(walk) for walk in self.walks]
         return plain
 
+    def __str__(self) -> str:
+        none = self.kind is Known.NONE
+        lines = [("predicted", "none" if none else f"{self.value:.4g} ({self.kind})")]
+        lines.append(("  why" if none else "  how sure", self.reason))
+        if self.lower is not None and self.upper is not None:
+            lines.append(("  proved bounds", f"{self.lower:.4g} to {self.upper:.4g}"))
+        where = "" if self.exact_minimum else " (local: found by least squares from the weights)"
+        lines.append(("  F_min", f"{self.minimum:.4g}{where}"))
+        if not none:
+            lines.append(("  excess", f"{self.excess:.4g}, leading term {self.leading:.4g}"))
+        lines.append(("  modes, Tr H", f"{self.rank}, {self.trace:.4g}"))
+        if math.isfinite(self.slowest):
+            lines.append(("  slowest mode", f"{self.slowest:.3g} cycles"))
+        if self.drift:
+            lines.append(("  drift per cycle", f"{self.drift:.4g}"))
+        lines += [("  not held", str(walk)) for walk in self.walks]
+        return "\n".join(f"{name:<21}{words}" for name, words in lines)
 
-def predict_steady_state(
-    network: Network,
-    weights: Mapping[str, ArrayLike],
-    *,
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    allocation: Allocation | None = None,
-    gamma: Sequence[float],
-    T: float = 1.0,
-    mixing: float = 0.0,
-    noise_on: str = "plastic",
-) -> SteadyPrediction:
+
+def predict_steady_state(instance: Instance, noise: Noise) -> SteadyPrediction:
     """Where the error settles, or why it does not, for lengths by the L2 norm; see the module.
 
-    >>> import sublearn as sl
+    >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=50, outputs=20)
     >>> X, W = 10.0 * np.eye(50), np.ones((20, 50))
-    >>> found = sl.predict_steady_state(net, {"W": W}, inputs=X, targets=0 * W, gamma=(0.1, 1.0, 0.0))
-    >>> found.kind, found.rank, found.minimum, round(found.leading, 3), round(found.excess, 3)
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), {"W": W}, X, 0 * W)
+    >>> found = sl.predict_steady_state(given, sl.Noise((0.1, 1.0, 0.0)))
+    >>> found.kind.value, found.rank, found.minimum, round(found.leading, 3), round(found.excess, 3)
     ('limit', 1000, 0.0, 25.0, 25.527)
 
     Two layers that both move make no quadratic loss, so that no steady state is predicted:
 
     >>> deep = sl.FeedForward((4, 6, 2))
-    >>> given = dict(inputs=np.eye(4)[:, :2], targets=np.eye(2), gamma=(0.1, 0.3, 0.05))
     >>> start = {"W1": np.ones((6, 4)), "W2": np.ones((2, 6))}
-    >>> found = sl.predict_steady_state(deep, start, **given)
-    >>> found.kind, str(found.walks[0])
+    >>> given = sl.Instance(deep, sl.Allocation.whole(deep), start, np.eye(4)[:, :2], np.eye(2))
+    >>> found = sl.predict_steady_state(given, sl.Noise((0.1, 0.3, 0.05)))
+    >>> found.kind.value, str(found.walks[0])
     ('none', '32 flat directions walk at random, variance 0.005 per cycle')
     """
-    g, duration = check_gamma(gamma), check_duration(T)
-    setting = check_setting(network, weights, inputs, targets, allocation, noise_on)
-    plastic = len(setting.allocation)
-    rho = step_correlation(mixing, plastic) if g[1] else 0.0
-    whole = noise_on == "all" and g[2] > 0 and plastic < network.size
+    network, (g, T) = check_instance(instance).network, (check_noise(noise).gamma, noise.T)
+    plastic = len(instance.allocation)
+    rho = step_correlation(noise.mixing, plastic) if g[1] else 0.0
+    whole = noise.on == "all" and g[2] > 0 and plastic < network.size
     with single_thread():
-        alone = is_affine(network, setting.allocation)
+        alone = is_affine(network, instance.allocation)
         quadratic = is_affine(network, Allocation.whole(network)) if whole else alone
-        modes = plastic_modes(setting if alone else _descend(setting))
+        modes = plastic_modes(instance if alone else _descend(instance))
         gains, lost = frozen_noise(modes) if whole and quadratic else (None, 0.0)
-        noise = Noise(
-            irrelevant=duration**2 * g[1] ** 2 / plastic,
-            synaptic=duration * g[2] ** 2,
+        driven = ModeNoise(
+            irrelevant=T**2 * g[1] ** 2 / plastic,
+            synaptic=T * g[2] ** 2,
             plastic=plastic,
             noisy=network.size if whole else plastic,
             gains=gains,
             rho=rho,
         )
-        walks = _walks(network.size, modes, noise, whole)
-        found = _plain(modes, plastic, alone, quadratic, walks)
+        walks = _walks(network.size, modes, driven, whole)
+        known = _plain(modes, plastic, alone, quadratic, walks)
         if not any(g):
-            return _still(found, setting)
+            return _still(known, instance)
         if rho == 1.0:  # one weight
-            return replace(found, reason=_ONE_WAY)
+            return replace(known, reason=_ONE_WAY)
         if not quadratic:
-            return replace(found, reason=_not_quadratic(found, g, whole, alone))
+            return replace(known, reason=_not_quadratic(known, g, whole, alone))
         if lost or not g[0]:
-            return _grows(found, modes, noise, g, lost)
-        return _settles(found, modes, noise, g[0] * duration)
+            return _grows(known, modes, driven, g, lost)
+        return _settles(known, modes, driven, g[0] * T)
 
 
 _ONE_WAY = (
@@ -218,13 +230,13 @@ def _plain(
         plastic=plastic,
         exact_minimum=affine,
         quadratic=quadratic,
-        kind="none",
+        kind=Known.NONE,
         reason="",
         walks=walks,
     )
 
 
-def _walks(size: int, modes: Modes, noise: Noise, whole: bool) -> tuple[Walk, ...]:
+def _walks(size: int, modes: Modes, noise: ModeNoise, whole: bool) -> tuple[Walk, ...]:
     rho = noise.rho
     stretch = (1 + rho) / (1 - rho) if rho < 1 else math.inf
     variance = noise.synaptic + (noise.irrelevant * stretch if noise.irrelevant else 0.0)
@@ -234,12 +246,12 @@ def _walks(size: int, modes: Modes, noise: Noise, whole: bool) -> tuple[Walk, ..
     return tuple(walk for walk in found if walk.directions and walk.per_cycle)
 
 
-def _still(found: SteadyPrediction, setting: Setting) -> SteadyPrediction:
-    outputs = setting.network.forward(setting.weights, setting.inputs)
-    value = float(squared_error(outputs, setting.targets))
+def _still(found: SteadyPrediction, instance: Instance) -> SteadyPrediction:
+    outputs = instance.network.forward(instance.start, instance.inputs)
+    value = float(squared_error(outputs, instance.targets))
     excess = max(value - found.minimum, 0.0)
     why = "nothing moves: gamma is 0, and the error stays what it is."
-    return replace(found, value=value, excess=excess, leading=0.0, kind="exact", reason=why)
+    return replace(found, value=value, excess=excess, leading=0.0, kind=Known.EXACT, reason=why)
 
 
 def _not_quadratic(found: SteadyPrediction, gamma: Gamma, whole: bool, alone: bool) -> str:
@@ -256,7 +268,7 @@ def _not_quadratic(found: SteadyPrediction, gamma: Gamma, whole: bool, alone: bo
 
 
 def _grows(
-    found: SteadyPrediction, modes: Modes, noise: Noise, gamma: Gamma, lost: float
+    found: SteadyPrediction, modes: Modes, noise: ModeNoise, gamma: Gamma, lost: float
 ) -> SteadyPrediction:
     drift = 0.5 * noise.synaptic * lost
     why = "the frozen weights move, and the plastic ones cannot make up for all of it"
@@ -267,21 +279,25 @@ def _grows(
         if not drift:
             value = found.minimum
             why = "no weight that moves changes the outputs."
-            return replace(found, value=value, excess=0.0, leading=0.0, kind="exact", reason=why)
+            return replace(
+                found, value=value, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
+            )
     why += f", so the error grows by {drift:.2g} per cycle."
     endless = math.inf
     return replace(found, value=endless, excess=endless, leading=endless, drift=drift, reason=why)
 
 
-def _settles(found: SteadyPrediction, modes: Modes, noise: Noise, step: float) -> SteadyPrediction:
+def _settles(
+    found: SteadyPrediction, modes: Modes, noise: ModeNoise, step: float
+) -> SteadyPrediction:
     if not found.rank:
         why = "no plastic weight changes the outputs."
         return replace(
-            found, value=found.minimum, excess=0.0, leading=0.0, kind="exact", reason=why
+            found, value=found.minimum, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
         )
     made = balance(modes.eigenvalues, noise, step)
     kind, why = _how_sure(made, found.rank, noise.rho)
-    if kind == "none":
+    if kind is Known.NONE:
         return replace(found, reason=why)
     return replace(
         found,
@@ -313,15 +329,18 @@ def doubt(made: Balance, rho: float) -> str:
     return ""
 
 
-def _how_sure(made: Balance, rank: int, rho: float) -> tuple[str, str]:
+def _how_sure(made: Balance, rank: int, rho: float) -> tuple[Known, str]:
     if made.exact:
-        return "exact", "the modes have equal eigenvalues, and the law of the distance is known."
+        return (
+            Known.EXACT,
+            "the modes have equal eigenvalues, and the law of the distance is known.",
+        )
     why = doubt(made, rho)
     if not why:
-        return "limit", f"exact in the limit of many modes, here {rank}, and short steps."
+        return Known.LIMIT, f"exact in the limit of many modes, here {rank}, and short steps."
     if rho:
-        return "none", f"{why}, and n2 is correlated from cycle to cycle: no formula holds."
-    return "bound", f"{why}: the bounds are proved, the value is an estimate."
+        return Known.NONE, f"{why}, and n2 is correlated from cycle to cycle: no formula holds."
+    return Known.BOUND, f"{why}: the bounds are proved, the value is an estimate."
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,37 +350,37 @@ class Modes:
     eigenvalues: Array
     minimum: float
     basis: Array
-    setting: Setting  # whose samples may be fewer than were given, with the same F up to a constant
+    instance: Instance  # its samples may be fewer than were given, with the same F up to a constant
     samples: int  # as given: F = (sum of squares) / (2 samples)
 
 
-def plastic_modes(setting: Setting) -> Modes:
+def plastic_modes(instance: Instance) -> Modes:
     """Eigenvalues, minimum and range on the plastic weights, where F is quadratic in them."""
-    short, rest = shorten(setting)
+    short, rest = shorten(instance)
     d, k, r = short.network.output_size, short.samples, len(short.allocation)
     if d * k * r > MOST_NUMBERS:
         raise BadInputError(
             f"d m r = {d * k * r} numbers are more than {MOST_NUMBERS}: too large a Jacobian for the "
             "steady state. Fewer samples or fewer plastic weights would do."
         )
-    J = short.network.jacobian(short.weights, short.inputs, short.allocation)
-    gap = short.targets - short.network.forward(short.weights, short.inputs)
+    J = short.network.jacobian(short.start, short.inputs, short.allocation)
+    gap = short.targets - short.network.forward(short.start, short.inputs)
     left, values, _ = np.linalg.svd(J, full_matrices=False)
     largest = values[0] if values.size else 0.0
     keep = values > largest * max(J.shape) * np.finfo(np.float64).eps
     basis = left[:, keep]
     flat = gap.reshape(-1)
     unmet = flat - basis @ (basis.T @ flat)
-    scale = 1.0 / (2 * setting.samples)
+    scale = 1.0 / (2 * instance.samples)
     minimum = float((unmet @ unmet + rest) * scale)
     # Where everything can be met, what is left is rounding.
     floor = 1e-24 * float(flat @ flat + rest) * scale
     return Modes(
-        values[keep] ** 2 / setting.samples,
+        values[keep] ** 2 / instance.samples,
         minimum if minimum > floor else 0.0,
         basis,
         short,
-        setting.samples,
+        instance.samples,
     )
 
 
@@ -372,11 +391,11 @@ def frozen_noise(modes: Modes) -> tuple[Array | None, float]:
     the second is |(1 - P) J_Z|^2 / m over the frozen columns J_Z, P the projection onto the range of
     the plastic columns.
     """
-    short = modes.setting
+    short = modes.instance
     frozen = Allocation.whole(short.network).difference(short.allocation)
     if not len(frozen):
         return None, 0.0
-    J = short.network.jacobian(short.weights, short.inputs, frozen)
+    J = short.network.jacobian(short.start, short.inputs, frozen)
     inside = modes.basis.T @ J
     beyond = J - modes.basis @ inside
     inside_scaled = inside / np.sqrt(modes.samples * modes.eigenvalues)[:, None]
@@ -386,38 +405,38 @@ def frozen_noise(modes: Modes) -> tuple[Array | None, float]:
     return gains, left / modes.samples if left > 1e-20 * whole else 0.0
 
 
-def shorten(setting: Setting) -> tuple[Setting, float]:
+def shorten(instance: Instance) -> tuple[Instance, float]:
     """The same problem on fewer samples, for linear networks, and the squares that it leaves out."""
-    net = setting.network
+    net = instance.network
     plain = net.is_linear and all(step.bias is None for step in net.steps)
-    x = setting.inputs.reshape(-1, setting.samples)
-    if not plain or setting.samples <= x.shape[0]:
-        return setting, 0.0
-    narrow, short, rest = compress(x[None], setting.targets[None])
-    shape = (*setting.inputs.shape[:-1], narrow.shape[-1])
-    return replace(setting, inputs=narrow[0].reshape(shape), targets=short[0]), float(rest[0])
+    x = instance.inputs.reshape(-1, instance.samples)
+    if not plain or instance.samples <= x.shape[0]:
+        return instance, 0.0
+    narrow, short, rest = compress(x[None], instance.targets[None])
+    inputs = narrow[0].reshape(net.input_shape(narrow.shape[-1]))
+    return Instance(net, instance.allocation, instance.start, inputs, short[0]), float(rest[0])
 
 
-def _descend(setting: Setting) -> Setting:
+def _descend(instance: Instance) -> Instance:
     """The weights at the local minimum over the plastic ones that least squares finds from here."""
     from scipy.optimize import least_squares
 
-    start, index = setting.vector, setting.plastic
-    net = setting.network
-    if net.output_size * setting.samples * index.size > MOST_NUMBERS:
+    net, index = instance.network, plastic_positions(instance)
+    start = flatten(net, instance.start)
+    if net.output_size * instance.samples * index.size > MOST_NUMBERS:
         raise BadInputError("the network is too large for its local minimum to be found here.")
 
     def weights(values: Array) -> dict[str, Array]:
         moved = start.copy()
         moved[index] = values
-        return setting.matrices(moved)
+        return matrices(net, moved)
 
     def gap(values: Array) -> Array:
-        out: Array = net.forward(weights(values), setting.inputs) - setting.targets
+        out: Array = net.forward(weights(values), instance.inputs) - instance.targets
         return out.reshape(-1)
 
     def slope(values: Array) -> Array:
-        return net.jacobian(weights(values), setting.inputs, setting.allocation)
+        return net.jacobian(weights(values), instance.inputs, instance.allocation)
 
-    found = least_squares(gap, start[index], jac=slope, x_scale=1.0, max_nfev=200)
-    return replace(setting, weights=weights(found.x))
+    lowest = least_squares(gap, start[index], jac=slope, x_scale=1.0, max_nfev=200)
+    return Instance(net, instance.allocation, weights(lowest.x), instance.inputs, instance.targets)

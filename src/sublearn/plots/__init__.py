@@ -11,6 +11,7 @@ save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
 from sublearn.plots._draw import bracket, curve
+from sublearn.plots._shown import Shown, finite
 from sublearn.plots._style import (
     COLOURS,
     INK,
@@ -27,9 +28,11 @@ __all__ = [
     "COLOURS",
     "INK",
     "MARKERS",
+    "Shown",
     "bracket",
     "curve",
     "figure",
+    "finite",
     "legend",
     "name_axes",
     "panels",

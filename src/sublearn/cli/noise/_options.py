@@ -1,22 +1,23 @@
-"""Options that the noise commands share, and what they are read into.
+"""Options that the noise commands share, what they are read into, and how a result is told.
 
 Commands import the module, ``shared.GammaOption``: none lists again what all of them take.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn._seeds import words
 from sublearn.cli._options import read_allocation, read_problem
 
 if TYPE_CHECKING:
-    from sublearn.allocations import Allocation
-    from sublearn.networks import Network
+    import numpy as np
+
+    from sublearn.ensembles import Instance
+    from sublearn.noise import Noise
+    from sublearn.plots import Shown
 
 GammaOption = Annotated[
     str,
@@ -56,30 +57,7 @@ PicturesOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of weights, data and noise.")]
 
-
 NEITHER_NOR = "give either --samples M, to draw data, or --data FILE.npz, to read them."
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A network with weights, data and plastic set, as the noise commands read it."""
-
-    network: Network
-    weights: dict[str, Any]
-    inputs: Any
-    targets: Any
-    allocation: Allocation | None
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return {"inputs": self.inputs, "targets": self.targets}
-
-
-def finite(value: float) -> float | None:
-    """JSON has no infinity: None stands for it."""
-    from math import isfinite
-
-    return value if isfinite(value) else None
 
 
 def read_numbers(name: str, text: str) -> list[float]:
@@ -92,53 +70,52 @@ def read_numbers(name: str, text: str) -> list[float]:
         raise BadInputError(f"{name} must be numbers separated by commas, not {text!r}.") from None
 
 
-def read_gamma(text: str) -> tuple[float, float, float]:
-    from sublearn.noise._loss import check_gamma
+def read_noise(gamma: str, T: float, **more: Any) -> Noise:
+    """The noise of --gamma and --T, and of --mixing, --noise-on and --norm as ``more``."""
+    from sublearn.noise import Noise
 
-    return check_gamma(read_numbers("--gamma", text))
+    levels: Any = read_numbers("--gamma", gamma)
+    return Noise(levels, T, **more)
 
 
-def read_lesson(
+def read_instance(
     network: str,
     samples: int | None,
     data: str | None,
-    learn: list[str] | None,
-    allocation: str | None,
-    weight: str | None,
-    teacher: str | None,
-    seed: int,
-) -> Lesson:
-    """Weights and data: drawn from (seed, problem), or read from a file; the plastic set."""
+    plastic: tuple[list[str] | None, str | None, str | None] = (None, None, None),
+    teacher: str | None = None,
+    seed: int = 0,
+) -> Instance:
+    """An instance that (seed, problem) draws, or the arrays of a file.
+
+    ``plastic`` is what --learn, --allocation and --weight say; without them every weight is.
+    """
     import numpy as np
 
     from sublearn._errors import BadInputError
-    from sublearn.ensembles import Targets, draw_weights
-    from sublearn.networks import Network
+    from sublearn._seeds import words
+    from sublearn.allocations import Allocation
+    from sublearn.ensembles import Instance, draw_from, draw_weights
 
     if (samples is None) == (data is None):
         raise BadInputError(NEITHER_NOR)
-    held = {} if data is None else _read_data(data)
-    count = int(held["targets"].shape[-1]) if held else int(samples or 0)
+    arrays = {} if data is None else _read_data(data)
+    count = int(arrays["targets"].shape[-1]) if arrays else int(samples or 0)
     problem = read_problem(network, count, None, teacher)
-    net, ensemble = problem.network, problem.ensemble
-    digest = words(problem.digest)
-    rng = np.random.default_rng([seed, *digest, 2])
-    weights = draw_weights(net, ensemble.weights, rng)
-    if held:
-        inputs, targets = held.pop("inputs"), held.pop("targets")
-        weights = held or weights
-    else:
-        inputs = ensemble.inputs.draw(rng, net.input_shape(count))
-        if isinstance(problem.teacher, Targets):
-            targets = problem.teacher.law.draw(rng, (net.output_size, count))
-        else:
-            other = problem.teacher if isinstance(problem.teacher, Network) else net
-            targets = other.forward(draw_weights(other, ensemble.teacher, rng), inputs)
-    plastic = read_allocation(problem, learn, allocation, weight) if learn or allocation else None
-    return Lesson(net, dict(weights), inputs, targets, plastic)
+    net = problem.network
+    learn, file, weight = plastic
+    learnable = Allocation.whole(net)
+    if learn or file:
+        learnable = read_allocation(problem, learn, file, weight)
+    rng = np.random.default_rng([seed, *words(problem.digest), 2])
+    if not arrays:
+        return draw_from(rng, problem, learnable)
+    inputs, targets = arrays.pop("inputs"), arrays.pop("targets")
+    weights = arrays or draw_weights(net, problem.ensemble.weights, rng)
+    return Instance(net, learnable, weights, inputs, targets)
 
 
-def _read_data(path: str) -> dict[str, Any]:
+def _read_data(path: str) -> dict[str, np.ndarray]:
     import numpy as np
 
     from sublearn._errors import BadInputError
@@ -151,11 +128,25 @@ def _read_data(path: str) -> dict[str, Any]:
             f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
         )
     try:
-        held = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
+        arrays = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
     except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
         raise BadInputError(
             f"--data: {path} cannot be read as a .npz file of numbers ({problem})."
         ) from None
-    if not {"inputs", "targets"} <= set(held) or held["targets"].ndim != 2:
+    if not {"inputs", "targets"} <= set(arrays) or arrays["targets"].ndim != 2:
         raise BadInputError(f"--data: {path} must hold the arrays inputs and targets (d, m).")
-    return held
+    return arrays
+
+
+def tell(
+    result: Shown, name: str, folder: Path | None, as_json: bool, about: dict[str, Any], *lines: str
+) -> None:
+    """Draw a result into a folder if asked, and print it: as JSON, or in words after ``lines``."""
+    from sublearn.cli._show import print_json
+
+    drawn = None if folder is None else [str(path) for path in result.save(folder / name)]
+    if as_json:
+        print_json({**about, **result.to_dict(), "pictures": drawn})
+        return
+    for line in (*lines, str(result), *(f"drawn: {path}" for path in drawn or [])):
+        typer.echo(line)

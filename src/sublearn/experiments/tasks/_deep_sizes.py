@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
 from sublearn.experiments.tasks._repeats import (
     by_case,
-    gamma_of,
     listed,
     mean_and_error,
+    noise_of,
     turns,
     whole,
 )
-from sublearn.noise import deep_sigmoid
 from sublearn.runs import Json, Row, Task
 
 LAST = 50
@@ -48,7 +48,7 @@ class DeepSizes(Task):
         return {"repeat": int, "width": int, "size": int, "value": float, "change": float}
 
     def check(self, point: Mapping[str, Json]) -> None:
-        gamma_of(point)
+        noise_of(point)
         whole(point, "cycles", 1500, least=10)
         if any(width != int(width) or not 5 <= width <= 1000 for width in listed(point, "widths")):
             raise BadInputError(
@@ -56,18 +56,16 @@ class DeepSizes(Task):
             )
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
-        gamma, cycles = gamma_of(point), whole(point, "cycles", 1500, least=10)
+        (g1, g2, g3), cycles = noise_of(point).gamma, whole(point, "cycles", 1500, least=10)
         widths = [int(width) for width in listed(point, "widths")]
         found: list[Row] = []
         for repeat, place in turns(trials, len(widths)):
             run = deep_sigmoid(
                 widths[place],
-                gamma[2],
+                deep_noise(g3, g1, g2),
                 cycles=cycles,
                 repeats=range(repeat, repeat + 1),
                 seed=seed,
-                gamma1=gamma[0],
-                gamma2=gamma[1],
             )
             errors, tenth = run.errors[0], cycles // 10
             found.append(

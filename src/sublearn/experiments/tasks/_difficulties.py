@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn.experiments.raman2019 import sigmoid_path
 from sublearn.experiments.tasks._repeats import (
     by_case,
-    duration_of,
-    gamma_of,
     listed,
+    noise_of,
+    quartiles,
     stream,
     turns,
     whole,
 )
-from sublearn.noise import Geometry, difficulty_against_size, sigmoid_path
+from sublearn.noise import Geometry, local_geometry
 from sublearn.runs import Json, Row, Task
 
 
@@ -49,21 +50,30 @@ class Difficulties(Task):
         return {"repeat": int, "width": int, "size": int, **dict.fromkeys(names, float)}
 
     def check(self, point: Mapping[str, Json]) -> None:
-        if not gamma_of(point)[0]:
+        if not noise_of(point).gamma[0]:
             raise BadInputError("gamma1 must be above 0: without it nothing is learned.")
-        duration_of(point)
         whole(point, "approached", 30, least=0)
         _widths(point)
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
-        gamma, T, widths = gamma_of(point), duration_of(point), _widths(point)
+        noise, widths = noise_of(point), _widths(point)
         approached = whole(point, "approached", 30, least=0)
         found: list[Row] = []
         for student, place in turns(trials, len(widths)):
             geometry = _student(seed, student, approached, tuple(widths))[place]
-            (row,) = difficulty_against_size([geometry], [gamma], T)
-            kept = {name: row[name] for name in ("size", "difficulty", "critical", "ratio", "rate")}
-            found.append({"repeat": student, "width": widths[place], **kept})
+            difficulty = geometry.difficulty(noise)
+            critical = geometry.critical_difficulty(noise)
+            found.append(
+                {
+                    "repeat": student,
+                    "width": widths[place],
+                    "size": geometry.plastic,
+                    "difficulty": difficulty,
+                    "critical": critical,
+                    "ratio": difficulty / critical,
+                    "rate": geometry.rate(noise),
+                }
+            )
         return found
 
     def summarise(
@@ -77,8 +87,7 @@ class Difficulties(Task):
             line: Row = {"width": width, "size": int(rows["size"][here][0])}
             line["students"] = int(here.sum())
             for name in ("difficulty", "ratio", "rate"):
-                low, middle, high = np.quantile(rows[name][here], [0.25, 0.5, 0.75]).tolist()
-                line |= {name: middle, f"{name}_low": low, f"{name}_high": high}
+                line |= quartiles(name, rows[name][here])
             line["critical"] = float(np.median(rows["critical"][here]))
             line["learn"] = int((rows["ratio"][here] < 1).sum())
             line["best"] = int((lowest == place).sum())
@@ -101,4 +110,4 @@ def _student(
 ) -> tuple[Geometry, ...]:
     base = widths if widths[0] == 5 else (5, *widths)
     path = sigmoid_path(base, trained=0, approached=approached, seed=stream(seed, student))
-    return tuple(grown.geometry() for grown in path[-len(widths) :])
+    return tuple(local_geometry(grown) for grown in path[-len(widths) :])

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
-from sublearn.experiments.tasks._repeats import stream, turns, whole
-from sublearn.noise import sigmoid_path, slope_against_curvature
+from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
+from sublearn.experiments.tasks._repeats import quartiles, stream, turns, whole
+from sublearn.noise import local_geometry
 from sublearn.runs import Json, Row, Task
 
 TOWARDS = ("flatter", "random")
@@ -58,11 +59,10 @@ class Directions(Task):
         for student, place in turns(trials, angles):
             bends, rows = _turned(seed, student, approached, steps, angles)
             row = [row for row in rows if row["towards"] == towards][place]
-            unit = float(rows[0]["slope"] or 0.0)
-            line = {name: float(row[name] or 0.0) / unit for name in ("slope", "curvature")}
-            fall = float(row["measured"] or 0.0) / unit
-            angle = float(row["angle"] or 0.0)
-            found.append({"bends": bends, "angle": angle, **line, "fall": fall})
+            unit = float(rows[0]["slope"])
+            line = {name: float(row[name]) / unit for name in ("slope", "curvature")}
+            fall = float(row["measured"]) / unit
+            found.append({"bends": bends, "angle": row["angle"], **line, "fall": fall})
         return found
 
     def summarise(
@@ -75,30 +75,18 @@ class Directions(Task):
                 fall = rows["fall"][here]
                 line: Row = {"bends": bends, "angle": float(angle), "students": int(here.sum())}
                 line["slope"] = float(np.median(rows["slope"][here]))
-                line |= {**_quartiles("curvature", rows["curvature"][here])}
-                lines.append({**line, **_quartiles("fall", fall), "learn": int((fall > 0).sum())})
+                line |= {**quartiles("curvature", rows["curvature"][here])}
+                lines.append({**line, **quartiles("fall", fall), "learn": int((fall > 0).sum())})
         return lines
-
-
-def _quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-    return {name: middle, f"{name}_low": low, f"{name}_high": high}
 
 
 @lru_cache(maxsize=8)  # the angles of one student come one after the other
 def _turned(
     seed: int, student: int, approached: int, steps: float, angles: int
-) -> tuple[str, list[dict[str, float | int | str | None]]]:
-    (grown,) = sigmoid_path((5,), trained=0, approached=approached, seed=stream(seed, student))
-    geometry = grown.geometry()
+) -> tuple[str, list[dict[str, float | str]]]:
+    own = stream(seed, student)
+    (grown,) = sigmoid_path((5,), trained=0, approached=approached, seed=own)
+    geometry = local_geometry(grown)
     length = steps * geometry.gradient_norm / abs(geometry.q)
-    rows = slope_against_curvature(
-        grown.network,
-        grown.weights,
-        inputs=grown.inputs,
-        targets=grown.targets,
-        length=length,
-        angles=angles,
-        seed=stream(seed, student),
-    )
+    rows = slope_against_curvature(grown, length=length, angles=angles, seed=own)
     return "up" if geometry.q > 0 else "down", rows

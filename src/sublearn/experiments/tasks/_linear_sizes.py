@@ -10,30 +10,32 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Instance
+from sublearn.experiments.raman2019 import linear_steady_state
 from sublearn.experiments.tasks._repeats import (
     by_case,
-    duration_of,
-    gamma_of,
     is_level,
     listed,
     mean_and_error,
+    noise_of,
     stream,
     turns,
     whole,
 )
 from sublearn.networks import LinearEstimator
 from sublearn.noise import (
+    DEGREE,
     Geometry,
     add_synapses,
     best_redundancy,
     closed_form_size,
     expand_linear,
-    linear_steady_state,
+    local_geometry,
+    peak_of_batches,
     slides_size,
     step_correlation,
 )
-from sublearn.noise._measured_sizes import DEGREE, peak_of_batches
-from sublearn.noise._simulate import check_mixing
 from sublearn.runs import Json, Row, Task
 
 QUANTITIES = ("rate", "steady state")
@@ -77,9 +79,7 @@ class LinearSizes(Task):
         return {"repeat": int, "size": int, **dict.fromkeys(numbers, float)}
 
     def check(self, point: Mapping[str, Json]) -> None:
-        gamma_of(point)
-        duration_of(point)
-        check_mixing(_mixing(point))
+        noise_of(point)
         whole(point, "draws", 400, least=2)
         whole(point, "cycles", 1500, least=6)
         steady = one_of("quantity", str(point.get("quantity")), QUANTITIES) == "steady state"
@@ -104,12 +104,11 @@ class LinearSizes(Task):
     ) -> list[Row]:
         sizes, table = by_case(rows, "size", "value")
         steady = point["quantity"] == "steady state"
-        gamma, T = gamma_of(point), duration_of(point)
         best = _best(sizes, -table if steady else table)
         said = np.array([rows["predicted"][rows["size"] == size][0] for size in sizes])
         best["best_of_curve"] = _top(sizes, -said if steady else said)
         best["best_predicted"] = float(rows["best_predicted"][0])
-        best["best_slides"] = slides_size(gamma, T).value
+        best["best_slides"] = slides_size(noise_of(point)).value
         lines: list[Row] = []
         for size in sizes:
             here = rows["size"] == size
@@ -122,11 +121,6 @@ class LinearSizes(Task):
             line["level"] = is_level(value, change, change_error) if steady else True
             lines.append({**line, **best})
         return lines
-
-
-def _mixing(point: Mapping[str, Json]) -> float:
-    value: Any = point.get("mixing", 0.0)
-    return value  # type: ignore[no-any-return]
 
 
 def _top(sizes: list[int], curve: Array) -> float | None:
@@ -145,21 +139,21 @@ def _best(sizes: list[int], table: Array) -> Row:
 
 def _rate(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
     """One batch of random cycles at one size."""
-    gamma, T, draws = gamma_of(point), duration_of(point), whole(point, "draws", 400, least=2)
+    noise, draws = noise_of(point), whole(point, "draws", 400, least=2)
     synapses = point["grow"] == "synapses"
     geometry = _grown(seed, synapses, factor)
-    measured = geometry.measure(gamma, T, draws, seed=stream(seed, geometry.plastic, repeat))
+    measured = geometry.measure(noise, draws, seed=stream(seed, geometry.plastic, repeat))
     if synapses:
-        more = best_redundancy(_grown(seed, True, 1.0), gamma, T).value
+        more = best_redundancy(_grown(seed, True, 1.0), noise).value
         best = None if more is None else more * INPUTS * OUTPUTS
     else:
-        best = closed_form_size(gamma, T, a=0.5).value
+        best = closed_form_size(noise, a=0.5).value
     return {
         "repeat": repeat,
         "size": geometry.plastic,
         "value": measured.mean,
         "change": 0.0,
-        "predicted": geometry.rate(gamma, T),
+        "predicted": geometry.rate(noise),
         "best_predicted": best,
     }
 
@@ -171,32 +165,23 @@ def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
     x = rng.standard_normal((INPUTS, SAMPLES))
     targets = rng.standard_normal((OUTPUTS, INPUTS)) @ x
     weights = {"W": rng.standard_normal((OUTPUTS, INPUTS))}
+    base = Instance(network, Allocation.whole(network), weights, x, targets)
     if synapses:
-        grown = add_synapses(network, weights, inputs=x, targets=targets, synapses=round(factor))
-    else:
-        grown = expand_linear(network, weights, inputs=x, targets=targets, c1=factor, c2=factor)
-    return grown.geometry()
+        return local_geometry(add_synapses(base, round(factor)))
+    return local_geometry(expand_linear(base, factor, factor))
 
 
 def _steady(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
     """One simulated repeat at one size; level if its last third is as its second."""
-    gamma, T, mixing = gamma_of(point), duration_of(point), _mixing(point)
+    noise = noise_of(point)
     cycles = whole(point, "cycles", 1500, least=6)
     inputs, outputs = round(factor * INPUTS), round(factor * OUTPUTS)
-    run, said = linear_steady_state(
-        inputs,
-        outputs,
-        gamma,
-        mixing=mixing,
-        cycles=cycles,
-        repeats=range(repeat, repeat + 1),
-        seed=seed,
-        T=T,
-    )
+    own = range(repeat, repeat + 1)
+    run, said = linear_steady_state(inputs, outputs, noise, cycles=cycles, repeats=own, seed=seed)
     early, late = (run.errors[0, third * cycles // 3 :][: cycles // 3].mean() for third in (1, 2))
     # Makes gamma2^2 act as if it were (1 + rho) / (1 - rho) times as large, with many weights.
-    rho = step_correlation(mixing)
-    best = closed_form_size(gamma, T, a=0.5).value
+    rho = step_correlation(noise.mixing)
+    best = closed_form_size(noise, a=0.5).value
     return {
         "repeat": repeat,
         "size": inputs * outputs,

@@ -14,10 +14,9 @@ from sublearn.ensembles import Problem
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._repeats import (
     by_case,
-    duration_of,
-    gamma_of,
     is_level,
     mean_and_error,
+    noise_of,
     turns,
     whole,
 )
@@ -64,8 +63,7 @@ class Placements(Task):
         return {"repeat": int, "placement": str, "modes": int, **dict.fromkeys(numbers, float)}
 
     def check(self, point: Mapping[str, Json]) -> None:
-        gamma_of(point)
-        duration_of(point)
+        noise_of(point)
         whole(point, "cycles", 3000, least=8)
         whole(point, "factors", 0, least=0)
         problem = problem_of(point)
@@ -120,19 +118,16 @@ def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
 def _one(
     point: Mapping[str, Json], seed: int, repeat: int, name: str, allocation: Allocation
 ) -> Row:
-    problem, gamma, T = problem_of(point), gamma_of(point), duration_of(point)
+    problem, noise = problem_of(point), noise_of(point)
     cycles = whole(point, "cycles", 3000, least=8)
     factors = whole(point, "factors", 0, least=0) or None
-    lesson = range(repeat, repeat + 1)
-    W, X, Y = draw_lessons(problem, lesson, seed=seed, factors=factors)
-    weights = {key: matrix[0] for key, matrix in W.items()}
-    data: dict[str, Any] = {"inputs": X[0], "targets": Y[0], "allocation": allocation}
-    geometry = local_geometry(problem.network, weights, **data)
-    said = predict_steady_state(problem.network, weights, **data, gamma=gamma, T=T)
+    own = range(repeat, repeat + 1)
+    (lesson,) = draw_lessons(problem, own, seed=seed, factors=factors)
+    placed = lesson.with_allocation(allocation)
+    geometry = local_geometry(placed)
+    said = predict_steady_state(placed, noise)
     # The noise of a repeat is the same for every placement.
-    run = simulate(
-        problem.network, weights, **data, gamma=gamma, T=T, cycles=cycles, repeats=lesson, seed=seed
-    )
+    run = simulate(placed, noise, cycles=cycles, repeats=own, seed=seed)
     errors, quarter = run.errors[0] / run.errors[0, 0], cycles // 4
     early, late = errors[2 * quarter : 3 * quarter].mean(), errors[3 * quarter :].mean()
     return {
@@ -143,5 +138,5 @@ def _one(
         "change": float(late - early),
         "minimum": said.minimum / geometry.loss,
         "predicted": said.value / geometry.loss,
-        "rate": geometry.rate(gamma, T),
+        "rate": geometry.rate(noise),
     }

@@ -11,17 +11,11 @@ import numpy as np
 
 from sublearn._errors import one_of
 from sublearn.allocations import Allocation
-from sublearn.experiments.tasks._repeats import duration_of, gamma_of, stream, whole
+from sublearn.ensembles import Instance
+from sublearn.experiments.raman2019 import slides_expanded_rate, slides_rate
+from sublearn.experiments.tasks._repeats import noise_of, stream, whole
 from sublearn.networks import LinearEstimator
-from sublearn.noise import (
-    Geometry,
-    expand_linear,
-    local_geometry,
-    slides_expanded_rate,
-    slides_rate,
-)
-from sublearn.noise._growth import PATHS, READINGS
-from sublearn.noise._loss import NOISE_ON
+from sublearn.noise import NOISE_ON, PATHS, READINGS, Geometry, Noise, expand_linear, local_geometry
 from sublearn.runs import Json, Row, Task
 
 SETTINGS = ("expansion", "subset")
@@ -56,8 +50,7 @@ class Rates(Task):
         return {"cell": str, "size": int, **dict.fromkeys(numbers, float)}
 
     def check(self, point: Mapping[str, Json]) -> None:
-        gamma_of(point)
-        duration_of(point)
+        noise_of(point)
         whole(point, "draws", 400, least=2)
         if one_of("setting", str(point.get("setting")), SETTINGS) == "expansion":
             one_of("path", str(point.get("path")), PATHS)
@@ -67,7 +60,7 @@ class Rates(Task):
             one_of("noise_on", str(point.get("noise_on")), NOISE_ON)
 
     def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
-        gamma, T, draws = gamma_of(point), duration_of(point), whole(point, "draws", 400, least=2)
+        noise, draws = _noise(point), whole(point, "draws", 400, least=2)
         cell = _expansion if point["setting"] == "expansion" else _subset
         # Noise of its own for every cell: what chance does to one it must not do to all.
         text = json.dumps(dict(point), sort_keys=True)
@@ -75,14 +68,14 @@ class Rates(Task):
         found: list[Row] = []
         for trial in trials:
             words, geometry, slides = cell(point, seed, trial)
-            measured = geometry.measure(gamma, T, draws, seed=stream(seed, digest, trial))
+            measured = geometry.measure(noise, draws, seed=stream(seed, digest, trial))
             found.append(
                 {
                     "cell": words,
                     "size": geometry.plastic,
                     "measured": measured.mean,
                     "error": measured.error,
-                    "predicted": geometry.rate(gamma, T),
+                    "predicted": geometry.rate(noise),
                     "slides": slides,
                 }
             )
@@ -106,23 +99,14 @@ def _expansion(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, G
     rng = np.random.default_rng([seed, 11])  # one problem for all: sizes are compared on it
     network = LinearEstimator(inputs=10, outputs=5)
     x = rng.standard_normal((10, 40))
-    data: dict[str, Any] = {"inputs": x, "targets": rng.standard_normal((5, 10)) @ x}
+    targets = rng.standard_normal((5, 10)) @ x
     weights = {"W": rng.standard_normal((5, 10))}
+    base = Instance(network, Allocation.whole(network), weights, x, targets)
     c1, c2 = (factor if path != axis else 1.0 for axis in ("outputs", "inputs"))
-    grown = expand_linear(
-        network,
-        weights,
-        **data,
-        c1=c1,
-        c2=c2,
-        reading=str(point["reading"]),
-        start=start,
-        seed=stream(seed, trial),
-    )
-    slides = slides_expanded_rate(
-        local_geometry(network, weights, **data), c1, c2, gamma_of(point), duration_of(point)
-    )
-    return f"c = {factor:g}, {start}", grown.geometry(), slides
+    reading, own = str(point["reading"]), stream(seed, trial)
+    grown = expand_linear(base, c1, c2, reading=reading, start=start, seed=own)
+    slides = slides_expanded_rate(local_geometry(base), c1, c2, _noise(point))
+    return f"c = {factor:g}, {start}", local_geometry(grown), slides
 
 
 def _subset(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geometry, float]:
@@ -133,13 +117,13 @@ def _subset(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geom
     if point["inputs"] == "correlated":
         x = rng.standard_normal((32, 2)) @ rng.standard_normal((2, samples)) + 0.5 * x
     mask = rng.permutation(256).reshape(8, 32) < plastic
-    geometry = local_geometry(
-        network,
-        {"W": rng.standard_normal((8, 32))},
-        inputs=x,
-        targets=rng.standard_normal((8, 32)) @ x,
-        allocation=Allocation.from_masks(network, {"W": mask}),
-        noise_on=str(point["noise_on"]),
-    )
-    words = f"{plastic} plastic, m = {samples}"
-    return words, geometry, slides_rate(geometry, gamma_of(point), duration_of(point))
+    weights = {"W": rng.standard_normal((8, 32))}
+    allocation = Allocation.from_masks(network, {"W": mask})
+    given = Instance(network, allocation, weights, x, rng.standard_normal((8, 32)) @ x)
+    noise = _noise(point)
+    geometry = local_geometry(given, on=noise.on)
+    return f"{plastic} plastic, m = {samples}", geometry, slides_rate(geometry, noise)
+
+
+def _noise(point: Mapping[str, Json]) -> Noise:
+    return noise_of(point, str(point.get("noise_on", "plastic")))

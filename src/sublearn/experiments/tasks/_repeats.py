@@ -10,9 +10,8 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.noise._loss import Gamma, check_duration, check_gamma
-from sublearn.noise._simulate_settled import TOLERANCE
-from sublearn.runs import Json
+from sublearn.noise import TOLERANCE, Noise
+from sublearn.runs import Json, Row
 
 
 def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:
@@ -49,25 +48,26 @@ def mean_and_error(values: Array) -> tuple[float, float | None]:
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
 
 
+def quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
+    """Median and quartiles of one column, as cells of a table."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    return {name: middle, f"{name}_low": low, f"{name}_high": high}
+
+
 def is_level(mean: float, change: float, error: float | None) -> bool:
     """Whether a change between two stretches, with twice its error, is small beside the mean."""
     return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(mean)
 
 
-def gamma_of(point: Mapping[str, Json]) -> Gamma:
-    """The levels ``gamma1``, ``gamma2`` and ``gamma3`` of a point."""
+def noise_of(point: Mapping[str, Json], on: str = "plastic") -> Noise:
+    """``gamma1``, ``gamma2`` and ``gamma3`` of a point, its ``T`` and ``mixing`` if it has them."""
     names = ("gamma1", "gamma2", "gamma3")
     for name in names:
         if name not in point:
             raise BadInputError(f"a point needs {name!r}; it has {', '.join(point)}.")
     levels: Any = tuple(point[name] for name in names)
-    return check_gamma(levels)
-
-
-def duration_of(point: Mapping[str, Json]) -> float:
-    """The time ``T`` of one cycle, 1 unless the point says it."""
-    duration: Any = point.get("T", 1.0)
-    return check_duration(duration)
+    more: Any = {name: point[name] for name in ("T", "mixing") if name in point}
+    return Noise(levels, on=on, **more)
 
 
 def listed(point: Mapping[str, Json], name: str) -> list[float]:

@@ -1,0 +1,111 @@
+"""The noise of one cycle: how far each part of a change goes, and where it falls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, fraction, one_of, positive, whole_number
+from sublearn.noise._sphere import cosines
+
+Gamma = tuple[float, float, float]
+
+NOISE_ON = ("plastic", "all")
+NORMS = ("l2", "layers")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What moves the weights in one cycle of time ``T``: dw = T wdot,
+
+        wdot = -gamma1 g/|g| + gamma2 n2 + gamma3 sqrt(N/T) n3,
+
+    with ``gamma`` = (gamma1, gamma2, gamma3), g the gradient on the plastic weights, n2 a random unit
+    direction on them, and n3 one on the N weights that synaptic noise falls ``on``: the "plastic" ones,
+    or "all" (Raman, Rotondo and O'Leary 2019). ``mixing`` = c makes n2 <- unit(c n2 + (1 - c) new).
+    ``norm`` "layers" measures lengths by the sum of the norms of the layers, a layer being a matrix with
+    its bias, as the published code does; the formulas are for "l2".
+
+    >>> Noise((0.1, 0.3, 0.02), T=2.0).gamma
+    (0.1, 0.3, 0.02)
+    """
+
+    gamma: Gamma
+    T: float = 1.0
+    mixing: float = 0.0
+    on: str = "plastic"
+    norm: str = "l2"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", _levels(self.gamma))
+        object.__setattr__(self, "T", positive("T, the time of one cycle,", self.T))
+        object.__setattr__(self, "mixing", fraction("mixing", self.mixing))
+        one_of("noise on", self.on, NOISE_ON)
+        one_of("norm", self.norm, NORMS)
+
+    def with_level(self, place: int, level: float) -> Noise:
+        """The same noise with gamma1, gamma2 or gamma3 (``place`` 0, 1 or 2) at another level."""
+        levels = list(self.gamma)
+        levels[place] = level
+        return replace(self, gamma=(levels[0], levels[1], levels[2]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        named = {"noise_on": self.on, "norm": self.norm}
+        return {"gamma": list(self.gamma), "T": self.T, "mixing": self.mixing, **named}
+
+
+def check_noise(noise: object, *, formula: bool = True) -> Noise:
+    """``noise`` itself, or a sentence: no Noise, or lengths that no ``formula`` is for."""
+    if not isinstance(noise, Noise):
+        raise BadInputError(f"noise must be a Noise((gamma1, gamma2, gamma3)), not {noise!r}.")
+    if formula and noise.norm != "l2":
+        raise BadInputError(f"the formulas are for lengths by norm 'l2', not {noise.norm!r}.")
+    return noise
+
+
+def _levels(gamma: object) -> Gamma:
+    values = tuple(gamma) if isinstance(gamma, tuple | list | np.ndarray) else ()
+    good = len(values) == 3 and all(
+        isinstance(v, Real) and not isinstance(v, bool) and 0 <= float(v) < math.inf for v in values
+    )
+    if not good:
+        raise BadInputError(
+            f"gamma must be three numbers of at least 0, (gamma1, gamma2, gamma3), not {gamma!r}."
+        )
+    return float(values[0]), float(values[1]), float(values[2])
+
+
+def step_correlation(mixing: float, size: int | None = None) -> float:
+    """Correlation of n2 from one cycle to the next when n2 <- unit(c n2 + (1 - c) new), c = mixing.
+
+    <n2(t) . n2(t + j)> = rho^j in any number of dimensions, since the mean of the next direction is rho
+    times this one. In ``size`` dimensions rho is a mean over the angle to the new direction; without
+    ``size`` it is the limit of many, where a new direction is orthogonal: rho = c / sqrt(c^2 + (1 - c)^2).
+    The difference is rho (1 - rho^2)(1 - 3 rho^2 / 2) / size, to first order. In one dimension
+    rho is 0 for c < 1/2, and 1 for c > 1/2: the sign never changes.
+
+    >>> round(step_correlation(0.1), 3), round(step_correlation(0.1, size=2), 3)
+    (0.11, 0.056)
+    """
+    fraction("mixing", mixing)
+    if size is None or not mixing:
+        return float(mixing / np.hypot(mixing, 1.0 - mixing))
+    check_mixed_size(mixing, whole_number("size", size, least=1))
+    if size == 1:
+        return float(mixing > 0.5)
+    u, chance = cosines(size, 256)
+    along, length2 = mixing + (1.0 - mixing) * u, mixing**2 + (1.0 - mixing) ** 2
+    return float(chance @ (along / np.sqrt(length2 + 2.0 * mixing * (1.0 - mixing) * u)))
+
+
+def check_mixed_size(mixing: float, size: int) -> None:
+    """Refuse the one case in which the old and the new direction may cancel."""
+    if size == 1 and mixing == 0.5:
+        raise BadInputError(
+            "mixing must not be 0.5 for one plastic weight: the old and the new direction may cancel."
+        )
