@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import decided
-from sublearn.experiments._reached import (
+from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._table import (
+    ESTIMATE,
     NAMES,
     NEWTON,
     REACHED,
     TRAINING,
-    reached,
+    decided_words,
+    distinct,
+    number,
     reached_words,
+    said,
+    where,
 )
-from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, said, where
 from sublearn.experiments.tasks import ExactOrWithin
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPS = 1e-2
 _KINDS = {
@@ -57,18 +57,17 @@ def _points(exact: int, within: int, all_rows: bool) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    kinds = distinct(table, "kind")
-    fig, axes = panels(len(kinds), height=2.9)
-    for ax, kind in zip(axes, kinds, strict=False):
-        rows = where(table, kind=kind)
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
         reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
-        decided(ax, where(rows, method="ladder"), "k", "exact match, decided")
-        name_axes(
-            ax, "rows in use, k", "share of instances", title=_TITLES[kind], unit_interval=True
-        )
+        decided(ax, rows, "k", "exact match, decided")
         ax.set_xticks(distinct(rows, "k"))
-    shared_legend(fig, axes)
+
+    def title(row: Row) -> str:
+        return _TITLES[str(row["kind"])]
+
+    words = "rows in use, k"
+    fig = in_panels(table, ["kind"], lines, words, title, y="share of instances", height=2.9)
     return {"activations": fig}
 
 

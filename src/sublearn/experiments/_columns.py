@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
-from sublearn.experiments._table import (
-    ESTIMATE,
-    decided_words,
-    found_words,
-    pooled,
-    said,
-    where,
-)
+from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._table import ESTIMATE, by_ladder, pooled_words, protocol_words, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
@@ -35,38 +22,14 @@ def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
     return Point(params, trials, chunk=2 if method == "reference" else 20)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    settings = list(dict.fromkeys((row["n"], row["d"]) for row in table))
-    fig, axes = panels(len(settings), across=3 if len(settings) == 3 else 2)
-    for ax, (n, d) in zip(axes, settings, strict=False):
-        rows = where(table, n=n, d=d)
-        decided(ax, where(rows, method="ladder"), "columns_used", "decided")
-        protocol(ax, where(rows, method="reference"), "columns_used")
-        name_axes(
-            ax,
-            "share of columns in use, c / n",
-            MATCH_PROBABILITY,
-            title=f"n = {n}, d = {d}",
-            unit_interval=True,
-        )
-        ax.set_xlim(0, 1.03)
-    shared_legend(fig, axes)
-    return {"columns": fig}
+def draw(table: Table) -> Figures:
+    words = "share of columns in use, c / n"
+    return {"columns": beside(table, ["n", "d"], "columns_used", words, "n = {n}, d = {d}")}
 
 
 def find(table: Table) -> str:
-    ladder, paper = where(table, method="ladder"), where(table, method="reference")
-    lines = []
-    for n, d in dict.fromkeys((row["n"], row["d"]) for row in ladder):
-        rows = where(ladder, n=n, d=d)
-        span = f"c = {rows[0]['c']} to {rows[-1]['c']} together"
-        lines.append(f"Decided, n = {n}, d = {d}, {span}: {decided_words(pooled(rows))}.")
-    if paper:
-        each = (
-            f"n = {row['n']}, d = {row['d']}, c = {row['c']}: {found_words(row)}" for row in paper
-        )
-        lines.append(f"The paper's protocol finds {'; '.join(each)}.")
-    if ladder:
+    lines = pooled_words(table, ["n", "d"], "c") + protocol_words(table, ["n", "d", "c"])
+    if by_ladder(table):
         lines.append(
             "With d = 4 the bound T d = 2 n on columns exceeds n and says nothing; with d = 2 one column "
             "of T d = n weights is saturated, and Theorem 3.5 makes it maximal."

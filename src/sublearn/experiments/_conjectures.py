@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._solved import SOLVED, solved_words
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._table import (
+    SOLVED,
+    distinct,
+    number,
+    said,
+    solved_words,
+    values,
+    where,
+)
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPS = 1e-2
 DATA = {
@@ -41,7 +44,7 @@ def _points(n: int, samples: int, k: int, steps: int, trials: int) -> tuple[Poin
     return tuple(found)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=5.0, height=3.0)
     names = [name for name in DATA if name in distinct(table, "data")]
     for shade, (target, words) in enumerate(TARGETS.items()):

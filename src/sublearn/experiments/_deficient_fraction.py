@@ -2,79 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._table import distinct, number, said, where
 from sublearn.experiments.tasks import Deficiency
-from sublearn.plots import curve, figure, legend, name_axes
+from sublearn.plots import figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
 
 
-def _layer(d: int, n: int, draws: int) -> Point:
-    params: Row = {
-        "where": "one layer",
-        "d": d,
-        "n": n,
-        "ratio": n / d,
-        "network": f"ffn:{n}-{n}-{d}",
-        "samples": d,
-        "inside": "W1",
-        "every": (d, n) in _SMALL,
-    }
-    return Point(params, 1 if (d, n) in _SMALL else draws, chunk=50)
+def _point(where: str, d: int, n: int, network: str, m: int, draws: int) -> Point:
+    every = where == "one layer" and (d, n) in _SMALL
+    params: Row = {"where": where, "d": d, "n": n, "ratio": n / d, "network": network}
+    params |= {"samples": m, "inside": "W1" if network.startswith("ffn") else "W", "every": every}
+    return Point(params, 1 if every else draws, chunk=50)
 
 
-def _recurrent(n: int, draws: int) -> Point:
-    params: Row = {
-        "where": "Figure 2a",
-        "d": 4,
-        "n": n,
-        "ratio": n / 4,
-        "network": f"lrnn:n={n},b=1,d=4,T={n // 2}",
-        "samples": n // 2,
-        "inside": "W",
-        "every": False,
-    }
-    return Point(params, draws, chunk=50)
-
-
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.6)
     layers = where(table, where="one layer")
     for colour, d in enumerate(distinct(layers, "d")):
         rows = sorted(where(layers, d=d), key=lambda row: number(row, "ratio"))
-        curve(
-            ax,
-            values(rows, "ratio"),
-            values(rows, "share"),
-            values(rows, "low"),
-            values(rows, "high"),
-            label=f"one layer, d = m = {d}",
-            colour=colour,
-        )
+        shares(ax, rows, "ratio", f"one layer, d = m = {d}", colour)
     rows = where(table, where="Figure 2a")
-    if rows:
-        curve(
-            ax,
-            values(rows, "ratio"),
-            values(rows, "share"),
-            values(rows, "low"),
-            values(rows, "high"),
-            label="Figure 2a, d = 4",
-            colour=6,
-            dashed=True,
-        )
-    name_axes(
-        ax,
-        "n / d: size of the layer over outputs",
-        "share of deficient allocations",
-        unit_interval=True,
-    )
+    shares(ax, rows, "ratio", "Figure 2a, d = 4", colour=6, dashed=True)
+    words = "n / d: size of the layer over outputs", "share of deficient allocations"
+    name_axes(ax, *words, unit_interval=True)
     legend(ax)
     return {"deficient-fraction": fig}
 
@@ -102,8 +55,11 @@ def find(table: Table) -> str:
 def _points(draws: int) -> tuple[Point, ...]:
     sizes = (*_SMALL, (3, 6), (4, 5), (4, 6), (4, 8), (8, 9), (8, 12), (8, 16))
     return (
-        *(_layer(d, n, draws) for d, n in sizes),
-        *(_recurrent(n, draws) for n in (8, 12, 16)),
+        *(_point("one layer", d, n, f"ffn:{n}-{n}-{d}", d, draws) for d, n in sizes),
+        *(
+            _point("Figure 2a", 4, n, f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, draws)
+            for n in (8, 12, 16)
+        ),
     )
 
 

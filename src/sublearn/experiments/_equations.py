@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided
+from sublearn.experiments._lines import Figures, decided, in_panels
 from sublearn.experiments._table import (
     COUNTS,
     SETTING,
@@ -16,11 +16,7 @@ from sublearn.experiments._table import (
     where,
 )
 from sublearn.experiments.tasks import ByEquations
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _NETWORKS = {
     "n = T = m = 3, d = 1": ("lrnn:n=3,b=1,d=1,T=3", 3, (1, 2, 3)),
@@ -56,19 +52,12 @@ def _by_left(table: Table) -> Table:
     ]
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    settings = distinct(table, "setting")
-    fig, axes = panels(len(settings), across=2, width=4.6)
-    for ax, setting in zip(axes, settings, strict=False):
-        decided(ax, _by_left(where(table, setting=setting)), "left", "decided")
-        name_axes(
-            ax,
-            "quadratic equations left, T b k - d m",
-            MATCH_PROBABILITY,
-            title=setting,
-            unit_interval=True,
-        )
-    shared_legend(fig, axes)
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
+        decided(ax, _by_left(rows), "left")
+
+    words = "quadratic equations left, T b k - d m"
+    fig = in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
     return {"equations": fig}
 
 

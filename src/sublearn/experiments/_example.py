@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
-from sublearn.experiments._lines import MATCH_PROBABILITY
+from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import ESTIMATE, decided_words, number, said, values
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, INK, figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error
 # below 0.00004 (docs/notes/small-example.md prints it); 1 where the equation is linear.
@@ -43,7 +39,7 @@ def _points(trials: int) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.4)
     places = list(range(len(table)))
     shares = values(table, "share")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
+from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
     ESTIMATE,
-    decided_words,
-    distinct,
-    found_words,
-    pooled,
+    by_ladder,
+    by_protocol,
+    pooled_words,
+    protocol_words,
     said,
     values,
-    where,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
@@ -36,37 +29,15 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return Point(params, trials, chunk=2 if method == "reference" else 20)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    sizes = distinct(table, "n")
-    fig, axes = panels(len(sizes))
-    for ax, n in zip(axes, sizes, strict=False):
-        rows = where(table, n=n)
-        decided(ax, where(rows, method="ladder"), "rows_used", "decided")
-        protocol(ax, where(rows, method="reference"), "rows_used")
-        name_axes(
-            ax,
-            "share of rows in use, k / n",
-            MATCH_PROBABILITY,
-            title=f"n = {n}",
-            unit_interval=True,
-        )
-        ax.set_xlim(0, 1.03)
-    shared_legend(fig, axes)
-    return {"fig2a": fig}
+def draw(table: Table) -> Figures:
+    words = "share of rows in use, k / n"
+    return {"fig2a": beside(table, ["n"], "rows_used", words, "n = {n}")}
 
 
 def find(table: Table) -> str:
-    ladder, paper = where(table, method="ladder"), where(table, method="reference")
-    lines = []
-    for n in distinct(ladder, "n"):
-        rows = where(ladder, n=n)
-        span = f"k = {rows[0]['k']} to {rows[-1]['k']} together"
-        lines.append(f"Decided, n = {n}, {span}: {decided_words(pooled(rows))}.")
-    if paper:
-        each = (f"n = {row['n']}, k = {row['k']}: {found_words(row)}" for row in paper)
-        lines.append(f"The paper's protocol finds {'; '.join(each)}.")
-    lowest = min(values(ladder, "share"), default=0.0)
-    if paper and lowest > max(values(paper, "share")):
+    lines = pooled_words(table, ["n"], "k") + protocol_words(table, ["n", "k"])
+    lowest = min(values(by_ladder(table), "share"), default=0.0)
+    if lowest > max(values(by_protocol(table), "share"), default=1.0):
         lines.append(
             f"At every k the decided share is at least {lowest:.3f}, above every share that the "
             "protocol finds: most of what it counts as no match it only misses."

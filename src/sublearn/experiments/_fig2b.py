@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
+from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
     ESTIMATE,
+    by_ladder,
     decided_words,
     distinct,
-    found_words,
     number,
     pooled,
+    protocol_words,
     said,
-    where,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def _learn(n: int, k: int) -> str:
@@ -48,25 +44,21 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return Point(params, trials, chunk=4 if method == "reference" else 20)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    sizes = distinct(table, "n")
-    fig, axes = panels(len(sizes))
-    for ax, n in zip(axes, sizes, strict=False):
-        rows = where(table, n=n)
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
         ax.axvline(0.25, color="#888888", linewidth=1, linestyle=":", label="k = d: Theorem 3.5")
-        decided(ax, where(rows, method="ladder"), "rows_used", "decided")
-        protocol(ax, where(rows, method="reference"), "rows_used")
-        title = f"n = {n}, d = {n // 4}"
-        name_axes(
-            ax, "share of rows in use, k / n", MATCH_PROBABILITY, title=title, unit_interval=True
-        )
+        decided(ax, rows, "rows_used")
+        protocol(ax, rows, "rows_used")
         ax.set_xlim(0, 1.03)
-    shared_legend(fig, axes)
-    return {"fig2b": fig}
+
+    def title(row: Row) -> str:
+        return f"n = {row['n']}, d = {number(row, 'n') / 4:g}"
+
+    return {"fig2b": in_panels(table, ["n"], lines, "share of rows in use, k / n", title)}
 
 
 def find(table: Table) -> str:
-    ladder, paper = where(table, method="ladder"), where(table, method="reference")
+    ladder = by_ladder(table)
     below = [row for row in ladder if number(row, "rows_used") < 0.25]
     at = [row for row in ladder if number(row, "rows_used") == 0.25]
     above = [row for row in ladder if number(row, "rows_used") > 0.25]
@@ -88,10 +80,7 @@ def find(table: Table) -> str:
             f"The lowest decided share above d rows is at n = {low['n']}, k = {low['k']}: "
             f"{decided_words(low)}."
         )
-    if paper:
-        each = (f"n = {row['n']}, k = {row['k']}: {found_words(row)}" for row in paper)
-        lines.append(f"The paper's protocol finds {'; '.join(each)}.")
-    return said(lines)
+    return said(lines + protocol_words(table, ["n", "k"]))
 
 
 def _rows(n: int) -> list[int]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
+from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
     ESTIMATE,
+    by_ladder,
     decided_words,
     distinct,
-    found_words,
     pooled,
+    protocol_words,
     said,
     where,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INPUTS, OUTPUTS, SAMPLES = 4, 6, 4
 
@@ -42,27 +39,17 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return Point(params, trials, chunk=2 if method == "reference" else 5)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    sizes = distinct(table, "n")
-    fig, axes = panels(len(sizes))
-    for ax, n in zip(axes, sizes, strict=False):
-        rows = where(table, n=n)
-        decided(ax, where(rows, method="ladder"), "k", "decided")
-        protocol(ax, where(rows, method="reference"), "k")
-        title = f"hidden layers of n = {n}"
-        name_axes(
-            ax,
-            "rows (first layer: columns) in use, k",
-            MATCH_PROBABILITY,
-            title=title,
-            unit_interval=True,
-        )
-    shared_legend(fig, axes)
-    return {"fig3a": fig}
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
+        decided(ax, rows, "k")
+        protocol(ax, rows, "k")
+
+    words = "rows (first layer: columns) in use, k"
+    return {"fig3a": in_panels(table, ["n"], lines, words, "hidden layers of n = {n}")}
 
 
 def find(table: Table) -> str:
-    ladder, paper = where(table, method="ladder"), where(table, method="reference")
+    ladder = by_ladder(table)
     lines = [
         f"Decided, k = {k}, all n together: {decided_words(pooled(where(ladder, k=k)))}."
         for k in sorted(distinct(ladder, "k"))
@@ -73,10 +60,7 @@ def find(table: Table) -> str:
             "At k = 2 every instance is refuted by rank: these allocations are deficient, which the "
             "bounds of Theorem 4.1 do not see."
         )
-    if paper:
-        each = (f"n = {row['n']}, k = {row['k']}: {found_words(row)}" for row in paper)
-        lines.append(f"The paper's protocol finds {'; '.join(each)}.")
-    return said(lines)
+    return said(lines + protocol_words(table, ["n", "k"]))
 
 
 EXPERIMENT = Experiment(

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import decided
-from sublearn.experiments._reached import (
+from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._table import (
     ADAHESSIAN,
     BESIDE,
+    ESTIMATE,
     NAMES,
     NEWTON,
     REACHED,
     TRAINING,
-    reached,
-    reached_words,
-)
-from sublearn.experiments._table import (
-    ESTIMATE,
-    decided_words,
+    by_ladder,
     distinct,
     number,
     pooled,
+    pooled_words,
+    reached_words,
     said,
     values,
     where,
 )
 from sublearn.experiments.tasks import ExactOrWithin
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPS = 1e-2  # the paper's (appendix E.1)
 
@@ -56,21 +50,21 @@ def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -
     return Point({**_setting(n, k, method), **more}, trials, chunk=32)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    sizes = distinct(table, "n")
-    fig, axes = panels(len(sizes))
+def draw(table: Table) -> Figures:
     ends = [row.get(name) for row in table for name in ("high", "within_high")]
     top = min(1.03, max((float(end) for end in ends if end is not None), default=0.5) + 0.05)
-    for ax, n in zip(axes, sizes, strict=False):
-        rows = where(table, n=n)
+
+    def lines(ax: Any, rows: Table) -> None:
         paper = f"within {EPS:g}, AdaHessian (the paper's criterion and learner)"
         reached(ax, where(rows, method=ADAHESSIAN), "k", paper, colour=1, dashed=True)
         reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
-        decided(ax, where(rows, method="ladder"), "k", "exact match, decided")
-        name_axes(ax, "rows in use, k", "share of instances", title=f"n = {n} hidden units")
+        decided(ax, rows, "k", "exact match, decided")
+        ax.set_xlim(3.5, number(rows[0], "n") + 0.5)
+
+    y, title = "share of instances", "n = {n} hidden units"
+    fig = in_panels(table, ["n"], lines, "rows in use, k", title, y=y, legend_across=2)
+    for ax in fig.axes if table else ():
         ax.set_ylim(-0.02, top)
-        ax.set_xlim(3.5, n + 0.5)
-    shared_legend(fig, axes, across=2)
     return {"fig3b": fig}
 
 
@@ -83,12 +77,9 @@ def _rise(rows: Table) -> str:
 
 def find(table: Table) -> str:
     lines = []
-    exact = where(table, method="ladder")
+    exact = by_ladder(table)
     for n in distinct(table, "n"):
-        rows = where(exact, n=n)
-        if rows:
-            span = f"k = {rows[0]['k']} to {rows[-1]['k']} together"
-            lines.append(f"Exact match, n = {n}, {span}: {decided_words(pooled(rows))}.")
+        lines += pooled_words(where(table, n=n), ["n"], "k", "Exact match")
         learners = [(name, where(table, n=n, method=name)) for name in (ADAHESSIAN, NEWTON)]
         each = [f"{NAMES[name]} {_rise(found)}" for name, found in learners if found]
         if each:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments._solved import SOLVED, solved_words
-from sublearn.experiments._table import number, said, values
+from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._table import SOLVED, number, said, solved_words, values
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import curve, figure, name_axes, shared_legend
+from sublearn.plots import figure, name_axes, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALWAYS = 40  # rows above which the paper says 1
 
@@ -31,18 +26,11 @@ def _point(k: int, trials: int) -> Point:
     return Point(params, trials, chunk=1)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, ax = figure(height=4.0)
-    if table:
-        ends = [values(table, name) for name in ("k", "share", "low", "high")]
-        curve(ax, *ends, label="every label right (Adam, at most 4000 steps)")
-    ax.axvline(
-        ALWAYS,
-        color="#777777",
-        linewidth=1.0,
-        linestyle=":",
-        label="from here on 1, says the paper",
-    )
+    shares(ax, table, "k", "every label right (Adam, at most 4000 steps)")
+    look = {"color": "#777777", "linewidth": 1.0, "linestyle": ":"}
+    ax.axvline(ALWAYS, label="from here on 1, says the paper", **look)
     ax.set_xscale("log")
     ticks = values(table, "k")
     ax.set_xticks(ticks, [str(k) for k in ticks])

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._reached import NAMES, NEWTON, REACHED, TRAINING, reached_words
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._table import (
+    NAMES,
+    NEWTON,
+    REACHED,
+    TRAINING,
+    distinct,
+    number,
+    reached_words,
+    said,
+    values,
+    where,
+)
 from sublearn.experiments.tasks import Trainability
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _CASES = {
     "Linear RNN": ("lrnn:n=8,b=1,d=4,T=4", 4, "W:first-rows=8"),
@@ -49,7 +55,7 @@ def _points(instances: int, steps: int, starts: int) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     cases = distinct(table, "case")
     fig, axes = panels(len(cases), width=4.6, height=3.2)
     learners = [name for name in _LEARNERS if name in distinct(table, "learner")]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._reached import NEWTON, TRAINING
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._table import NEWTON, TRAINING, distinct, number, said, values, where
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPS = 1e-2
 FLOOR = 1e-4  # smaller errors are drawn here: they are rounding
@@ -56,7 +51,7 @@ def _points(exact: int, within: int, few: bool) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, axes = panels(2, width=4.8)
     for ax, case, first in zip(axes, (RNN, RELU), (0, 3), strict=True):
         rows = [row for row in where(table, case=case) if row["median"] is not None]

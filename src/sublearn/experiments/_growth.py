@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided
-from sublearn.experiments._table import ESTIMATE, decided_words, distinct, number, said, where
+from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._table import ESTIMATE, apart, decided_words, number, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _FAMILIES = {
     "one": "b = d = 1, T = m = n",
@@ -42,24 +38,20 @@ def _point(family: str, kind: str, n: int, trials: int) -> Point:
     return Point(params, trials, chunk=5)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    families = distinct(table, "family")
-    fig, axes = panels(len(families), width=4.8)
-    for ax, family in zip(axes, families, strict=False):
-        rows = where(table, family=family)
-        for kind in distinct(rows, "kind"):
-            decided(ax, where(rows, kind=kind), "n", kind, _KINDS.index(kind))
-        name_axes(ax, "units n", MATCH_PROBABILITY, title=family, unit_interval=True)
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
+        for common, some in apart(rows, "kind"):
+            decided(ax, some, "n", str(common["kind"]), _KINDS.index(str(common["kind"])))
         ax.xaxis.get_major_locator().set_params(integer=True)
-    shared_legend(fig, axes, across=5)
+
+    fig = in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
     return {"growth": fig}
 
 
 def find(table: Table) -> str:
     lines, stay = [], []
-    for family, kind in dict.fromkeys((row["family"], row["kind"]) for row in table):
-        rows = where(table, family=family, kind=kind)
-        first, last = rows[0], rows[-1]
+    for common, rows in apart(table, "family", "kind"):
+        family, kind, first, last = common["family"], common["kind"], rows[0], rows[-1]
         ends = f"n = {first['n']}: {decided_words(first)}"
         if last is not first:
             ends += f"; n = {last['n']}: {decided_words(last)}"

@@ -1,39 +1,89 @@
-"""The two lines that most pictures hold: what is decided, and what the paper's protocol finds."""
+"""The lines that most pictures hold, and the panels that hold them.
+
+Lines: what is decided, what the paper's protocol finds, what a learner reaches.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from sublearn.experiments._table import found_interval, values
-from sublearn.plots import bracket, curve
-from sublearn.runs import Table
+from sublearn.experiments._table import apart, by_ladder, by_protocol, found_interval, values
+from sublearn.plots import bracket, curve, name_axes, panels, shared_legend
+from sublearn.runs import Row, Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+Figures = dict[str, Any]
+"""Pictures of matplotlib by their names."""
 PAPER = "paper's protocol (fsolve, 400 starts)"
 MATCH_PROBABILITY = "match probability MP"
 
 
-def decided(ax: Axes, rows: Table, x: str, label: str, colour: int = 0) -> None:
+def decided(ax: Any, table: Table, x: str, label: str = "decided", colour: int = 0) -> None:
     """Shares matched, undecided as the gap to the shares not refuted, intervals shaded."""
-    if rows:
+    if rows := by_ladder(table):
         ends = [values(rows, name) for name in ("share", "possible", "low", "high")]
         gap = "undecided" if label.endswith("decided") else None
         bracket(ax, values(rows, x), *ends, label=label, colour=colour, gap=gap)
 
 
-def protocol(ax: Axes, rows: Table, x: str, label: str = PAPER, colour: int = 1) -> None:
+def protocol(ax: Any, table: Table, x: str, label: str = PAPER) -> None:
     """Shares that the paper's protocol finds, dashed; not found counts as no match there."""
-    if rows:
+    if rows := by_protocol(table):
         low, high = zip(*(found_interval(row) for row in rows), strict=True)
-        curve(
-            ax,
-            values(rows, x),
-            values(rows, "share"),
-            low,
-            high,
-            label=label,
-            colour=colour,
-            dashed=True,
-        )
+        ends = values(rows, "share"), low, high
+        curve(ax, values(rows, x), *ends, label=label, colour=1, dashed=True)
+
+
+def reached(
+    ax: Any, rows: Table, x: str, label: str, colour: int = 1, dashed: bool = False
+) -> None:
+    """Shares within eps against x, intervals shaded."""
+    if rows:
+        ends = [values(rows, f"within_{name}") for name in ("share", "low", "high")]
+        curve(ax, values(rows, x), *ends, label=label, colour=colour, dashed=dashed)
+
+
+def shares(ax: Any, rows: Table, x: str, label: str, colour: int = 0, dashed: bool = False) -> None:
+    """Any other shares against x, intervals shaded."""
+    if rows:
+        ends = [values(rows, name) for name in ("share", "low", "high")]
+        curve(ax, values(rows, x), *ends, label=label, colour=colour, dashed=dashed)
+
+
+def in_panels(
+    table: Table,
+    by: Sequence[str],
+    lines: Callable[[Any, Table], None],
+    x: str,
+    title: str | Callable[[Row], str],
+    *,
+    y: str = MATCH_PROBABILITY,
+    legend_across: int = 4,
+    **layout: Any,
+) -> Any:
+    """A panel for each group of rows that agree in ``by``, its ``lines``, and one legend for all.
+
+    ``title`` may name columns in braces. ``layout`` is for the panels.
+    """
+    groups = apart(table, *by)
+    fig, axes = panels(len(groups), **layout)
+    for ax, (common, rows) in zip(axes, groups, strict=False):
+        lines(ax, rows)
+        words = title.format(**common) if isinstance(title, str) else title(common)
+        name_axes(ax, x, y, title=words, unit_interval=True)
+    shared_legend(fig, axes, across=legend_across)
+    return fig
+
+
+def beside(
+    table: Table, by: Sequence[str], x: str, words: str, title: str | Callable[[Row], str]
+) -> Any:
+    """Panels of what is decided beside what the paper's protocol finds, against a share ``x``."""
+
+    def lines(ax: Any, rows: Table) -> None:
+        decided(ax, rows, x)
+        protocol(ax, rows, x)
+        ax.set_xlim(0, 1.03)
+
+    across = 3 if len(by) == 1 or len(apart(table, *by)) == 3 else 2
+    return in_panels(table, by, lines, words, title, across=across)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._lines import MATCH_PROBABILITY
+from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import (
     ESTIMATE,
     decided_words,
@@ -18,9 +16,6 @@ from sublearn.experiments._table import (
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Name: the ensemble, and whether every law in it has a density.
 _CASES = {
@@ -56,7 +51,7 @@ def _point(setting: str, case: str, trials: int) -> Point:
     return Point(params, trials, chunk=10)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     settings = distinct(table, "setting")
     fig, axes = panels(len(settings), height=3.2)
     for ax, setting in zip(axes, settings, strict=False):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import PAPER
-from sublearn.experiments._table import SETTING, number, said, values, where
+from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
+from sublearn.experiments._table import SETTING, apart, named, number, said, values, where
 from sublearn.experiments.tasks import Saturation
-from sublearn.plots import INK, curve, name_axes, panels, shared_legend
+from sublearn.plots import INK
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
 
@@ -41,54 +38,35 @@ def threshold(rows: Table) -> int | None:
     return None
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
-    fig, axes = panels(len(settings), width=4.6)
-    for ax, (n, k) in zip(axes, settings, strict=False):
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
         for colour, method in enumerate(("search", "reference")):
-            rows = where(table, n=n, k=k, method=method)
-            if rows:
-                curve(
-                    ax,
-                    values(rows, "after"),
-                    values(rows, "share"),
-                    values(rows, "low"),
-                    values(rows, "high"),
-                    label=_LABELS[method],
-                    colour=colour,
-                    dashed=method == "reference",
-                )
+            some, dashed = where(rows, method=method), method == "reference"
+            shares(ax, some, "after", _LABELS[method], colour, dashed)
         for starts, words in ((200, "paper: nothing new"), (400, "paper: stops")):
             ax.axvline(starts, color=INK, linewidth=0.9, linestyle=":")
             ax.annotate(words, (starts, 0.02), rotation=90, fontsize=7.5, ha="right", va="bottom")
         ax.set_xscale("log")
         ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-        ax.set_xlim(0.9, 1.15 * max(values(where(table, n=n, k=k), "after")))
-        name_axes(
-            ax,
-            "random starts",
-            "share of instances matched so far",
-            title=f"n = {n}, k = {k}",
-            unit_interval=True,
-        )
-    shared_legend(fig, axes)
+        ax.set_xlim(0.9, 1.15 * max(values(rows, "after")))
+
+    y, title = "share of instances matched so far", "n = {n}, k = {k}"
+    fig = in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
     return {"saturation": fig}
 
 
 def find(table: Table) -> str:
     lines = []
-    for n, k in dict.fromkeys((row["n"], row["k"]) for row in table):
-        rows = where(table, n=n, k=k, method="reference")
-        if rows:
+    for common, both in apart(table, "n", "k"):
+        if rows := where(both, method="reference"):
             last, at = rows[-1], threshold(rows)
             stop = "finds no reason to stop" if at is None else f"would stop at {at} starts"
             lines.append(
-                f"n = {n}, k = {k}: after {last['after']} starts fsolve has matched {last['matched']} "
+                f"{named(common, common)}: after {last['after']} starts fsolve has matched {last['matched']} "
                 f"of {last['trials']} instances (95%: {number(last, 'low'):.3f} to "
                 f"{number(last, 'high'):.3f}); the paper's rule, read on this grid, {stop}."
             )
-        ours = where(table, n=n, k=k, method="search")
-        if ours:
+        if ours := where(both, method="search"):
             last = ours[-1]
             first = next(row for row in ours if row["matched"] == last["matched"])
             lines.append(

@@ -1,4 +1,8 @@
-"""Small helpers for tables: rows picked, counts pooled, numbers in words."""
+"""Small helpers for tables: headings, rows picked, counts pooled, numbers in words.
+
+A share that a learner reaches is never called a match probability: it belongs to the learner and its
+budget, and "not reached" is not "no".
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,53 @@ COUNTS = {
 }
 VERDICT = {"verdict": "verdict of certify", "verdict_grade": "its grade"}
 ESTIMATE = {**SETTING, **VERDICT, **COUNTS}
+NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
+NAMES = {
+    "gradient-descent": "gradient descent",
+    "sgd": "SGD",
+    "adam": "Adam",
+    "adahessian": "AdaHessian",
+    "levenberg-marquardt": "Levenberg-Marquardt",
+}
+TRAINING = {
+    **SETTING,
+    "method": "method",
+    "eps": "eps, bound on the mean squared error",
+    "steps": "steps allowed from each start",
+}
+BESIDE = {
+    "beside": "learner beside the decision",
+    "matched_within": "matched, and within eps by the learner",
+    "refuted_within": "refuted, yet within eps by the learner",
+}
+REACHED = {
+    "within": "within eps",
+    "within_first": "of these from the first start",
+    "not_reached": "not reached",
+    "within_share": "share within eps",
+    "within_low": "within eps: 95% interval, low end",
+    "within_high": "within eps: 95% interval, high end",
+    "median_mse": "median mean squared error",
+    "relative_eps": "eps / mean square of the targets",
+}
+SOLVED = {
+    "data": "data",
+    "network": "network",
+    "samples": "samples m",
+    "learn": "learnable weights",
+    "target": "to be reproduced",
+    "learner": "learner",
+    "steps": "steps allowed",
+    "eps": "eps, bound on the mean squared error",
+    "trials": "trials",
+    "solved": "solved",
+    "share": "share solved",
+    "low": "95% interval, low end",
+    "high": "95% interval, high end",
+    "median_steps": "median steps of the solved",
+    "median_right": "median share of right labels",
+    "median_loss": "median loss at the end",
+}
 
 
 def where(table: Table, **wanted: Json) -> Table:
@@ -46,6 +97,23 @@ def values(table: Table, name: str) -> list[Any]:
 def distinct(table: Table, name: str) -> list[Any]:
     """The different values of one column, in the order in which they first come."""
     return list(dict.fromkeys(values(table, name)))
+
+
+def apart(table: Table, *names: str) -> list[tuple[Row, Table]]:
+    """Rows that agree in these columns, together: what they agree in, and the rows."""
+    groups = dict.fromkeys(tuple(row[name] for name in names) for row in table)
+    common = [dict(zip(names, group, strict=True)) for group in groups]
+    return [(one, where(table, **one)) for one in common]
+
+
+def by_ladder(table: Table) -> Table:
+    """The rows that were decided by the ladder, as they are where no method is named."""
+    return [row for row in table if row.get("method") in (None, "ladder")]
+
+
+def by_protocol(table: Table) -> Table:
+    """The rows of the paper's protocol."""
+    return where(table, method="reference")
 
 
 def number(row: Row, name: str) -> float:
@@ -89,6 +157,39 @@ def found_words(row: Row) -> str:
     """For example "31 of 40 (95%: 0.615 to 0.892)"."""
     low, high = found_interval(row)
     return f"{row['matched']} of {row['trials']} (95%: {low:.3f} to {high:.3f})"
+
+
+def reached_words(row: Row) -> str:
+    """For example "12 of 100 (95%: 0.064 to 0.200)"."""
+    ends = f"95%: {number(row, 'within_low'):.3f} to {number(row, 'within_high'):.3f}"
+    return f"{row['within']} of {row['trials']} ({ends})"
+
+
+def solved_words(row: Row) -> str:
+    """For example "3 of 3 solved (95%: 0.292 to 1.000), median 311 steps"."""
+    ends = f"95%: {number(row, 'low'):.3f} to {number(row, 'high'):.3f}"
+    text = f"{row['solved']} of {row['trials']} solved ({ends})"
+    return text if not row["solved"] else f"{text}, median {number(row, 'median_steps'):.0f} steps"
+
+
+def named(row: Row, names: Iterable[str]) -> str:
+    """For example "n = 8, d = 4"."""
+    return ", ".join(f"{name} = {row[name]}" for name in names)
+
+
+def pooled_words(table: Table, by: Iterable[str], over: str, head: str = "Decided") -> list[str]:
+    """A sentence for each group of decided rows, which differ in ``over`` and are taken together."""
+    return [
+        f"{head}, {named(common, by)}, {over} = {rows[0][over]} to {rows[-1][over]} together: "
+        f"{decided_words(pooled(rows))}."
+        for common, rows in apart(by_ladder(table), *by)
+    ]
+
+
+def protocol_words(table: Table, by: Iterable[str]) -> list[str]:
+    """What the paper's protocol finds, in a sentence, if it was run."""
+    each = [f"{named(row, by)}: {found_words(row)}" for row in by_protocol(table)]
+    return [f"The paper's protocol finds {'; '.join(each)}."] if each else []
 
 
 def said(lines: Iterable[str]) -> str:

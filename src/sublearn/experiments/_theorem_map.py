@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, said, values, where
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
 from sublearn.plots import COLOURS, INK, name_axes, panels
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _COLOUR = {
     "maximal": COLOURS[0],
@@ -41,7 +39,7 @@ def _point(network: str, samples: int, inside: str) -> Point:
     return Point(params, how_many(problem_of(params), inside), chunk=25)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     networks = distinct(table, "network")
     fig, axes = panels(len(networks), width=3.7, height=3.5)
     for ax, network in zip(axes, networks, strict=False):

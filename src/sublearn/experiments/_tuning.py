@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
 
@@ -24,7 +20,7 @@ def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
     )
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, axes = panels(len(SHIFTS), across=2)
     for ax, shift in zip(axes, SHIFTS, strict=True):
         for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, decided, protocol
+from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
     ESTIMATE,
+    by_ladder,
+    by_protocol,
     decided_words,
     distinct,
     found_words,
@@ -15,11 +17,7 @@ from sublearn.experiments._table import (
     where,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SCALED = {"both": "weights=normal*{g} teacher=normal*{g}", "student": "weights=normal*{g}"}
 _WORDS = {"both": "student and teacher", "student": "student only"}
@@ -44,22 +42,16 @@ def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Poi
     return Point(params, trials, chunk=2 if method == "reference" else 25)
 
 
-def draw(table: Table) -> dict[str, Figure]:
-    settings = distinct(table, "setting")
-    fig, axes = panels(len(settings), width=4.8)
-    for ax, setting in zip(axes, settings, strict=False):
-        rows = where(table, setting=setting)
+def draw(table: Table) -> Figures:
+    def lines(ax: Any, rows: Table) -> None:
         for colour, scaled in ((0, "both"), (2, "student")):
-            held = where(rows, scaled=scaled, method="ladder")
-            decided(ax, held, "g", f"decided, {_WORDS[scaled]} scaled", colour)
-        held = where(rows, scaled="both", method="reference")
-        protocol(ax, held, "g", "paper's protocol, both scaled")
+            some = where(rows, scaled=scaled)
+            decided(ax, some, "g", f"decided, {_WORDS[scaled]} scaled", colour)
+        protocol(ax, where(rows, scaled="both"), "g", "paper's protocol, both scaled")
         ax.set_xscale("log", base=2)
         ax.set_xticks(distinct(rows, "g"), [f"{g:g}" for g in distinct(rows, "g")])
-        name_axes(
-            ax, "scale g of the weights", MATCH_PROBABILITY, title=setting, unit_interval=True
-        )
-    shared_legend(fig, axes)
+
+    fig = in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
     return {"variance": fig}
 
 
@@ -69,17 +61,16 @@ def find(table: Table) -> str:
         "change both sides of every equation by the same power of g."
     ]
     for setting in distinct(table, "setting"):
-        both = where(table, setting=setting, scaled="both", method="ladder")
+        rows = where(table, setting=setting)
+        both, alone = (by_ladder(where(rows, scaled=scaled)) for scaled in ("both", "student"))
         if both:
             lines.append(f"{setting}, both scaled, all g together: {decided_words(pooled(both))}.")
-        alone = where(table, setting=setting, scaled="student", method="ladder")
         if alone:
             ends = " and ".join(
                 f"g = {row['g']:g}: {decided_words(row)}" for row in (alone[0], alone[-1])
             )
             lines.append(f"{setting}, only the student scaled: {ends}.")
-        paper = where(table, setting=setting, method="reference")
-        if paper:
+        if paper := by_protocol(rows):
             each = "; ".join(f"g = {row['g']:g}: {found_words(row)}" for row in paper)
             lines.append(f"{setting}: the paper's protocol, both scaled, finds {each}.")
     return said(lines if table else [])

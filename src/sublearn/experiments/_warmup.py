@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._lines import MATCH_PROBABILITY
+from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import (
     ESTIMATE,
     decided_words,
@@ -17,9 +15,6 @@ from sublearn.experiments._table import (
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, figure, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 2
 
@@ -48,7 +43,7 @@ def _point(division: tuple[int, ...], trials: int) -> Point:
     return Point(params, trials, chunk=50)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.2)
     places = range(len(table))
     ax.bar(places, [max(v, 0.012) for v in values(table, "share")], width=0.6, color=COLOURS[0])
