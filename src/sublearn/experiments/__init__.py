@@ -9,51 +9,53 @@ from sublearn._errors import one_of
 from sublearn.experiments._rehearse import rehearse
 from sublearn.runs import Experiment
 
-# In the order of the report. A file is loaded when its experiment is first asked for.
-_FILES = {
-    "warmup": "_warmup",
-    "example": "_example",
-    "fig2a": "_fig2a",
-    "fig2b": "_fig2b",
-    "fig3a": "_fig3a",
-    "fig3b": "_fig3b",
-    "fig3c": "_fig3c",
-    "saturation": "_saturation",
-    "variance": "_variance",
-    "columns": "_columns",
-    "equations": "_equations",
-    "growth": "_growth",
-    "theorem-map": "_theorem_map",
-    "deficient-fraction": "_deficient_fraction",
-    "non-gaussian": "_non_gaussian",
-    "first-order": "_first_order",
-    "activations": "_activations",
-    "generalisation": "_generalisation",
-    "conjectures": "_conjectures",
-    "curvature": "_curvature",
-    "difficulty": "_difficulty",
-    "rate-check": "_rate_check",
-    "linear-size": "_linear_size",
-    "noise-and-size": "_noise_and_size",
-    "deep-size": "_deep_size",
-    "placement": "_placement",
-    "tuning": "_tuning",
-}
+# In the order of the report; "fig2a" is the EXPERIMENT of _fig2a.py, loaded when it is first asked for.
+_NAMES = (
+    "warmup",
+    "example",
+    "fig2a",
+    "fig2b",
+    "fig3a",
+    "fig3b",
+    "fig3c",
+    "saturation",
+    "variance",
+    "columns",
+    "equations",
+    "growth",
+    "theorem-map",
+    "deficient-fraction",
+    "non-gaussian",
+    "first-order",
+    "activations",
+    "generalisation",
+    "conjectures",
+    "curvature",
+    "difficulty",
+    "rate-check",
+    "linear-size",
+    "noise-and-size",
+    "deep-size",
+    "placement",
+    "tuning",
+)
 
 
 class _All(Mapping[str, Experiment]):
     """Every experiment by its name, loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Experiment:
-        module = import_module(f"{__name__}.{_FILES[name]}")
-        found: Experiment = module.EXPERIMENT
-        return found
+        if name not in _NAMES:
+            raise KeyError(name)
+        module = import_module(f"{__name__}._{name.replace('-', '_')}")
+        experiment: Experiment = module.EXPERIMENT
+        return experiment
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_FILES)
+        return iter(_NAMES)
 
     def __len__(self) -> int:
-        return len(_FILES)
+        return len(_NAMES)
 
 
 ALL: Mapping[str, Experiment] = _All()

@@ -14,6 +14,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     number,
+    point,
     reached_words,
     said,
     where,
@@ -44,16 +45,11 @@ def _points(exact: int, within: int, all_rows: bool) -> tuple[Point, ...]:
     found = []
     for kind, (network, samples, name, rows) in _KINDS.items():
         for k in rows if all_rows else (rows[0], rows[len(rows) // 2], rows[-1]):
-            params: Row = {
-                "kind": kind,
-                "k": k,
-                "network": network,
-                "samples": samples,
-                "learn": f"{name}:first-rows={k}",
-            }
-            found.append(Point({**params, "method": "ladder"}, exact, chunk=6))
+            own: Row = {"kind": kind, "k": k}
+            asked = network, samples, f"{name}:first-rows={k}"
+            found.append(point(own, asked, exact, 6, method="ladder"))
             more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
-            found.append(Point({**params, **more}, within, chunk=32))
+            found.append(point(own, asked, within, 32, **more))
     return tuple(found)
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, beside
-from sublearn.experiments._table import ESTIMATE, by_ladder, pooled_words, protocol_words, said
+from sublearn.experiments._table import (
+    ESTIMATE,
+    by_ladder,
+    point,
+    pooled_words,
+    protocol_words,
+    said,
+)
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 
 def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
-    params: Row = {
-        "n": n,
-        "d": d,
-        "c": c,
-        "columns_used": c / n,
-        "network": f"lrnn:n={n},b=1,d={d},T={n // 2}",
-        "samples": n // 2,
-        "learn": f"W:first-columns={c}",
-        "method": method,
-    }
-    return Point(params, trials, chunk=2 if method == "reference" else 20)
+    own: Row = {"n": n, "d": d, "c": c, "columns_used": c / n}
+    asked = f"lrnn:n={n},b=1,d={d},T={n // 2}", n // 2, f"W:first-columns={c}"
+    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figures:

@@ -7,6 +7,7 @@ from sublearn.experiments._table import (
     SOLVED,
     distinct,
     number,
+    point,
     said,
     solved_words,
     values,
@@ -26,21 +27,14 @@ TARGETS = {"label": "every label right", "vector": f"one-hot vectors within {EPS
 
 
 def _points(n: int, samples: int, k: int, steps: int, trials: int) -> tuple[Point, ...]:
+    asked = f"ffn:784-{n}-10,activation=relu", samples, f"W1:first-rows={k}"
     found = []
     for data in DATA:
         for target in TARGETS:
-            params: Row = {
-                "data": data,
-                "target": target,
-                "network": f"ffn:784-{n}-10,activation=relu",
-                "samples": samples,
-                "learn": f"W1:first-rows={k}",
-                "learner": "adam",
-                "steps": steps,
-            }
             # A label has no eps.
             more: Row = {"eps": EPS} if target == "vector" else {}
-            found.append(Point({**params, **more}, trials, chunk=1))
+            more = {"learner": "adam", "steps": steps, **more}
+            found.append(point({"data": data, "target": target}, asked, trials, 1, **more))
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     number,
+    point,
     pooled,
     said,
     where,
@@ -28,17 +29,7 @@ _NETWORKS = {
 
 def _points(trials: int) -> tuple[Point, ...]:
     return tuple(
-        Point(
-            {
-                "setting": name,
-                "k": k,
-                "network": network,
-                "samples": samples,
-                "learn": f"W:first-rows={k}",
-            },
-            trials,
-            chunk=20,
-        )
+        point({"setting": name, "k": k}, (network, samples, f"W:first-rows={k}"), trials, chunk=20)
         for name, (network, samples, rows) in _NETWORKS.items()
         for k in rows
     )

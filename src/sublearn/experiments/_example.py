@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from typing import Any
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import ESTIMATE, decided_words, number, said, values
+from sublearn.experiments._table import ESTIMATE, decided_words, number, point, said, values
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, INK, figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -23,19 +23,11 @@ _KNOWN = {
 
 
 def _points(trials: int) -> tuple[Point, ...]:
-    every = combinations([(0, 0), (0, 1), (1, 0), (1, 1)], 2)
     found = []
-    for entries in sorted(every, key=list(_KNOWN).index):
-        name, printed, exact = _KNOWN[entries]
-        params: Row = {
-            "allocation": name,
-            "printed": printed,
-            "exact": exact,
-            "network": "lrnn:n=2,b=1,d=1,T=2",
-            "samples": 2,
-            "learn": "W:entries=" + "/".join(f"{i}.{j}" for i, j in entries),
-        }
-        found.append(Point(params, trials, chunk=25))
+    for entries, (name, printed, exact) in _KNOWN.items():
+        own: Row = {"allocation": name, "printed": printed, "exact": exact}
+        learn = "W:entries=" + "/".join(f"{i}.{j}" for i, j in entries)
+        found.append(point(own, ("lrnn:n=2,b=1,d=1,T=2", 2, learn), trials, chunk=25))
     return tuple(found)
 
 
@@ -46,26 +38,12 @@ def draw(table: Table) -> Figures:
     ax.bar(places, shares, width=0.55, color=COLOURS[4], label="decided, with its 95% interval")
     for place, row in zip(places, table, strict=True):
         ax.plot([place] * 2, [number(row, "low"), number(row, "high")], color=INK, lw=1.6)
-    look = {"linestyle": "none", "markersize": 8}
-    ax.plot(
-        places,
-        values(table, "printed"),
-        marker="s",
-        color=COLOURS[1],
-        fillstyle="none",
-        label="printed in the paper",
-        **look,
-    )
-    ax.plot(
-        places,
-        values(table, "exact"),
-        marker="_",
-        markeredgewidth=2.5,
-        color=COLOURS[0],
-        label="closed form",
-        linestyle="none",
-        markersize=22,
-    )
+    looks: dict[str, dict[str, Any]] = {
+        "printed": {"marker": "s", "color": COLOURS[1], "fillstyle": "none", "markersize": 8},
+        "exact": {"marker": "_", "color": COLOURS[0], "markeredgewidth": 2.5, "markersize": 22},
+    }
+    for name, words in (("printed", "printed in the paper"), ("exact", "closed form")):
+        ax.plot(places, values(table, name), label=words, linestyle="none", **looks[name])
     ax.set_xticks(places, values(table, "allocation"), fontsize=9)
     name_axes(ax, "allocation of the two learnable weights of W", MATCH_PROBABILITY)
     ax.set_ylim(0, 1.42)

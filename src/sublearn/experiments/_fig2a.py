@@ -7,6 +7,7 @@ from sublearn.experiments._table import (
     ESTIMATE,
     by_ladder,
     by_protocol,
+    point,
     pooled_words,
     protocol_words,
     said,
@@ -17,16 +18,9 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
-    params: Row = {
-        "n": n,
-        "k": k,
-        "rows_used": k / n,
-        "network": f"lrnn:n={n},b=1,d=4,T={n // 2}",
-        "samples": n // 2,
-        "learn": f"W:first-rows={k}",
-        "method": method,
-    }
-    return Point(params, trials, chunk=2 if method == "reference" else 20)
+    own: Row = {"n": n, "k": k, "rows_used": k / n}
+    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figures:

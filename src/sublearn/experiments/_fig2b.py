@@ -11,6 +11,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     number,
+    point,
     pooled,
     protocol_words,
     said,
@@ -32,16 +33,9 @@ def _learn(n: int, k: int) -> str:
 
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
-    params: Row = {
-        "n": n,
-        "k": k,
-        "rows_used": k / n,
-        "network": f"lrnn:n={n},b=1,d={n // 4},T={n // 2}",
-        "samples": n // 2,
-        "learn": _learn(n, k),
-        "method": method,
-    }
-    return Point(params, trials, chunk=4 if method == "reference" else 20)
+    own: Row = {"n": n, "k": k, "rows_used": k / n}
+    asked = f"lrnn:n={n},b=1,d={n // 4},T={n // 2}", n // 2, _learn(n, k)
+    return point(own, asked, trials, 4 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figures:

@@ -10,13 +10,14 @@ from sublearn.experiments._table import (
     by_ladder,
     decided_words,
     distinct,
+    point,
     pooled,
     protocol_words,
     said,
     where,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Experiment, Plan, Point, Table
 
 INPUTS, OUTPUTS, SAMPLES = 4, 6, 4
 
@@ -28,15 +29,8 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
         f"W1:first-columns={min(k, INPUTS)},count=8 W2:first-rows={k},count=8 "
         f"W3:first-rows={min(k, OUTPUTS)},count=8"
     )
-    params: Row = {
-        "n": n,
-        "k": k,
-        "network": f"ffn:{INPUTS}-{n}-{n}-{OUTPUTS}",
-        "samples": SAMPLES,
-        "learn": learn,
-        "method": method,
-    }
-    return Point(params, trials, chunk=2 if method == "reference" else 5)
+    asked = f"ffn:{INPUTS}-{n}-{n}-{OUTPUTS}", SAMPLES, learn
+    return point({"n": n, "k": k}, asked, trials, 2 if method == "reference" else 5, method=method)
 
 
 def draw(table: Table) -> Figures:

@@ -16,6 +16,7 @@ from sublearn.experiments._table import (
     by_ladder,
     distinct,
     number,
+    point,
     pooled,
     pooled_words,
     reached_words,
@@ -29,25 +30,18 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 EPS = 1e-2  # the paper's (appendix E.1)
 
 
-def _setting(n: int, k: int, method: str) -> Row:
-    return {
-        "n": n,
-        "k": k,
-        "network": f"ffn:6-{n}-4,activation=relu",
-        "samples": 6,
-        "learn": f"W1:first-rows={k}",
-        "method": method,
-    }
+def _asked(n: int, k: int) -> tuple[str, int, str]:
+    return f"ffn:6-{n}-4,activation=relu", 6, f"W1:first-rows={k}"
 
 
 def _exact(n: int, k: int, trials: int) -> Point:
-    more: Row = {"beside": NEWTON, "eps": EPS}
-    return Point({**_setting(n, k, "ladder"), **more}, trials, chunk=8)
+    more: Row = {"method": "ladder", "beside": NEWTON, "eps": EPS}
+    return point({"n": n, "k": k}, _asked(n, k), trials, 8, **more)
 
 
 def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -> Point:
-    more: Row = {"eps": EPS, "steps": steps, "starts": starts}
-    return Point({**_setting(n, k, method), **more}, trials, chunk=32)
+    more: Row = {"method": method, "eps": EPS, "steps": steps, "starts": starts}
+    return point({"n": n, "k": k}, _asked(n, k), trials, 32, **more)
 
 
 def draw(table: Table) -> Figures:

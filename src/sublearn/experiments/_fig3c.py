@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import SOLVED, number, said, solved_words, values
+from sublearn.experiments._table import SOLVED, number, point, said, solved_words, values
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import figure, name_axes, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -13,17 +13,9 @@ ALWAYS = 40  # rows above which the paper says 1
 
 
 def _point(k: int, trials: int) -> Point:
-    params: Row = {
-        "k": k,
-        "data": "mnist",
-        "network": "ffn:784-1000-10,activation=relu",
-        "samples": 1000,
-        "learn": f"W1:first-rows={k}",
-        "target": "label",
-        "learner": "adam",
-        "steps": 4000,
-    }
-    return Point(params, trials, chunk=1)
+    asked = "ffn:784-1000-10,activation=relu", 1000, f"W1:first-rows={k}"
+    more: Row = {"target": "label", "learner": "adam", "steps": 4000}
+    return point({"k": k, "data": "mnist"}, asked, trials, 1, **more)
 
 
 def draw(table: Table) -> Figures:

@@ -10,6 +10,7 @@ from sublearn.experiments._table import (
     TRAINING,
     distinct,
     number,
+    point,
     reached_words,
     said,
     values,
@@ -38,20 +39,13 @@ _EPS = (1e-2, 1e-6)
 
 def _points(instances: int, steps: int, starts: int) -> tuple[Point, ...]:
     found = []
-    for case, (network, samples, learn) in _CASES.items():
+    for case, asked in _CASES.items():
         for eps in _EPS:
-            params: Row = {
-                "case": case,
-                "network": network,
-                "samples": samples,
-                "learn": learn,
-                "eps": eps,
-                "steps": steps,
-                "starts": starts,
-                "learners": " ".join(_LEARNERS),
-            }
+            more: Row = {"eps": eps, "steps": steps, "starts": starts}
+            more["learners"] = " ".join(_LEARNERS)
             # Many instances make one batch of each learner.
-            found.append(Point(params, instances * len(_LEARNERS), chunk=25 * len(_LEARNERS)))
+            trials, chunk = instances * len(_LEARNERS), 25 * len(_LEARNERS)
+            found.append(point({"case": case}, asked, trials, chunk, **more))
     return tuple(found)
 
 

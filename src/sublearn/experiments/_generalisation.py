@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import NEWTON, TRAINING, distinct, number, said, values, where
+from sublearn.experiments._table import (
+    NEWTON,
+    TRAINING,
+    distinct,
+    number,
+    point,
+    said,
+    values,
+    where,
+)
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -24,30 +33,19 @@ _TITLES = {
 
 
 def _points(exact: int, within: int, few: bool) -> tuple[Point, ...]:
+    training: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
+    linear = "lrnn:n=6,b=1,d=2,T=6", (1, 3, 5, 6) if few else range(1, 7), exact, 16
+    curved = "ffn:6-8-4,activation=relu", (2, 6, 10) if few else range(2, 13, 2), within, 32
     found = []
-    for learnable, learn in _LINEAR.items():
-        for m in (1, 3, 5, 6) if few else range(1, 7):
-            params: Row = {
-                "case": RNN,
-                "learnable": learnable,
-                "network": "lrnn:n=6,b=1,d=2,T=6",
-                "samples": m,
-                "learn": learn,
-                "fresh": 1000,
-            }
-            found.append(Point(params, exact, chunk=16))
-    for learnable, learn in _CURVED.items():
-        for m in (2, 6, 10) if few else (2, 4, 6, 8, 10, 12):
-            params = {
-                "case": RELU,
-                "learnable": learnable,
-                "network": "ffn:6-8-4,activation=relu",
-                "samples": m,
-                "learn": learn,
-                "fresh": 1000,
-            }
-            more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
-            found.append(Point({**params, **more}, within, chunk=32))
+    for case, learnables, (network, samples, trials, chunk), more in (
+        (RNN, _LINEAR, linear, {}),
+        (RELU, _CURVED, curved, training),
+    ):
+        for learnable, learn in learnables.items():
+            for m in samples:
+                own: Row = {"case": case, "learnable": learnable}
+                asked = network, m, learn
+                found.append(point(own, asked, trials, chunk, fresh=1000, **more))
     return tuple(found)
 
 

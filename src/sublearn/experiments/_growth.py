@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import ESTIMATE, apart, decided_words, number, said
+from sublearn.experiments._table import ESTIMATE, apart, decided_words, number, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
@@ -26,16 +26,9 @@ def _learn(kind: str, n: int) -> str:
 
 
 def _point(family: str, kind: str, n: int, trials: int) -> Point:
-    one = family == "one"
-    params: Row = {
-        "family": _FAMILIES[family],
-        "kind": kind,
-        "n": n,
-        "network": f"lrnn:n={n},b=1,d=1,T={n}" if one else f"lrnn:n={n},b=1,d=4,T={n // 2}",
-        "samples": n if one else n // 2,
-        "learn": _learn(kind, n),
-    }
-    return Point(params, trials, chunk=5)
+    d, T = (1, n) if family == "one" else (4, n // 2)
+    own: Row = {"family": _FAMILIES[family], "kind": kind, "n": n}
+    return point(own, (f"lrnn:n={n},b=1,d={d},T={T}", T, _learn(kind, n)), trials, chunk=5)
 
 
 def draw(table: Table) -> Figures:

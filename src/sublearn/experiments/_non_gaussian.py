@@ -8,6 +8,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     number,
+    point,
     pooled,
     said,
     values,
@@ -35,20 +36,11 @@ _SETTINGS = {
 
 
 def _point(setting: str, case: str, trials: int) -> Point:
-    network, samples, learn = _SETTINGS[setting]
     ensemble, density = _CASES[case]
-    params: Row = {
-        "setting": setting,
-        "case": case,
-        "density": density,
-        "network": network,
-        "samples": samples,
-        "learn": learn,
-        "ensemble": ensemble,
-        # Without a density generic facts may not refute; what is not found early mostly stays open.
-        "starts": 3000 if density else 30,
-    }
-    return Point(params, trials, chunk=10)
+    own: Row = {"setting": setting, "case": case, "density": density}
+    # Without a density generic facts may not refute; what is not found early mostly stays open.
+    starts = 3000 if density else 30
+    return point(own, _SETTINGS[setting], trials, 10, ensemble=ensemble, starts=starts)
 
 
 def draw(table: Table) -> Figures:

@@ -5,25 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
-from sublearn.experiments._table import SETTING, apart, named, number, said, values, where
+from sublearn.experiments._table import SETTING, apart, named, number, point, said, values, where
 from sublearn.experiments.tasks import Saturation
 from sublearn.plots import INK
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Experiment, Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
 
 
 def _point(n: int, k: int, method: str, starts: int, trials: int) -> Point:
-    params: Row = {
-        "n": n,
-        "k": k,
-        "network": f"lrnn:n={n},b=1,d=4,T={n // 2}",
-        "samples": n // 2,
-        "learn": f"W:first-rows={k}",
-        "method": method,
-        "starts": starts,
-    }
-    return Point(params, trials, chunk=2 if method == "reference" else 10)
+    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    chunk = 2 if method == "reference" else 10
+    return point({"n": n, "k": k}, asked, trials, chunk, method=method, starts=starts)
 
 
 def threshold(rows: Table) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sublearn.estimates import clopper_pearson
-from sublearn.runs import Json, Row, Table
+from sublearn.runs import Json, Point, Row, Table
 
 SETTING = {
     "network": "network",
@@ -82,6 +82,13 @@ SOLVED = {
     "median_right": "median share of right labels",
     "median_loss": "median loss at the end",
 }
+
+
+def point(own: Row, asked: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:
+    """A point: columns of its own, then network, samples and learnable weights, then what else is said."""
+    network, samples, learn = asked
+    params: Row = {"network": network, "samples": samples, "learn": learn}
+    return Point({**own, **params, **more}, trials, chunk)
 
 
 def where(table: Table, **wanted: Json) -> Table:

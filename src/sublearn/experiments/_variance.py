@@ -12,6 +12,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     found_words,
+    point,
     pooled,
     said,
     where,
@@ -28,18 +29,9 @@ _SETTINGS = {
 
 
 def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Point:
-    network, samples, learn = _SETTINGS[setting]
-    params: Row = {
-        "setting": setting,
-        "scaled": scaled,
-        "g": g,
-        "network": network,
-        "samples": samples,
-        "learn": learn,
-        "ensemble": _SCALED[scaled].format(g=g),
-        "method": method,
-    }
-    return Point(params, trials, chunk=2 if method == "reference" else 25)
+    own: Row = {"setting": setting, "scaled": scaled, "g": g}
+    more: Row = {"ensemble": _SCALED[scaled].format(g=g), "method": method}
+    return point(own, _SETTINGS[setting], trials, 2 if method == "reference" else 25, **more)
 
 
 def draw(table: Table) -> Figures:

@@ -8,6 +8,7 @@ from sublearn.experiments._table import (
     decided_words,
     distinct,
     number,
+    point,
     pooled,
     said,
     values,
@@ -33,14 +34,12 @@ def _divisions() -> list[tuple[int, int, int]]:
 
 def _point(division: tuple[int, ...], trials: int) -> Point:
     learn = " ".join(f"W:block={row}x0-{size - 1}" for row, size in enumerate(division) if size)
-    params: Row = {
+    own: Row = {
         "division": "+".join(map(str, division)),
         "moved": sum(max(0, size - SAMPLES) for size in division),
-        "network": f"linear:inputs={INPUTS},outputs={OUTPUTS}",
-        "samples": SAMPLES,
-        "learn": learn,
     }
-    return Point(params, trials, chunk=50)
+    asked = f"linear:inputs={INPUTS},outputs={OUTPUTS}", SAMPLES, learn
+    return point(own, asked, trials, chunk=50)
 
 
 def draw(table: Table) -> Figures:
