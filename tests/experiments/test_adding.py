@@ -1,0 +1,41 @@
+"""The experiment of docs/runs/adding-an-experiment.md: one file and one line, and it runs like ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import sublearn as sl
+from sublearn import cli, experiments
+from sublearn.runs import open as open_run
+
+
+def test_the_page_adds_an_experiment(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (root / "docs" / "runs" / "adding-an-experiment.md").read_text(encoding="utf-8")
+    (file,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    (line,) = re.findall(r'^One line: `("[a-z]+",)`', page, flags=re.MULTILINE)
+    assert line == '"rows",'
+    (tmp_path / "_rows.py").write_text(file, encoding="utf-8")
+    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
+    monkeypatch.setattr(experiments, "_NAMES", (*experiments._NAMES, "rows"))
+    monkeypatch.setitem(sys.modules, "sublearn.experiments._rows", None)
+    del sys.modules["sublearn.experiments._rows"]  # forgotten again after the test
+    run = CliRunner().invoke(cli.app, ["reproduce", "rows", "--out", str(tmp_path / "run")])
+    assert run.exit_code == 0, run.output
+    assert "rows: Decided, n = 4, k = 2 to 4 together: " in run.output
+    table = open_run(tmp_path / "run").table("rows")
+    # The same trials as those of the verb.
+    problem = sl.Problem(sl.LinearRNN(n=4, b=1, d=2, T=2), samples=2)
+    for row in table[:3]:
+        found = sl.estimate(problem, {"W": sl.FirstRows(int(row["k"]))}, 20)
+        assert (row["matched"], row["refuted"]) == (found.matched, found.refuted)
+    assert (tmp_path / "run" / "rows" / "rows.png").is_file()
+    experiment = experiments.find("rows")
+    assert {name for row in table for name in row} <= set(experiment.columns)
+    assert experiment.draw([]) and experiment.find([]) == "No point is finished yet."
