@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -120,12 +121,36 @@ def test_formulas_are_typeset_with_nothing_to_fetch() -> None:
     assert out.startswith("<p><math") and "arithmatex" not in out and "&amp;" not in out
 
 
-def test_every_page_is_reached_from_the_start_page() -> None:
-    """A reader who only follows links finds every page that the navigation lists."""
+def _pages() -> dict[Path, str]:
+    """The text of every page, of those too that are made when the docs are built."""
     docs = ROOT / "docs"
     pages = {page: page.read_text(encoding="utf-8") for page in docs.rglob("*.md")}
     for name in ("reference", "glossary"):
         pages |= {docs / path: text for path, text in _built_by(name).pages().items()}
+    return pages
+
+
+def _nav_files(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        for value in entry.values():
+            yield from _nav_files(value)
+    elif isinstance(entry, list):
+        for value in entry:
+            yield from _nav_files(value)
+
+
+def test_the_navigation_lists_every_page_once() -> None:
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = sorted(_nav_files(config["nav"]))
+    assert listed == sorted(page.relative_to(ROOT / "docs").as_posix() for page in _pages())
+
+
+def test_every_page_is_reached_from_the_start_page() -> None:
+    """A reader who only follows links finds every page that the navigation lists."""
+    docs, pages = ROOT / "docs", _pages()
     seen: set[Path] = set()
     ahead = [docs / "index.md"]
     while ahead:

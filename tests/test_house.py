@@ -195,27 +195,6 @@ def test_no_machine_leaks_into_the_files(root: Path) -> None:
     assert found == []
 
 
-def _nav_files(entry: object) -> Iterator[str]:
-    if isinstance(entry, str):
-        yield entry
-    elif isinstance(entry, dict):
-        for value in entry.values():
-            yield from _nav_files(value)
-    elif isinstance(entry, list):
-        for value in entry:
-            yield from _nav_files(value)
-
-
-def test_docs_nav_and_pages_agree(root: Path) -> None:
-    yaml = pytest.importorskip("yaml")
-    config = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
-    docs = root / config["docs_dir"]
-    named = list(_nav_files(config["nav"]))
-    present = {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")}
-    assert len(set(named)) == len(named)
-    assert set(named) == present
-
-
 def test_ci_runs_the_same_as_a_person(root: Path) -> None:
     script = root / ".ci" / "run"
     assert script.stat().st_mode & 0o111, ".ci/run is not executable"
@@ -231,7 +210,7 @@ def test_every_make_target_of_the_readme_exists(root: Path) -> None:
 
 
 def test_the_front_is_narrow() -> None:
-    """What most people need is flat; the rest stands in its room, and the api page lists both."""
+    """What most people need is flat; the rest stands in its room, and the reference lists both."""
     rooms = [name for name in PUBLIC if inspect.ismodule(getattr(sublearn, name))]
     assert len(PUBLIC) - len(rooms) <= 50
     assert set(rooms) <= set(ROOMS)
