@@ -193,7 +193,7 @@ FILES = [
     ("words.npz", b"not a zip", "cannot be read"),
     ("members.npz", archive(readme=b"hello"), "members.npz"),
     ("array.npz", saved(np.eye(3)), "cannot be read"),
-    ("mask.txt", b"1", "the file's ending must be one of .json, .csv, .npz, not '.txt'"),
+    ("mask.txt", b"1", "the file's ending must be one of .json, .csv, .npz, .npy, not '.txt'"),
 ]
 
 

@@ -52,10 +52,11 @@ def test_files_are_what_the_documentation_says(tmp_path: Path) -> None:
     for suffix in (".json", ".npz"):
         a.save(tmp_path / f"a{suffix}")
     content = json.loads((tmp_path / "a.json").read_text())
-    assert content["format"] == "sublearn allocation 1"
+    assert content["format"] == "sublearn allocation 2"
+    assert content["shapes"] == {name: list(shape) for name, shape in NET.shapes.items()}
     assert content["entries"] == {"W": [[0, 0], [2, 1]], "B": [], "D": [[1, 2]]}
     with np.load(tmp_path / "a.npz") as masks:
-        assert sorted(masks) == ["D", "W"]
+        assert {name: masks[name].shape for name in masks} == NET.shapes
         assert np.array_equal(masks["W"], a.mask("W"))
 
 
@@ -70,8 +71,34 @@ def test_files_made_by_hand(tmp_path: Path) -> None:
     ):
         (tmp_path / "a.json").write_text(json.dumps(content))
         assert Allocation.load(tmp_path / "a.json", ONE) == a
-    np.savez(tmp_path / "a.npz", W1=np.array(mask, dtype=float))
+    np.savez(tmp_path / "a.npz", W1=np.array(mask))
     assert Allocation.load(tmp_path / "a.npz", ONE) == a
+    np.savez(tmp_path / "a.npz", W1=np.array(mask, dtype=float))
+    with pytest.raises(BadInputError, match=r"say mask\.astype"):
+        Allocation.load(tmp_path / "a.npz", ONE)
+
+
+def test_one_mask_as_numpy_saves_it(tmp_path: Path) -> None:
+    a = Allocation.from_entries(NET, {"W": [(2, 1), (0, 0)]})
+    a.save(tmp_path / "a.npy")
+    assert np.array_equal(np.load(tmp_path / "a.npy"), a.mask("W"))
+    assert Allocation.load(tmp_path / "a.npy", NET, name="W") == a
+    with pytest.raises(BadInputError, match="needs the name of its weight"):
+        Allocation.load(tmp_path / "a.npy", NET)
+
+
+def test_the_allocation_of_another_network_is_refused(tmp_path: Path) -> None:
+    """Entries that fit by chance are no reason to read a mask that was made for another network."""
+    a = Allocation.from_entries(NET, {"W": [(0, 0)]})
+    n = NET.shapes["W"][0]
+    other = type(NET)(n=n + 1, b=1, d=2, T=3)
+    for name in ("a.json", "a.npz"):
+        a.save(tmp_path / name)
+        with pytest.raises(BadInputError, match=r"another network|must have shape"):
+            Allocation.load(tmp_path / name, other)
+    old = {"format": "sublearn allocation 1", "entries": {"W": [[0, 0]]}}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert Allocation.load(tmp_path / "old.json", NET) == a
 
 
 def test_saving_replaces_and_keeps_ordinary_permissions(tmp_path: Path) -> None:
@@ -107,7 +134,7 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     for a, name, match in (
         (two, "a.csv", "holds the mask of one weight, but this allocation has 2"),
         (Allocation(NET.shapes, {}), "a.csv", "this allocation has 0"),
-        (two, "a.txt", "ending must be one of .json, .csv, .npz, not '.txt'"),
+        (two, "a.txt", "ending must be one of .json, .csv, .npz, .npy, not '.txt'"),
         (two, "a", "ending must be one of"),
         (two, "no/a.json", "there is no folder .*no to write a.json in"),
     ):

@@ -126,7 +126,7 @@ def test_columns_follow_the_allocation(network: Network) -> None:
     order = {entry: k for k, entry in enumerate(all_entries(network))}
     masks = {name: rng.random(shape) < 0.5 for name, shape in network.shapes.items()}
     name = next(iter(masks))
-    for chosen in (masks, {name: masks[name]}, {name: np.zeros(network.shapes[name])}):
+    for chosen in (masks, {name: masks[name]}, {name: np.zeros(network.shapes[name], bool)}):
         allocation = sl.Allocation.from_masks(network, chosen)
         found = network.jacobian(weights, x, allocation)
         assert found.shape == (J.shape[0], len(allocation))

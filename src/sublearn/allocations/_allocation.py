@@ -355,6 +355,11 @@ def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") ->
         raise BadInputError(f"the {what} for {name} must have shape {shape}, not {array.shape}.")
     if array.dtype != bool and not np.isin(array, (0, 1)).all():
         raise BadInputError(f"the {what} for {name} must hold only 0 and 1, or true and false.")
+    if array.dtype.kind not in "biu":
+        raise BadInputError(
+            f"the {what} for {name} must be true and false, or whole numbers, not {array.dtype}: "
+            "say mask.astype(bool) if 0.0 and 1.0 are meant so."
+        )
     return array.astype(bool)
 
 

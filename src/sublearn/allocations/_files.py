@@ -1,4 +1,4 @@
-"""Allocations on disk: JSON (entries), NPZ (masks) and CSV (one mask)."""
+"""Allocations on disk: JSON (entries and shapes), NPZ (masks), CSV and NPY (one mask)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
-from sublearn._reading import Unreadable, read_json, read_npz, read_numbers
+from sublearn._reading import Unreadable, read_json, read_npy, read_npz, read_numbers
 from sublearn.allocations._allocation import Allocation
 from sublearn.networks import Network
 
-SUFFIXES = (".json", ".csv", ".npz")
-FORMAT = "sublearn allocation 1"
+SUFFIXES = (".json", ".csv", ".npz", ".npy")
+FORMAT = "sublearn allocation 2"
+WITHOUT_SHAPES = "sublearn allocation 1"
+_ONE_MASK = (".csv", ".npy")
 _ROOM = 2**26  # bytes that masks of another network may have, to be refused by their shapes
 
 
@@ -24,42 +26,49 @@ def save(allocation: Allocation, path: Path) -> None:
     """Write beside and rename, so that a reader never sees half a file."""
     one_of("the file's ending", path.suffix, SUFFIXES)
     if path.suffix == ".json":
-        content = {"format": FORMAT, "entries": dict(allocation.entries)}
+        shapes = {name: list(shape) for name, shape in allocation.shapes.items()}
+        content = {"format": FORMAT, "shapes": shapes, "entries": dict(allocation.entries)}
         data = (json.dumps(content, indent=1) + "\n").encode()
     elif path.suffix == ".npz":
         buffer = io.BytesIO()
-        masks: dict[str, Any] = {name: allocation.mask(name) for name in allocation.names}
+        masks: dict[str, Any] = {name: allocation.mask(name) for name in allocation.shapes}
         np.savez_compressed(buffer, **masks)
         data = buffer.getvalue()
     else:
         if len(allocation.names) != 1:
             raise BadInputError(
-                f"a .csv holds the mask of one weight, but this allocation has "
+                f"a {path.suffix} holds the mask of one weight, but this allocation has "
                 f"{len(allocation.names)}: use .json or .npz."
             )
-        text = io.StringIO()
-        np.savetxt(text, allocation.mask(allocation.names[0]).astype(int), fmt="%d", delimiter=",")
-        data = text.getvalue().encode()
+        mask = allocation.mask(allocation.names[0])
+        if path.suffix == ".npy":
+            buffer = io.BytesIO()
+            np.save(buffer, mask)
+            data = buffer.getvalue()
+        else:
+            text = io.StringIO()
+            np.savetxt(text, mask.astype(int), fmt="%d", delimiter=",")
+            data = text.getvalue().encode()
     if not path.parent.is_dir():
         raise BadInputError(f"there is no folder {path.parent} to write {path.name} in.")
     write_whole(path, data)
 
 
 def load(path: Path, network: Network, name: str | None) -> Allocation:
-    """See :meth:`Allocation.load`. ``name`` says which weight a .csv mask belongs to."""
+    """See :meth:`Allocation.load`. ``name`` says which weight a .csv or .npy mask belongs to."""
     one_of("the file's ending", path.suffix, SUFFIXES)
     if not path.is_file():
         raise BadInputError(f"there is no file {path}.")
-    if path.suffix == ".csv" and name is None and len(network.shapes) > 1:
+    if path.suffix in _ONE_MASK and name is None and len(network.shapes) > 1:
         raise BadInputError(
-            f"a .csv mask needs the name of its weight, one of {', '.join(network.shapes)}."
+            f"a {path.suffix} mask needs the name of its weight, one of {', '.join(network.shapes)}."
         )
     try:
         content = _content(path, network)
     except Unreadable as problem:
         raise BadInputError(f"{path} cannot be read as an allocation ({problem}).") from None
     try:
-        if path.suffix == ".csv":
+        if path.suffix in _ONE_MASK:
             return Allocation.from_masks(network, {name or next(iter(network.shapes)): content})
         if path.suffix == ".npz":
             return Allocation.from_masks(network, content)
@@ -70,11 +79,14 @@ def load(path: Path, network: Network, name: str | None) -> Allocation:
 
 def _from_json(network: Network, content: dict[str, Any]) -> Allocation:
     """Entries, or masks by weight name, with or without the line that says the format."""
-    if content.get("format", FORMAT) != FORMAT:
-        raise BadInputError(
-            f"format {content['format']!r} is not known; this version reads {FORMAT!r}."
-        )
+    written = content.get("format", WITHOUT_SHAPES)
+    if written not in (FORMAT, WITHOUT_SHAPES):
+        raise BadInputError(f"format {written!r} is not known; this version reads {FORMAT!r}.")
     rest = {name: value for name, value in content.items() if name != "format"}
+    if written == FORMAT:
+        shapes = {name: list(shape) for name, shape in network.shapes.items()}
+        if rest.pop("shapes", None) != shapes:
+            raise BadInputError("it is the allocation of another network: its shapes are others.")
     if "entries" in rest or "masks" in rest:
         (kind, *others) = rest
         if others:
@@ -89,7 +101,10 @@ def _from_json(network: Network, content: dict[str, Any]) -> Allocation:
 def _content(path: Path, network: Network) -> Any:
     """What the file holds, by its ending."""
     if path.suffix == ".csv":
-        return read_numbers(path)
+        numbers = read_numbers(path)
+        return numbers.astype(np.int64) if np.isin(numbers, (0, 1)).all() else numbers
+    if path.suffix == ".npy":
+        return read_npy(path)
     if path.suffix == ".npz":
         # Whatever its heads announce: masks of this network are no larger, nor far from it.
         return read_npz(path, most=max(_ROOM, 32 * network.size))

@@ -1,6 +1,8 @@
 """Networks: shapes and a forward map, each a short description over one chain of steps."""
 
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
+from sublearn.networks._check import ForwardCheck
+from sublearn.networks._check import real_numbers as real_numbers
 from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
@@ -27,6 +29,7 @@ __all__ = [
     "Bounds",
     "Factors",
     "FeedForward",
+    "ForwardCheck",
     "Gates",
     "LinearEstimator",
     "LinearRNN",

@@ -22,7 +22,10 @@ from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._forms import Layers, Recurrence, layers_of, recurrence_of
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from sublearn.allocations import Allocation
+    from sublearn.networks._check import ForwardCheck
 
 Weights = Mapping[str, Array]
 Shape = tuple[int, int]
@@ -227,9 +230,15 @@ class Network(ABC):
                 + "."
             )
         for name, shape in self.shapes.items():
-            if np.shape(weights[name])[-2:] != shape:
-                found = np.shape(weights[name])
-                raise BadInputError(f"weight {name} must have shape {shape}, not {found}.")
+            value = np.asarray(weights[name])
+            if value.shape[-2:] != shape:
+                turned = " Is it transposed?" * (value.shape[-2:] == shape[::-1])
+                raise BadInputError(
+                    f"weight {name} must have shape {shape}, not {value.shape}.{turned}"
+                )
+            if value.dtype.kind not in "fiu":
+                kind = "complex" if value.dtype.kind == "c" else value.dtype
+                raise BadInputError(f"weight {name} must hold real numbers, not {kind} ones.")
 
     def forward(self, weights: Weights, inputs: Array) -> Array:
         """Outputs Y = M_W(X), of shape (d, m); leading batch axes are carried along.
@@ -243,6 +252,28 @@ class Network(ABC):
 
         self.check_weights(weights)
         return forward(self, weights, inputs)
+
+    def check(
+        self, weights: Weights, inputs: ArrayLike, outputs: ArrayLike, tolerance: float = 1e-9
+    ) -> ForwardCheck:
+        """Whether this network reproduces outputs that were computed elsewhere, and where it first differs.
+
+        ``outputs`` are (d, m), samples in columns; ``tolerance`` is relative to the largest output. Ask
+        this first with weights, inputs and outputs of your own: what is answered about another model
+        than the one you mean is of no use.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.RNN(n=2, b=1, d=1, T=2)
+        >>> weights = {"W": 0.5 * np.eye(2), "B": np.ones((2, 1)), "D": np.ones((1, 2))}
+        >>> x = np.ones((2, 1, 1))
+        >>> h = np.tanh(weights["B"])                          # h <- tanh(W h + B x), another formula
+        >>> h = np.tanh(weights["W"] @ h + weights["B"])
+        >>> bool(net.check(weights, x, weights["D"] @ h))
+        False
+        """
+        from sublearn.networks._check import check_forward
+
+        return check_forward(self, weights, inputs, outputs, tolerance)
 
     def jacobian(
         self, weights: Weights, inputs: Array, allocation: Allocation | None = None

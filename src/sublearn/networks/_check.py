@@ -1,0 +1,107 @@
+"""Whether a network is the one that a person has in mind: do its outputs reproduce theirs?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sublearn._arrays import Array
+from sublearn._errors import BadInputError, positive
+
+if TYPE_CHECKING:
+    from sublearn.networks._network import Network, Weights
+
+
+@dataclass(frozen=True)
+class ForwardCheck:
+    """How far a network's outputs are from those that somebody computed elsewhere.
+
+    ``difference`` is the largest absolute difference, ``relative`` the same over the largest absolute
+    output; ``first`` is the first (output, sample), sample by sample, that differs by more than
+    ``tolerance`` times the largest output, None where none does. True where the outputs are reproduced.
+    """
+
+    network: str
+    difference: float
+    relative: float
+    tolerance: float
+    first: tuple[int, int] | None
+    ours: float | None
+    theirs: float | None
+    differing: int
+    of: int
+
+    def __bool__(self) -> bool:
+        return self.first is None
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return (
+                f"{self.network} reproduces all {self.of} outputs: they differ by at most "
+                f"{self.difference:.1e}, {self.relative:.1e} of the largest."
+            )
+        row, sample = self.first
+        return (
+            f"{self.network} is not the model that made these outputs: {self.differing} of {self.of} "
+            f"differ, first output {row} of sample {sample}, {self.ours:.6g} here and {self.theirs:.6g} "
+            f"there; the largest difference is {self.difference:.2g}."
+        )
+
+
+def check_forward(
+    network: Network, weights: Weights, inputs: ArrayLike, outputs: ArrayLike, tolerance: float
+) -> ForwardCheck:
+    """See :meth:`Network.check`."""
+    positive("tolerance", tolerance)
+    network.check_weights(weights)
+    x, theirs = real_numbers("inputs", inputs), real_numbers("outputs", outputs)
+    ours = network.forward({name: real_numbers(name, weights[name]) for name in network.shapes}, x)
+    if theirs.shape != ours.shape:
+        turned = " Samples are columns here: give the transposed array." * (
+            theirs.shape == ours.T.shape
+        )
+        raise BadInputError(
+            f"outputs must have shape (d, m) = {ours.shape}, not {theirs.shape}.{turned}"
+        )
+    gap = np.abs(ours - theirs)
+    largest = float(max(np.abs(ours).max(), np.abs(theirs).max()))
+    # Not <=: a NaN of ours differs from everything.
+    wrong = ~(gap <= tolerance * largest)
+    first = None
+    if wrong.any():
+        sample, row = (int(v) for v in np.argwhere(wrong.T)[0])
+        first = row, sample
+    return ForwardCheck(
+        network.spec,
+        float(gap.max()),
+        float(gap.max() / largest) if largest else 0.0,
+        tolerance,
+        first,
+        None if first is None else float(ours[first]),
+        None if first is None else float(theirs[first]),
+        int(wrong.sum()),
+        ours.size,
+    )
+
+
+def real_numbers(name: str, value: ArrayLike) -> Array:
+    """An array of float64 numbers, or a sentence that says why it cannot be meant.
+
+    >>> real_numbers("inputs", [[1, 2]])
+    array([[1., 2.]])
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BadInputError(f"{name} must be an array with rows of equal length.") from None
+    if np.iscomplexobj(array):
+        raise BadInputError(f"{name} must hold real numbers, not complex ones.")
+    if array.dtype.kind not in "fiu":
+        raise BadInputError(f"{name} must hold real numbers, not {array.dtype}.")
+    numbers = np.array(array, dtype=np.float64, order="C")
+    if not np.isfinite(numbers).all():
+        raise BadInputError(f"{name} must hold finite numbers, and some are not.")
+    return numbers

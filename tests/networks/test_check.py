@@ -1,0 +1,68 @@
+"""Nobody gets a wrong model in silence: a network is checked against outputs made elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sublearn as sl
+from sublearn import BadInputError
+
+rng = np.random.default_rng(3)
+NET = sl.RNN(n=5, b=2, d=3, T=4)
+WEIGHTS = {name: rng.standard_normal(shape) / 2 for name, shape in NET.shapes.items()}
+INPUTS = rng.standard_normal((4, 2, 6))
+
+
+def by_loops(usual: bool) -> np.ndarray:
+    """The paper's tanh(W (h + B x)), or the usual tanh(W h + B x), one sample at a time."""
+    W, B, D = (WEIGHTS[name] for name in "WBD")
+    out = np.empty((3, 6))
+    for s in range(6):
+        h = np.zeros(5)
+        for t in range(4):
+            x = B @ INPUTS[t, :, s]
+            h = np.tanh(W @ h + x) if usual else np.tanh(W @ (h + x))
+        out[:, s] = D @ h
+    return out
+
+
+def test_the_model_itself_is_reproduced() -> None:
+    found = NET.check(WEIGHTS, INPUTS, by_loops(usual=False), tolerance=1e-12)
+    assert found and found.first is None and found.difference < 1e-12
+    assert "reproduces all 18 outputs" in str(found)
+
+
+def test_another_formula_is_caught_and_the_place_named() -> None:
+    theirs = by_loops(usual=True)
+    found = NET.check(WEIGHTS, INPUTS, theirs)
+    assert not found and found.first == (0, 0) and found.theirs == theirs[0, 0]
+    assert "is not the model" in str(found)
+
+
+def test_one_spoilt_number_is_found() -> None:
+    theirs = by_loops(usual=False)
+    theirs[2, 4] += 1e-3
+    found = NET.check(WEIGHTS, INPUTS, theirs)
+    assert found.first == (2, 4) and found.differing == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"W": WEIGHTS["W"] + 1j}, "weight W must hold real numbers, not complex"),
+        ({"D": WEIGHTS["D"].T}, "Is it transposed"),
+        ({"W": WEIGHTS["W"].astype(str)}, "weight W must hold real numbers"),
+        ({"W": WEIGHTS["W"] * np.nan}, "finite"),
+    ],
+)
+def test_weights_that_cannot_be_meant(change: dict[str, np.ndarray], words: str) -> None:
+    with pytest.raises(BadInputError, match=words):
+        NET.check({**WEIGHTS, **change}, INPUTS, by_loops(usual=False))
+
+
+def test_outputs_with_samples_in_rows_are_explained() -> None:
+    with pytest.raises(BadInputError, match="Samples are columns here"):
+        NET.check(WEIGHTS, INPUTS, by_loops(usual=False).T)
+    with pytest.raises(BadInputError, match="complex"):
+        NET.check(WEIGHTS, INPUTS, by_loops(usual=False) + 0j)
