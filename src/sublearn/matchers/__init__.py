@@ -1,5 +1,6 @@
 """Matchers: ways to decide whether one instance has a real solution, behind one interface."""
 
+from sublearn._threads import single_thread
 from sublearn.matchers._affine import Affine
 from sublearn.matchers._construct import Construct
 from sublearn.matchers._decision import Decision, Effort
@@ -9,7 +10,6 @@ from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import Nonlinear
 from sublearn.matchers._rank import Rank
 from sublearn.matchers._reference import Reference
-from sublearn.matchers._threads import single_thread
 from sublearn.matchers.complete import Complete
 from sublearn.matchers.identities import Copy, Intertwine
 from sublearn.matchers.proofs import Certificate, prove

@@ -46,9 +46,7 @@ class Affine(Matcher):
     bits are drawn until the bound is below 1e-12.
     """
 
-    @property
-    def name(self) -> str:
-        return "affine"
+    name = "affine"
 
     def refusal(self, instance: Instance) -> str | None:
         if not instance.network.is_linear:

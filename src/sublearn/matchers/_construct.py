@@ -45,9 +45,7 @@ FIRST_BITS = 128
 class Construct(Matcher):
     """Build the match of a saturated allocation of W by linear solves, and prove it."""
 
-    @property
-    def name(self) -> str:
-        return "construct"
+    name = "construct"
 
     def refusal(self, instance: Instance) -> str | None:
         network, allocation = instance.network, instance.allocation

@@ -57,9 +57,7 @@ class Halfspaces(Matcher):
     refuted
     """
 
-    @property
-    def name(self) -> str:
-        return "halfspaces"
+    name = "halfspaces"
 
     def refusal(self, instance: Instance) -> str | None:
         inner = without_output(instance.network)

@@ -11,11 +11,11 @@ import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF
+from sublearn._threads import single_thread
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
-from sublearn.matchers._threads import single_thread
 
 
 def standard_ladder() -> list[Matcher]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,10 +31,7 @@ class Matcher(ABC):
     UNDECIDED. It draws random numbers only from the generator it is given.
     """
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """One word, as it stands in ``decision.rung``."""
+    name: ClassVar[str]  # one word, as it stands in ``decision.rung``
 
     @abstractmethod
     def refusal(self, instance: Instance) -> str | None:

@@ -55,9 +55,7 @@ class Nonlinear(Matcher):
     def __post_init__(self) -> None:
         whole_number("starts", self.starts, least=0)
 
-    @property
-    def name(self) -> str:
-        return "nonlinear"
+    name = "nonlinear"
 
     def refusal(self, instance: Instance) -> str | None:
         network = instance.network

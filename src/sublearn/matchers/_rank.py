@@ -22,9 +22,7 @@ class Rank(Matcher):
     about an instance that was made by hand.
     """
 
-    @property
-    def name(self) -> str:
-        return "rank"
+    name = "rank"
 
     def refusal(self, instance: Instance) -> str | None:
         instance = whole(instance)

@@ -42,9 +42,7 @@ class Reference(Matcher):
     def __post_init__(self) -> None:
         whole_number("starts", self.starts, least=1)
 
-    @property
-    def name(self) -> str:
-        return "reference"
+    name = "reference"
 
     def refusal(self, instance: Instance) -> str | None:
         r = len(instance.allocation)

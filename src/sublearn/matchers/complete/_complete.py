@@ -70,9 +70,7 @@ class Complete(Matcher):
         if self.most is not None:
             whole_number("most", self.most, least=self.fewest)
 
-    @property
-    def name(self) -> str:
-        return NAME
+    name = NAME
 
     def refusal(self, instance: Instance) -> str | None:
         network, size = instance.network, len(instance.allocation)

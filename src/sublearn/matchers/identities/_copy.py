@@ -48,9 +48,7 @@ class Copy(Matcher):
     ('matched', 'copy', 'proof')
     """
 
-    @property
-    def name(self) -> str:
-        return "copy"
+    name = "copy"
 
     def refusal(self, instance: Instance) -> str | None:
         if instance.teacher is None:

@@ -49,9 +49,7 @@ class Intertwine(Matcher):
     ('matched', 'intertwine', 'proof')
     """
 
-    @property
-    def name(self) -> str:
-        return "intertwine"
+    name = "intertwine"
 
     def refusal(self, instance: Instance) -> str | None:
         if not instance.network.is_linear or instance.teacher is None:

@@ -46,9 +46,7 @@ class MixedInteger(Matcher):
         if not self.bounds or not all(np.isfinite(b) and b > 0 for b in self.bounds):
             raise BadInputError(f"bounds must be positive numbers, not {self.bounds!r}.")
 
-    @property
-    def name(self) -> str:
-        return "mixed-integer"
+    name = "mixed-integer"
 
     def refusal(self, instance: Instance) -> str | None:
         return refusal(instance)

@@ -42,9 +42,7 @@ class Relu(Matcher):
     ('refuted', 'relu', 'proof')
     """
 
-    @property
-    def name(self) -> str:
-        return "relu"
+    name = "relu"
 
     def refusal(self, instance: Instance) -> str | None:
         return refusal(instance)

@@ -60,9 +60,7 @@ class Search(Matcher):
         if self.last is not None:
             whole_number("last", self.last, least=self.first)
 
-    @property
-    def name(self) -> str:
-        return "search"
+    name = "search"
 
     def refusal(self, instance: Instance) -> str | None:
         if not instance.network.is_linear:

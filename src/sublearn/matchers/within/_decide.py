@@ -10,10 +10,10 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._grades import PROOF
+from sublearn._threads import single_thread
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
-from sublearn.matchers._threads import single_thread
 
 FIRST_STARTS, MOST_STARTS = 24, 200
 MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
