@@ -239,7 +239,7 @@ def test_rounding_that_cuts_off_a_solution_is_no_refutation() -> None:
 
 @pytest.mark.parametrize("scale", [1e-180, 1e-90, 1e90, 1e140])
 def test_the_search_survives_numbers_far_apart(scale: float) -> None:
-    """With one node Newton's method has to go on, and its damping is lost in such numbers."""
+    """With one node the descents have to go on, and their damping is lost in such numbers."""
     network = sl.FeedForward((3, 4, 2), "relu")
     held = sl.Allocation.whole(network, ["W1"])
     drawn = sl.draw(sl.Problem(network, 4), held)

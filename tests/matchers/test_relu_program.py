@@ -13,11 +13,12 @@ import pytest
 
 import sublearn as sl
 from matchers.relu_instances import planted, small
+from sublearn.exact import to_float, to_floats
 from sublearn.matchers import Relu
-from sublearn.matchers.relu import _program
+from sublearn.matchers.relu import _leaf, _program
 from sublearn.matchers.relu._leaf import LeafProofs
 from sublearn.matchers.relu._program import build_program
-from sublearn.patterns._system import System, build, to_float
+from sublearn.patterns import System, build_system
 
 
 def _on_a_grid(
@@ -34,7 +35,6 @@ def _on_a_grid(
 
 def _corners(system: System, i: int) -> tuple[np.ndarray, np.ndarray]:
     corners = build_program(system).units[i].corners
-    assert corners is not None
     before = np.array([[to_float(x) for x in corner.before] for corner in corners])
     return before, np.array([corner.vertex for corner in corners])
 
@@ -52,7 +52,7 @@ def test_every_unit_is_a_mixture_of_corners_of_its_own_cell(grid: bool) -> None:
             instance, _ = _on_a_grid(rng, (4, 5, 2), 5)
         else:
             instance = sl.draw(problem, {"W1": sl.FirstRows(5)}, seed=1, trial=trial)
-        system = build(instance)
+        system = build_system(instance)
         for i in range(system.k):
             before, vertex = _corners(system, i)
             slopes = instance.inputs[list(system.columns[i])].T
@@ -75,7 +75,7 @@ def test_corners_are_counted_as_in_general_position() -> None:
     held = sl.Allocation.from_entries(
         problem.network, {"W1": [(i, j) for i in range(5) for j in range(i + 1)]}
     )
-    system = build(sl.draw(problem, held, seed=2))
+    system = build_system(sl.draw(problem, held, seed=2))
     for i in range(5):
         before, vertex = _corners(system, i)
         assert vertex.sum() == comb(5, i + 1)
@@ -91,14 +91,14 @@ def test_no_proof_excludes_what_has_a_solution() -> None:
     asked = 0
     for _ in range(60):
         instance, matching = _on_a_grid(rng, (2, 3, 2), 3)
-        system = build(instance)
+        system = build_system(instance)
         program = build_program(system)
         proofs = LeafProofs(program)
         before = (matching @ instance.inputs)[list(system.units)]
         true = np.stack([before <= 0, before >= 0])  # conditions as the clause of a leaf has them
         for _ in range(6):
             clause = (true & (rng.random(true.shape) < 0.6)).reshape(-1)
-            vector = rng.integers(-2, 3, len(program.right)).astype(float)
+            vector = rng.integers(-2, 3, len(program.exact)).astype(float)
             assert not proofs.proved(clause, vector)
             asked += 1
     assert asked == 360
@@ -110,7 +110,7 @@ def test_leaves_are_proved_exactly_where_programs_are_infeasible() -> None:
 
     seen: Counter[tuple[bool, bool]] = Counter()
     for trial in (0, 2, 6, 8):
-        system = build(small(trial, seed=31))
+        system = build_system(small(trial, seed=31))
         program = build_program(system)
         proofs = LeafProofs(program)
         rng = np.random.default_rng(trial)
@@ -119,13 +119,16 @@ def test_leaves_are_proved_exactly_where_programs_are_infeasible() -> None:
             side = rng.integers(0, 3, system.pairs)
             clause = np.concatenate([side == 1, side == 2])
             open_ = ~program.held(clause)
+            matrix, right = program.columns.matrix, program.columns.right
             answer = linprog(
                 np.zeros(open_.size),
-                A_eq=program.matrix,
-                b_eq=program.right,
+                A_eq=matrix,
+                b_eq=right,
                 bounds=[(0, None if is_open else 0) for is_open in open_],
             )
-            proved = proofs.proved(clause, np.zeros(len(program.right)))
+            # y with y' G >= 0 on the open columns and the smallest y' h.
+            vector = linprog(right, -matrix[:, open_].T, np.zeros(open_.sum()), bounds=(-1, 1)).x
+            proved = proofs.proved(clause, vector)
             assert not (proved and answer.status == 0)
             seen[proved, answer.status == 2] += 1
     assert seen[True, True] > 40 and seen[False, False] > 10
@@ -146,34 +149,37 @@ def test_units_in_coordinates_give_the_same_answers(
     for instance, want in zip(instances, wanted, strict=True):
         found = sl.decide(instance, ladder=[Relu()])
         assert (found.kind, str(found.grade)) == (want.kind, "proof")
-        kinds |= {unit.corners is None for unit in build_program(build(instance)).units}
+        kinds |= {unit.normals is not None for unit in build_program(build_system(instance)).units}
     assert kinds == ({True} if most == 0 else {True, False})
 
 
-def test_the_exact_program_is_the_rounded_one() -> None:
-    """Both kinds of unit, grids and drawn numbers."""
+def test_columns_are_what_the_units_put_out() -> None:
+    """Grids and drawn numbers; entry by entry from the definition."""
     rng = np.random.default_rng(4)
     for trial in range(6):
         instance = small(trial, seed=33) if trial % 2 else _on_a_grid(rng, (3, 4, 2), 3)[0]
-        program = build_program(build(instance))
-        exact = np.array([[to_float(x) for x in row] for row in program.exact])
-        rounded = np.column_stack([program.matrix, program.right])
-        assert np.abs(exact - rounded).max() <= 1e-15 * np.abs(exact).max()
-        assert ((exact != 0) == (rounded != 0)).all()
+        program = build_program(build_system(instance))
+        exact, columns, system = to_floats(program.exact), program.columns, program.system
+        assert (exact == np.column_stack([columns.matrix, columns.right])).all()
+        readout = to_floats(system.readout)
+        outer = np.array([to_float(x) for x in program.row_scales])
+        for j, i in enumerate(columns.owner):
+            outputs = np.outer(np.maximum(columns.sides[j], 0), readout[:, i] * outer).ravel()
+            assert np.allclose(columns.matrix[: len(outputs), j], outputs, rtol=1e-14, atol=0)
 
 
 def test_a_pattern_is_read_from_unmixed_solutions_only() -> None:
-    system = build(small(1, seed=34))
+    system = build_system(small(1, seed=34))
     program = build_program(system)
     m = system.m
-    mine = np.flatnonzero(program.owner == 0)
+    mine = np.flatnonzero(program.columns.owner == 0)
     for one, other in product(mine, mine):
-        mixed = (program.sides[one] * program.sides[other] < 0).any()
+        mixed = (program.columns.sides[one] * program.columns.sides[other] < 0).any()
         pattern = program.pattern({int(one): 1, int(other): 1})
         assert (pattern is None) == mixed
         if pattern is not None:
             assert pattern.shape == (system.k, m)
-            assert (pattern[0] == ((program.sides[[one, other]] > 0).any(axis=0))).all()
+            assert (pattern[0] == ((program.columns.sides[[one, other]] > 0).any(axis=0))).all()
 
 
 def _given(
@@ -192,7 +198,7 @@ def test_sums_that_overflow_prove_nothing() -> None:
     inputs = np.zeros((2, 8))
     inputs[0, :7], inputs[1, 7] = 2.0**-1000, 2.0**-900
     instance = _given(weights, inputs, [(0, 0), (1, 1)])
-    program = build_program(build(instance))
+    program = build_program(build_system(instance))
     assert program.usable and program.by_corners
     vector = np.array([0.7, 0.7, 0.7, 0.7, -1.0, -1.0, -1.0, 0.0, 0.0, 0.0])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -208,29 +214,29 @@ def test_numbers_that_would_become_zero_are_not_usable(monkeypatch: pytest.Monke
         "W2": np.array([[1.0, 1.0], [2.0**-600, 1.0]]),
     }
     inputs = np.array([[1.0, 2.0**-600], [0.0, 0.0]])
-    system = build(replace(_given(weights, inputs, [(0, 1), (1, 1)]), targets=np.ones((2, 2))))
+    system = build_system(
+        replace(_given(weights, inputs, [(0, 1), (1, 1)]), targets=np.ones((2, 2)))
+    )
     assert system.usable and not build_program(system).usable
     monkeypatch.setattr(_program, "MOST_CORNERS", 0)
     network = sl.FeedForward((2, 2, 1), activation="relu")
     held = sl.Allocation.from_entries(network, {"W1": [(0, 1), (1, 1)]})
     weights = {"W1": np.array([[2.0**-400, 0.0], [2.0**-700, 0.0]]), "W2": np.ones((1, 2))}
     inputs = np.array([[2.0**-400], [0.0]])
-    system = build(sl.Instance(network, held, weights, inputs, np.zeros((1, 1))))
+    system = build_system(sl.Instance(network, held, weights, inputs, np.zeros((1, 1))))
     assert system.usable and not build_program(system).usable
 
 
 def test_proofs_do_not_lose_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an output leaves the range in which rounding is bounded there are no proofs in float64."""
-    from sublearn.matchers.relu import _outputs
-
-    system = build(small(0, seed=31))
+    system = build_system(small(0, seed=31))
     program = build_program(system)
     side = np.zeros(2 * system.pairs, np.bool_)
     side[: system.pairs] = True  # every unit off: the targets are not 0
-    vector = np.zeros(len(program.right))
-    assert LeafProofs(program).proved(side, vector)
-    monkeypatch.setattr(_outputs, "SMALLEST", 0.999)
-    assert not LeafProofs(program).proved(side, vector)
+    vector = np.zeros(len(program.exact))
+    assert LeafProofs(program).faithful and LeafProofs(program).proved(side, vector)
+    monkeypatch.setattr(_leaf, "SMALLEST", 0.999)
+    assert not LeafProofs(program).faithful
 
 
 @pytest.mark.parametrize("size", [2.0**-1000, 2.0**-500, 2.0**500, 2.0**1000])
@@ -269,9 +275,9 @@ def _holds(program: _program.Program, y: np.ndarray, is_open: np.ndarray) -> boo
         return [Fraction(int(x.p), int(x.q)) for x in row]  # type: ignore[attr-defined]
 
     least: dict[int, Fraction] = {}
-    corners = [corner for unit in program.units for corner in unit.corners or []]
+    corners = [corner for unit in program.units for corner in unit.corners]
     for j, corner in enumerate(corners):
-        i = int(program.owner[j])
+        i = int(program.columns.owner[j])
         outputs = [max(x, Fraction(0)) for x in fractions(corner.before)]
         column = fractions([row[i] for row in system.readout])
         value = against([[w * a for a in outputs] for w in column])
@@ -286,8 +292,6 @@ def _holds(program: _program.Program, y: np.ndarray, is_open: np.ndarray) -> boo
 
 def test_the_check_with_roundings_says_only_what_rationals_confirm() -> None:
     """y for which a ray is level, or both sides equal, but for a few units in the last place."""
-    from flint import fmpz
-
     rng = np.random.default_rng(11)
     seen: Counter[tuple[bool, bool]] = Counter()
     for trial in range(300):
@@ -302,39 +306,36 @@ def test_the_check_with_roundings_says_only_what_rationals_confirm() -> None:
             network = sl.FeedForward((2, *sizes[1:]), activation="relu")
             weights["W1"] = rng.standard_normal((sizes[1], 2))
         held = sl.Allocation.from_entries(network, {"W1": [(i, 0) for i in range(sizes[1])]})
-        program = build_program(build(sl.Instance(network, held, weights, inputs, targets)))
+        program = build_program(build_system(sl.Instance(network, held, weights, inputs, targets)))
         proofs = LeafProofs(program)
-        outputs = proofs.outputs
-        is_open = np.ones(len(program.owner), np.bool_)
+        is_open = np.ones(len(program.columns.owner), np.bool_)
         for _ in range(4):
             y = rng.standard_normal((2, sizes[2]))
             # Level for the first ray, then off by the least that float64 can.
-            j = int(np.flatnonzero(~outputs.vertex)[0])
-            slopes = np.outer(outputs.values[j], outputs.weights[:, program.owner[j]])
+            j = int(np.flatnonzero(~proofs.vertex)[0])
+            slopes = np.outer(proofs.values[j], proofs.weights[:, program.columns.owner[j]])
             y -= slopes * (y * slopes).sum() / (slopes**2).sum()
             y[0, 0] += np.spacing(y[0, 0]) * rng.integers(-3, 4)
-            said, true = proofs._check_rounded(y, is_open), _holds(program, y, is_open)
+            said, true = proofs.check(y, is_open), _holds(program, y, is_open)
             assert true or not said
             seen[said, true] += 1
             # Equal sides: targets moved so that left and right agree to rounding.
             y = rng.standard_normal((2, sizes[2]))
-            rise = (outputs.values * (y @ outputs.weights).T[program.owner]).sum(axis=1)
-            if (rise[~outputs.vertex] > 1e-3).all():
-                shift = outputs.lowest(rise, is_open).sum() - (y.T * outputs.targets).sum()
+            rise = (proofs.values * (y @ proofs.weights).T[program.columns.owner]).sum(axis=1)
+            if (rise[~proofs.vertex] > 1e-3).all():
+                lowest = np.full(sizes[1], np.inf)
+                np.minimum.at(lowest, proofs.owner[proofs.vertex], rise[proofs.vertex])
+                shift = lowest.sum() - (y.T * proofs.targets).sum()
                 moved = targets.copy()
                 moved[0, 0] += shift / y[0, 0] / to_float(program.row_scales[0] * program.factor)
                 moved[0, 0] += np.spacing(moved[0, 0]) * rng.integers(-2, 3)
-                given = build_program(build(sl.Instance(network, held, weights, inputs, moved)))
-                said = LeafProofs(given)._check_rounded(y, is_open)
+                given = build_program(
+                    build_system(sl.Instance(network, held, weights, inputs, moved))
+                )
+                said = LeafProofs(given).check(y, is_open)
                 true = _holds(given, y, is_open)
                 assert true or not said
                 seen[said, true] += 1
-            # Whole numbers, for which rays are asked exactly.
-            whole = rng.integers(-3, 4, (2, sizes[2]))
-            said = proofs.whole.check([[fmpz(int(x)) for x in row] for row in whole], is_open)
-            true = _holds(program, whole.astype(float), is_open)
-            assert true or not said
-            seen[said, true] += 1
     assert min(seen[True, True], seen[False, True], seen[False, False]) > 20, seen
 
 

@@ -143,7 +143,7 @@ def _examine() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
     from sublearn import __version__
-    from sublearn.matchers._threads import _controller
+    from sublearn._threads import _controller
     from sublearn.verdicts.counts import find_msolve, msolve_version
 
     out: dict[str, Any] = {"sublearn": __version__, "python": platform.python_version()}

@@ -13,11 +13,14 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
+from sublearn.exact import Feasible, Infeasible, decide_program, to_float
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.patterns._exact import Feasible, Infeasible, decide_node
+=======
+from sublearn.matchers.proofs._balls import Chain
 from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
@@ -98,14 +101,14 @@ class Halfspaces(Matcher):
                 [*slopes[row], *(-e for e in slopes[row]), *slack, wanted[row] - begin[row]]
             )
         columns = 2 * size + len(off)
-        found = decide_node(program, [-1 - row for row in range(rows)], [True] * columns)
+        found = decide_program(program, [True] * columns)
         if isinstance(found, Infeasible):
             reason = f"no weights put {len(off)} outputs at 0 or below and give the others exactly"
             return Decision("refuted", self.name, reason, PROOF)
         if not isinstance(found, Feasible):
             return Decision("undecided", self.name, "the program in fractions takes too many steps")
         exact = [found.values.get(k, zero) - found.values.get(size + k, zero) for k in range(size)]
-        values = np.array([int(value.p) / int(value.q) for value in exact])
+        values = np.array([to_float(value) for value in exact])
         reason = "weights in fractions solve the program"
         weights = instance.with_values(values)
         return Decision("matched", self.name, reason, PROOF, values, weights)

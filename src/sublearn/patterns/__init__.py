@@ -2,6 +2,8 @@
 
 from sublearn.patterns._counts import PatternCounts, allocation_patterns, pattern_counts
 from sublearn.patterns._feasible import PatternFeasibility, pattern_feasible
+from sublearn.patterns._feasible import decide_pattern as decide_pattern
+from sublearn.patterns._feasible import rounded_weights as rounded_weights
 from sublearn.patterns._full_rank import full_rank_patterns
 from sublearn.patterns._pattern import (
     activation_pattern,
@@ -11,6 +13,11 @@ from sublearn.patterns._pattern import (
 )
 from sublearn.patterns._realizable import realizable_patterns
 from sublearn.patterns._shallow import learnable_rows, why_not_shallow
+from sublearn.patterns._system import LARGEST as LARGEST
+from sublearn.patterns._system import SMALLEST as SMALLEST
+from sublearn.patterns._system import System as System
+from sublearn.patterns._system import build_system as build_system
+from sublearn.patterns._system import why_no_system as why_no_system
 
 __all__ = [
     "PatternCounts",

@@ -10,10 +10,18 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
-from sublearn.patterns._exact import Feasible, Infeasible, decide_node, farkas
+from sublearn.exact import (
+    Feasible,
+    Infeasible,
+    Rational,
+    decide_program,
+    separates,
+    simplex,
+    to_float,
+)
 from sublearn.patterns._pattern import as_pattern
 from sublearn.patterns._shallow import learnable_rows
-from sublearn.patterns._system import Rational, System, build, refusal, to_float
+from sublearn.patterns._system import System, build_system, why_no_system
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,12 +55,12 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
     """
     if not isinstance(instance, Instance):
         raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
-    why = refusal(instance)
+    why = why_no_system(instance)
     if why is not None:
         raise BadInputError(f"{why}.")
     rows = learnable_rows(instance.allocation)
     held = as_pattern(pattern, (len(rows), instance.samples))
-    system = build(instance)
+    system = build_system(instance)
     found = decide_pattern(system, held)
     if found is None:
         raise BadInputError("the numbers of the instance are too far apart for the exact program.")
@@ -64,28 +72,22 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
 def decide_pattern(system: System, pattern: Mask) -> Feasible | Infeasible | None:
     """The program of one pattern: a float64 simplex finds the basis, rationals decide."""
     on = pattern.ravel()
-    return decide_open(system, np.concatenate([on, ~on]))
-
-
-def decide_open(system: System, is_open: Mask) -> Feasible | Infeasible | None:
-    """The program G v = h, v >= 0, with v = 0 on the columns that are not open."""
-    from sublearn.patterns._simplex import INFEASIBLE, solve, start
-
+    is_open = np.concatenate([on, ~on])
+    if not system.usable:
+        return decide_program(system.exact, is_open)
     rows, size = system.matrix.shape
-    basis = np.array([-1 - r for r in range(rows)])
-    if system.usable:
-        table, out = np.empty((rows, size + rows + 1)), np.zeros(4)
-        start(system.matrix, system.right, table, basis)
-        solve(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
-        if out[0] == INFEASIBLE:
-            found = farkas(system.exact, system.matrix, basis.tolist(), int(out[1]), int(out[2]))
-            if found is not None and not is_open[list(found.used)].any():
-                return found
-    return decide_node(system.exact, basis.tolist(), is_open.tolist())
+    table, basis, out = np.empty((rows, size + rows + 1)), np.empty(rows, np.int64), np.zeros(4)
+    simplex.start(system.matrix, system.right, table, basis)
+    simplex.solve(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
+    if out[0] == simplex.INFEASIBLE:
+        vector = out[2] * table[int(out[1]), size : size + rows]
+        if separates(system.exact, system.matrix, vector, is_open):
+            return Infeasible()
+    return decide_program(system.exact, is_open, basis.tolist())
 
 
-def exact_weights(system: System, values: dict[int, Rational]) -> list[Rational]:
-    """The learnable weights, in the order of the labels, of a solution (a, u): exact rationals.
+def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
+    """The learnable weights, in the order of the labels, of a solution (a, u), each rounded once.
 
     X_J' w_i = a_i - u_i - c_i has a solution because the right side is orthogonal to N_i; where it has
     several, the weights that are not needed are 0.
@@ -108,9 +110,4 @@ def exact_weights(system: System, values: dict[int, Rational]) -> list[Rational]
             pivot = next(c for c in range(len(line)) if line[c] != 0)
             assert pivot < len(columns), "a_i - u_i lies in c_i + V_i"
             out[system.places[i][pivot]] = line[-1]
-    return out
-
-
-def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
-    """The same in float64."""
-    return np.array([to_float(x) for x in exact_weights(system, values)])
+    return np.array([to_float(x) for x in out])

@@ -9,9 +9,9 @@ import numpy as np
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.ensembles import Instance
-from sublearn.patterns._exact import Feasible, decide_node
+from sublearn.exact import Feasible, Table, decide_program
 from sublearn.patterns._shallow import learnable_rows
-from sublearn.patterns._system import System, Table, build, refusal
+from sublearn.patterns._system import System, build_system, why_no_system
 
 MOST_PATTERNS = 20_000
 
@@ -34,7 +34,7 @@ def realizable_patterns(instance: Instance, row: int) -> Mask:
     """
     if not isinstance(instance, Instance):
         raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
-    why = refusal(instance)
+    why = why_no_system(instance)
     if why is not None:
         raise BadInputError(f"{why}.")
     rows = learnable_rows(instance.allocation)
@@ -43,7 +43,7 @@ def realizable_patterns(instance: Instance, row: int) -> Mask:
     most = sum(comb(instance.samples, j) for j in range(rows[row] + 1))
     if most > MOST_PATTERNS:
         raise BadInputError(f"row {row} can have {most} patterns, more than {MOST_PATTERNS}.")
-    system = build(instance)
+    system = build_system(instance)
     found: list[list[bool]] = [[]]
     for _ in range(instance.samples):
         longer = [[*signs, on] for signs in found for on in (False, True)]
@@ -72,4 +72,4 @@ def _has_cell(system: System, unit: int, signs: list[bool]) -> bool:
         line[-1] = -1 - shift
         program.append(line)
     basis = list(range(width - count, width))
-    return isinstance(decide_node(program, basis, [True] * width), Feasible)
+    return isinstance(decide_program(program, [True] * width, basis), Feasible)

@@ -14,18 +14,16 @@ No bound on any number enters. (With r = d m learnable weights there are k m equ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.exact import Dyadics, Rational, Table, orthogonal, power_of_two, to_float, to_floats
 from sublearn.patterns._shallow import why_not_shallow
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
-
-Rational = Any  # flint.fmpq; python-flint carries no types
-Table = list[list[Rational]]
 
 MOST_PAIRS = 128  # the tableaux of a branch then fit in 50 MB
 MOST_PRODUCTS = 200_000
@@ -79,7 +77,7 @@ class System:
         return sum(len(places) for places in self.places)
 
 
-def refusal(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
+def why_no_system(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
     """Why an instance is no shallow ReLU system of a size that is worth building, or None."""
     network, allocation = instance.network, instance.allocation
     why = why_not_shallow(network, allocation)
@@ -97,21 +95,24 @@ def refusal(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
     return None
 
 
-def build(instance: Instance) -> System:
-    """The system of an instance that :func:`refusal` lets pass."""
+def build_system(instance: Instance) -> System:
+    """The system of an instance that :func:`why_no_system` lets pass."""
     from flint import fmpq, fmpq_mat
 
     from sublearn.networks import FeedForward
 
+    def rationals(name: str) -> Table:
+        return Dyadics.of(np.asarray(instance.weights[name])).rationals()
+
     network = instance.network
     assert isinstance(network, FeedForward)
     m, d = instance.samples, network.output_size
-    first, inputs = _rationals(instance.weights["W1"]), instance.exact_inputs.rationals()
+    first, inputs = rationals("W1"), instance.exact_inputs.rationals()
     targets = instance.exact_targets
-    assert targets is not None, "refusal lets rational targets pass"
+    assert targets is not None, "why_no_system lets rational targets pass"
     rest = targets.rationals()
     if network.bias:
-        biases, shifts = (_rationals(instance.weights[name]) for name in ("b1", "b2"))
+        biases, shifts = rationals("b1"), rationals("b2")
         first = [[*row, *bias] for row, bias in zip(first, biases, strict=True)]
         inputs.append([fmpq(1)] * m)
         rest = [[x - shift[0] for x in row] for row, shift in zip(rest, shifts, strict=True)]
@@ -120,7 +121,7 @@ def build(instance: Instance) -> System:
         entries.setdefault(row, []).append((network.sizes[0] if name == "b1" else column, place))
     units = tuple(sorted(entries))
     before = (fmpq_mat(first) * fmpq_mat(inputs)).tolist()
-    readout = _rationals(instance.weights["W2"])
+    readout = rationals("W2")
     for s in range(m):
         for i in range(len(before)):
             if i not in entries and before[i][s] > 0:
@@ -175,30 +176,6 @@ def _equations(
     return out
 
 
-def orthogonal(vectors: Table) -> list[dict[int, Rational]]:
-    """A basis of what is orthogonal to rational vectors; each one has a 1 of its own."""
-    from flint import fmpq, fmpq_mat
-    from scipy.linalg import qr
-
-    m = len(vectors[0])
-    rounded = np.array([[to_float(x) for x in row] for row in vectors])
-    order = list(range(m))
-    if np.isfinite(rounded).all():
-        # Well-conditioned coordinates to solve for, so that the rounded basis stays of size 1.
-        order = [int(s) for s in qr(rounded, mode="r", pivoting=True)[1]]
-    reduced, rank = fmpq_mat([[row[s] for s in order] for row in vectors]).rref()
-    table = reduced.tolist()[:rank]
-    pivots = [next(c for c in range(m) if row[c] != 0) for row in table]
-    out = []
-    for free in (c for c in range(m) if c not in pivots):
-        normal = {order[free]: fmpq(1)}
-        for pivot, row in zip(pivots, table, strict=True):
-            if row[free] != 0:
-                normal[order[pivot]] = -row[free]
-        out.append(normal)
-    return out
-
-
 def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
     """float64 copies with every row of G, and all of h, scaled to size 1; scales ``exact`` alike."""
     for row in exact:
@@ -207,7 +184,7 @@ def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
     scale = power_of_two(max(abs(to_float(row[-1])) for row in exact))
     for row in exact:
         row[-1] *= scale
-    table = np.array([[to_float(x) if x != 0 else 0.0 for x in row] for row in exact])
+    table = to_floats(exact)
     sizes = np.abs(table)
     low = np.array([[x != 0 for x in row] for row in exact]) & (sizes < SMALLEST)
     usable = bool(np.isfinite(table).all() and not low.any() and (sizes < LARGEST).all())
@@ -217,24 +194,3 @@ def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
         usable,
         1 / scale,
     )
-
-
-def power_of_two(size: float) -> Rational:
-    """The power of 2 that brings ``size`` into [1/2, 1); 1 for 0 and for what is not finite."""
-    from flint import fmpq
-
-    return fmpq(2) ** -int(np.frexp(size)[1]) if size and np.isfinite(size) else fmpq(1)
-
-
-def to_float(value: Rational) -> float:
-    """The nearest float64; infinite beyond its range."""
-    try:
-        return int(value.p) / int(value.q)  # whole numbers divide with one rounding
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
-def _rationals(values: Array) -> Table:
-    from flint import fmpq
-
-    return [[fmpq(*float(x).as_integer_ratio()) for x in row] for row in np.atleast_2d(values)]

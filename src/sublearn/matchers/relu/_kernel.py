@@ -4,45 +4,74 @@ The linear program of a node: G v = h, v >= 0, some entries of v held at 0 (see 
 a tableau in memory; a child copies it, puts one unit on one side of one sample's hyperplane, which holds
 the columns of the other side at 0, and goes on from there: a handful of pivots and no solver call.
 
-An infeasible node is believed only after its Farkas vector was proved in ``patterns/_farkas.py``, or, where
-rounding stands in the way, recomputed in rationals from the basis it leaves behind.
+An infeasible node leaves its Farkas vector behind, which is believed only once it is proved (``_leaf.py``).
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple
 
-from sublearn.patterns._farkas import certify
-from sublearn.patterns._simplex import FEASIBLE, INFEASIBLE, STALLED, TOLERANCE, solve, start
+import numpy as np
+from numpy.typing import NDArray
+
+from sublearn._arrays import Array, Indices, Mask
+from sublearn._compile import compiled
+from sublearn.exact import simplex
 
 REFUTED, CANDIDATE, SPENT = 0, 1, 2
-UNRESOLVED = -1  # in place of a leaving row: the node could not be cut off
 DRIFT = 1e-8  # an error of the equations, whose right sides are at most 1
 LEVEL = 1e-10  # of y: a sum this close to 0 counts as 0
+FEASIBLE, INFEASIBLE, STALLED = simplex.FEASIBLE, simplex.INFEASIBLE, simplex.STALLED
+TOLERANCE = simplex.TOLERANCE
 
 
-@njit(cache=True, nogil=True)
-def _mixed(table, basis, owner, sides, above, below):  # type: ignore[no-untyped-def]
+class Columns(NamedTuple):
+    """The numbers of a program: G and h, and for each column of G its unit and its pre-activations."""
+
+    matrix: Array
+    right: Array
+    owner: Indices
+    sides: Array  # (columns, m)
+    influence: Array  # (k,): the lengths of the units' columns of W2
+
+
+class Leaves(NamedTuple):
+    """Room for the leaves of a tree, in the order in which they are met, and for what joins them.
+
+    ``clause``: the conditions of a leaf that its vector needs; p: off on pair p, pairs + p: on. ``log``:
+    see :func:`branch`. ``is_cut``: whether float64 found the leaf infeasible, with weights ``vector`` on
+    the equations.
+    """
+
+    basis: NDArray[np.int16]  # (leaves, equations): basic columns, -1 - r artificial
+    clause: Mask  # (leaves, 2 pairs)
+    vector: Array  # (leaves, equations)
+    is_cut: Mask
+    log: NDArray[np.int32]
+
+
+@compiled
+def _mixed(table: Array, basis: Indices, columns: Columns, above: Array, below: Array) -> None:
     """Fill, for each pair (unit, sample), how far its columns reach above and below 0."""
     above[:] = 0.0
     below[:] = 0.0
-    m = sides.shape[1]
+    m = columns.sides.shape[1]
     for r in range(basis.size):
         j = basis[r]
         if j >= 0:
             value = table[r, -1]
             for s in range(m):
-                z = value * sides[j, s]
+                z = value * columns.sides[j, s]
                 if z > 0.0:
-                    above[owner[j] * m + s] += z
+                    above[columns.owner[j] * m + s] += z
                 else:
-                    below[owner[j] * m + s] -= z
+                    below[columns.owner[j] * m + s] -= z
 
 
-@njit(cache=True, nogil=True)
-def _hold(literal, change, owner, sides, holders, open_):  # type: ignore[no-untyped-def]
-    """Count one condition more (1) or fewer (-1); p: off on pair p, pairs + p: on."""
+@compiled
+def _hold(literal: int, change: int, columns: Columns, holders: Indices, open_: Mask) -> None:
+    """Count one condition more (1) or fewer (-1) on the columns that it holds at 0."""
+    owner, sides = columns.owner, columns.sides
     m = sides.shape[1]
     pairs = (owner[-1] + 1) * m
     off = literal < pairs
@@ -54,9 +83,10 @@ def _hold(literal, change, owner, sides, holders, open_):  # type: ignore[no-unt
             open_[j] = holders[j] == 0
 
 
-@njit(cache=True, nogil=True)
-def _conditions(used, depth, held_now, owner, sides, clause):  # type: ignore[no-untyped-def]
+@compiled
+def _conditions(used: Mask, depth: int, held_now: Indices, columns: Columns, clause: Mask) -> None:
     """The clause: conditions, the oldest ones, that hold every column in ``used`` at 0."""
+    owner, sides = columns.owner, columns.sides
     m = sides.shape[1]
     pairs = (owner[-1] + 1) * m
     clause[:] = False
@@ -72,38 +102,40 @@ def _conditions(used, depth, held_now, owner, sides, clause):  # type: ignore[no
                         break
 
 
-@njit(cache=True, nogil=True)
-def _error(matrix, right, table, basis):  # type: ignore[no-untyped-def]
+@compiled
+def _error(columns: Columns, table: Array, basis: Indices) -> float:
     """The largest error of G v = h at the values of the tableau."""
     worst = 0.0
     for r in range(basis.size):
-        total = -right[r]
+        total = -columns.right[r]
         for t in range(basis.size):
             if basis[t] >= 0:
-                total += matrix[r, basis[t]] * table[t, -1]
+                total += columns.matrix[r, basis[t]] * table[t, -1]
             elif basis[t] == -1 - r:
                 total += table[t, -1]
         worst = max(worst, abs(total))
     return worst
 
 
-@njit(cache=True, nogil=True)
-def _separates(matrix, right, inverse, leave, sign, open_, y, used):  # type: ignore[no-untyped-def]
+@compiled
+def _separates(
+    columns: Columns, inverse_row: Array, sign: float, open_: Mask, y: Array, used: Mask
+) -> bool:
     """Whether y' G >= 0 on open columns and y' h < 0, to rounding. Fills y and the columns that need holding.
 
     A tableau that was carried far down may have drifted from its basis; this tells.
     """
-    rows, size = matrix.shape
+    rows, size = columns.matrix.shape
     total, largest = 0.0, 0.0
     for r in range(rows):
-        y[r] = sign * inverse[leave, r]
-        total += y[r] * right[r]
+        y[r] = sign * inverse_row[r]
+        total += y[r] * columns.right[r]
         largest = max(largest, abs(y[r]))
     good = total < -LEVEL * largest
     for j in range(size):
         total = 0.0
         for r in range(rows):
-            total += y[r] * matrix[r, j]
+            total += y[r] * columns.matrix[r, j]
         down = total < -LEVEL * largest
         used[j] = down and not open_[j]
         if down and open_[j]:
@@ -111,28 +143,16 @@ def _separates(matrix, right, inverse, leave, sign, open_, y, used):  # type: ig
     return good
 
 
-@njit(cache=True, nogil=True)
-def branch(  # type: ignore[no-untyped-def]
-    matrix,
-    right,
-    owner,
-    sides,
-    partner,
-    certifies,
-    influence,
-    costs,
-    node_limit,
-    skip,
-    leaf_basis,
-    leaf_row,
-    leaf_sign,
-    leaf_vector,
-    leaf_used,
-    leaf_sure,
-    log,
-    counts,
-    last_pattern,
-):
+@compiled
+def branch(
+    columns: Columns,
+    costs: Array,
+    node_limit: int,
+    skip: int,
+    leaves: Leaves,
+    counts: Indices,
+    last_pattern: Mask,
+) -> int:
     """Depth first over the pairs (unit, sample).
 
     ``counts``: [nodes, pivots, leaves, log entries, candidates]. Returns REFUTED (every leaf is in
@@ -142,9 +162,9 @@ def branch(  # type: ignore[no-untyped-def]
     A clause is a set of conditions that cannot all be true. The log is a postfix program over clauses: a
     leaf pushes its own, -1 - p joins the two clauses of pair p, and -1 - K drops the one below the last.
     """
-    rows, size = matrix.shape
+    rows, size = columns.matrix.shape
     pairs = last_pattern.size
-    m = sides.shape[1]
+    m = columns.sides.shape[1]
     deepest = pairs + 2
     tables = np.empty((deepest, rows, size + rows + 1))
     bases = np.empty((deepest, rows), np.int64)
@@ -158,53 +178,40 @@ def branch(  # type: ignore[no-untyped-def]
     holders = np.zeros(size, np.int64)
     used = np.zeros(size, np.bool_)
     y = np.zeros(rows)
-    inverse, leave, sign, good = tables[0, :, size : size + rows], 0, 1.0, False
     clause = np.zeros(2 * pairs, np.bool_)
     above, below = np.zeros(pairs), np.zeros(pairs)
     out = np.zeros(4)
-    start(matrix, right, tables[0], bases[0])
+    simplex.start(columns.matrix, columns.right, tables[0], bases[0])
     reduced[0, :] = costs
     counts[:] = 0
     most = 50 * rows + 200
     depth = 0
     while True:
         counts[0] += 1
-        sure = False
         for fresh in range(2):
             if fresh:
                 # Rounding may have added up on the way down: once more from the beginning.
-                start(matrix, right, tables[depth], bases[depth])
+                simplex.start(columns.matrix, columns.right, tables[depth], bases[depth])
                 reduced[depth, :] = costs
-            solve(tables[depth], bases[depth], reduced[depth], open_, most, out)
+            simplex.solve(tables[depth], bases[depth], reduced[depth], open_, most, out)
             counts[1] += int(out[3])
-            if out[0] != INFEASIBLE:
-                if _error(matrix, right, tables[depth], bases[depth]) < DRIFT:
+            if out[0] == INFEASIBLE:
+                inverse_row = tables[depth, int(out[1]), size : size + rows]
+                if _separates(columns, inverse_row, out[2], open_, y, used):
                     break
-                out[0] = STALLED
-                continue
-            inverse = tables[depth, :, size : size + rows]
-            leave, sign = int(out[1]), out[2]
-            good = _separates(matrix, right, inverse, leave, sign, open_, y, used)
-            if good and not certifies:
+            elif _error(columns, tables[depth], bases[depth]) < DRIFT:
                 break
-            if certifies:
-                sure = certify(
-                    matrix, right, inverse, bases[depth], open_, partner, leave, sign, used
-                )
-                if sure:
-                    break
-        if out[0] == INFEASIBLE and not (good or sure):
-            out[0] = STALLED  # rounding has spoilt the tableau twice: further down it is smaller
+            out[0] = STALLED  # if rounding spoils it twice: further down the program is smaller
         if counts[0] > node_limit:
             return SPENT
         p = -1
         if out[0] != INFEASIBLE:
-            _mixed(tables[depth], bases[depth], owner, sides, above, below)
+            _mixed(tables[depth], bases[depth], columns, above, below)
             # By how much the relaxed outputs exceed the true ones.
             gap = TOLERANCE
             for other in range(pairs):
                 if free[other]:
-                    excess = min(above[other], below[other]) * influence[other // m]
+                    excess = min(above[other], below[other]) * columns.influence[other // m]
                     if excess > gap:
                         p, gap = other, excess
             if p < 0:
@@ -224,35 +231,31 @@ def branch(  # type: ignore[no-untyped-def]
             free[p] = False
         else:
             leaf = counts[2]
-            if leaf >= leaf_row.size or counts[3] + deepest + 2 > log.size:
+            if leaf >= leaves.is_cut.size or counts[3] + deepest + 2 > leaves.log.size:
                 return SPENT
             counts[2] += 1
-            log[counts[3]] = leaf
+            leaves.log[counts[3]] = leaf
             counts[3] += 1
-            leaf_basis[leaf, :] = bases[depth]
-            leaf_sure[leaf] = sure
+            leaves.basis[leaf, :] = bases[depth]
+            leaves.is_cut[leaf] = out[0] == INFEASIBLE
             if out[0] == INFEASIBLE:
-                leaf_row[leaf], leaf_sign[leaf] = int(out[1]), int(out[2])
-                if not sure:
-                    _separates(matrix, right, inverse, leave, sign, open_, y, used)
-                leaf_vector[leaf, :] = y
-                _conditions(used, depth, held_now, owner, sides, clause)
+                leaves.vector[leaf, :] = y
+                _conditions(used, depth, held_now, columns, clause)
             else:
-                leaf_row[leaf], leaf_sign[leaf] = UNRESOLVED, 1
                 clause[:] = False
                 for level in range(depth):
                     clause[held_now[level]] = True
-            leaf_used[leaf, :] = clause
+            leaves.clause[leaf, :] = clause
             # Back up to the nearest choice whose other side is still to be seen.
             literal = -1
             while depth > 0:
                 depth -= 1
                 held, p = held_now[depth], chosen[depth]
-                _hold(held, -1, owner, sides, holders, open_)
+                _hold(held, -1, columns, holders, open_)
                 if not clause[held]:
                     # This side did not need its own condition: the clause holds without it.
                     if second[depth]:
-                        log[counts[3]] = -1 - pairs
+                        leaves.log[counts[3]] = -1 - pairs
                         counts[3] += 1
                 elif not second[depth]:
                     first[depth, :] = clause
@@ -264,12 +267,12 @@ def branch(  # type: ignore[no-untyped-def]
                         clause[c] = clause[c] or first[depth, c]
                     clause[p] = False
                     clause[pairs + p] = False
-                    log[counts[3]] = -1 - p
+                    leaves.log[counts[3]] = -1 - p
                     counts[3] += 1
                 free[p] = True
             if literal < 0:
                 return REFUTED
-        _hold(literal, 1, owner, sides, holders, open_)
+        _hold(literal, 1, columns, holders, open_)
         held_now[depth] = literal
         tables[depth + 1] = tables[depth]
         bases[depth + 1] = bases[depth]

@@ -10,12 +10,11 @@ import numpy as np
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL
+from sublearn.exact import Feasible
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers.relu._matched import matched
-from sublearn.patterns._exact import Feasible
-from sublearn.patterns._feasible import decide_pattern
-from sublearn.patterns._system import System, build, refusal
+from sublearn.matchers.relu._relu import solved
+from sublearn.patterns import System, build_system, decide_pattern, why_no_system
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -49,10 +48,10 @@ class MixedInteger(Matcher):
     name = "mixed-integer"
 
     def refusal(self, instance: Instance) -> str | None:
-        return refusal(instance)
+        return why_no_system(instance)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
-        system = build(instance)
+        system = build_system(instance)
         if not system.usable:
             return Decision("undecided", self.name, "the numbers are out of float64's reach")
         derived = output_bounds(system)
@@ -66,8 +65,11 @@ class MixedInteger(Matcher):
             if found.size:
                 exact = decide_pattern(system, found)
                 if isinstance(exact, Feasible):
-                    way = f"a pattern that HiGHS found at M = {big:g}"
-                    return matched(instance, system, exact.values, self.name, way, budget, nodes)
+                    way, effort = (
+                        f"by a pattern that HiGHS found at M = {big:g}",
+                        Effort(nodes=nodes),
+                    )
+                    return solved(self.name, way, instance, system, exact.values, budget, effort)
                 reason = f"the pattern that HiGHS found at M = {big:g} has no exact solution"
                 return Decision("undecided", self.name, reason, effort=Effort(nodes=nodes))
         bounds = " and ".join(f"{big:g}" for big in self.bounds)

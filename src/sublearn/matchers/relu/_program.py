@@ -10,37 +10,26 @@ the vertices and rays z_j of all cells, and a_j = relu(z_j),
 with lambda >= 0 holds for every match, and a solution is a match if no unit mixes two sides of a
 hyperplane. To put unit i on one side of z_s = 0 is to hold the generators of the other side at 0. What
 is relaxed is only the mixing: this is the smallest convex set that holds a unit's outputs, while the
-equations of ``patterns/_system.py`` leave every output of a unit free to grow.
+equations of ``patterns.System`` leave every output of a unit free to grow.
 
-A unit with too many vertices (they grow as C(m, rho)) stays in those coordinates: columns a_is and u_is
-with the equations N_i (a_i - u_i) = N_i c_i. Both kinds of column belong to one unit and stand on one
-side of every hyperplane, which is all that branching asks.
+A unit with too many vertices (they grow as C(m, rho)) stays in those coordinates: its columns are the rays
+a_is and u_is, which stand for 1 and -1 on sample s, with the equations N_i (a_i - u_i) = N_i c_i in the
+place of the sum. Both kinds of column belong to one unit and stand on one side of every hyperplane,
+which is all that branching asks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
-from sublearn.patterns._system import (
-    LARGEST,
-    SMALLEST,
-    Rational,
-    System,
-    Table,
-    orthogonal,
-    power_of_two,
-    to_float,
-)
-
-if TYPE_CHECKING:
-    Array = Array
+from sublearn._arrays import Array, Mask
+from sublearn.exact import Rational, Table, orthogonal, power_of_two, to_float, to_floats
+from sublearn.matchers.relu._kernel import Columns
+from sublearn.patterns import LARGEST, SMALLEST, System
 
 MOST_CORNERS = 250  # of one unit
 MOST_NUMBERS = 12_000_000  # of all tableaux on the way down to a leaf, 8 bytes each
@@ -56,173 +45,117 @@ class Corner:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """The columns of one unit: its corners, or where ``corners`` is None 2 m coordinates."""
+    """The columns of one unit: its corners, or where ``normals`` N_i is given 2 m coordinates."""
 
-    corners: list[Corner] | None
-    normals: list[dict[int, Rational]]
-
-    def width(self, m: int) -> int:
-        return 2 * m if self.corners is None else len(self.corners)
-
-    def equations(self) -> int:
-        return len(self.normals) if self.corners is None else 1
+    corners: list[Corner]
+    normals: list[dict[int, Rational]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """G v = h, v >= 0, rounded; ``exact`` has the rows of G, each with its entry of h behind.
+    """G v = h, v >= 0: ``exact`` has the rows of G, each with its entry of h behind.
 
-    Column j belongs to unit ``owner[j]`` and stands for the pre-activations ``sides[j]`` (rounded, in
-    the scale of v). ``partner[j]`` is the column that has the opposite normals, or -1. Equations
-    s d + o belong to sample s and output o; then come those of the units.
+    ``columns`` are the same numbers rounded once. Column j stands for pre-activations, in the scale of
+    v; equations s d + o belong to sample s and output o, then come those of the units. ``usable`` is
+    False where float64 does not hold the numbers.
     """
 
     system: System
     units: list[Unit]
-    matrix: Array
-    right: Array
-    owner: Indices
-    sides: Array
-    partner: Indices
-    influence: Array  # (k,): lengths of the columns w_i
+    exact: Table
+    columns: Columns
+    vertex: Mask
     column_scales: list[Rational]
-    row_scales: list[Rational]
+    row_scales: list[Rational]  # of the equations of each output
     factor: Rational  # v is in the scale of the targets times this
     usable: bool
-
-    @cached_property
-    def exact(self) -> Table:
-        """The same numbers without rounding: asked for only where float64 proves nothing."""
-        return _exact(self)
 
     @property
     def by_corners(self) -> bool:
         """Whether every unit is given by its corners."""
-        return all(unit.corners is not None for unit in self.units)
+        return all(unit.normals is None for unit in self.units)
 
-    def held(self, literals: Mask) -> Mask:
+    def held(self, clause: Mask) -> Mask:
         """The columns that these conditions hold at 0; p: unit p // m is off on p % m, pairs + p: on."""
-        from sublearn.matchers.relu._rounded import held_columns
-
-        return np.asarray(held_columns(self.owner, self.sides, literals))
+        off, on = clause.reshape(2, self.system.k, self.system.m)[:, self.columns.owner]
+        sides = self.columns.sides
+        return np.asarray(((off & (sides > 0.0)) | (on & (sides < 0.0))).any(axis=1))
 
     def pattern(self, values: dict[int, Rational]) -> Mask | None:
         """The pattern of a solution, or None where some unit mixes two sides of a hyperplane."""
         used = np.zeros((2, self.system.k, self.system.m), dtype=np.bool_)
         for j, value in values.items():
             if value != 0:
-                used[0, self.owner[j]] |= self.sides[j] > 0
-                used[1, self.owner[j]] |= self.sides[j] < 0
+                used[0, self.columns.owner[j]] |= self.columns.sides[j] > 0
+                used[1, self.columns.owner[j]] |= self.columns.sides[j] < 0
         return None if (used[0] & used[1]).any() else used[0]
 
 
 def build_program(system: System, units: list[Unit] | None = None) -> Program:
     """The program of a system, with as many units by their corners as its size allows."""
+    from flint import fmpq
+
     units = choose_units(system) if units is None else units
-    d, k, m = system.d, system.k, system.m
-    sizes = [unit.width(m) for unit in units]
-    rows, columns = d * m + sum(unit.equations() for unit in units), sum(sizes)
-    matrix, right = np.zeros((rows, columns)), np.zeros(rows)
-    sides = np.zeros((columns, m))
-    partner = np.full(columns, -1)
-    owner = np.repeat(np.arange(k), sizes)
-    column_scales: list[Rational] = []
+    d, m = system.d, system.m
     outer = [power_of_two(max(abs(to_float(x)) for x in row)) for row in system.readout]
-    largest = max(
-        abs(to_float(x * scale)) for row, scale in zip(system.rest, outer, strict=True) for x in row
+    readout, rest = (
+        [[x * scale for x in row] for row, scale in zip(table, outer, strict=True)]
+        for table in (system.readout, system.rest)
     )
-    factor = power_of_two(largest)
-    row_scales = outer * m
-    readout = np.array(
-        [[_kept(x * scale) for x in row] for row, scale in zip(system.readout, outer, strict=True)]
-    )
+    factor = power_of_two(max(abs(to_float(x)) for row in rest for x in row))
+    owner = np.repeat(np.arange(len(units)), [len(unit.corners) for unit in units])
+    zero, one = fmpq(0), fmpq(1)
+    exact = [[zero] * (len(owner) + 1) for _ in range(d * m)]
     for s in range(m):
         for o in range(d):
-            right[s * d + o] = _kept(system.rest[o][s] * outer[o] * factor)
-    lost = False
-    row, column = d * m, 0
-    for i, held in enumerate(units):
-        width = held.width(m)
-        if held.corners is None:
-            for s in range(m):
-                matrix[s * d : (s + 1) * d, column + s] = readout[:, i]
-            sides[column : column + m] = np.eye(m)
-            sides[column + m : column + width] = -np.eye(m)
-            partner[column : column + width] = column + (np.arange(width) + m) % width
-            column_scales += [power_of_two(0.0)] * width
-            for normal in held.normals:
-                scale = power_of_two(max(abs(to_float(x)) for x in normal.values()))
-                row_scales.append(scale)
-                for s, x in normal.items():
-                    matrix[row, column + s] = _kept(x * scale)
-                    matrix[row, column + m + s] = -matrix[row, column + s]
-                total = sum(x * system.frozen[i][s] for s, x in normal.items())
-                right[row] = _kept(total * scale * factor)
-                row += 1
-        else:
-            most = float(np.abs(readout[:, i]).max())
-            for c, corner in enumerate(held.corners, start=column):
-                before = np.array([_kept(x * factor) for x in corner.before])
-                # Rays have no length of their own; far vertices would drown the others.
-                scale = power_of_two(max(most * float(before.max()), float(corner.vertex)))
-                size = to_float(scale)
-                sides[c] = before * size
-                entries = np.outer(np.maximum(sides[c], 0.0), readout[:, i])
-                lost |= bool(
-                    ((entries == 0.0) & (sides[c] > 0.0)[:, None] & (readout[:, i] != 0.0)).any()
-                )
-                matrix[: d * m, c] = entries.ravel()
-                matrix[row, c] = size if corner.vertex else 0.0
-                column_scales.append(scale)
-            right[row] = 1.0
-            row_scales.append(power_of_two(0.0))
-            row += 1
-        column += width
-    usable = all(_usable(numbers) for numbers in (matrix, right, sides))
-    usable = usable and not lost and _faithful(units, sides)
-    return Program(
-        system,
-        units,
-        matrix,
-        right,
-        owner,
-        sides,
-        partner,
-        np.linalg.norm(readout, axis=0),
-        column_scales,
-        row_scales,
-        factor,
-        usable,
-    )
-
-
-def _kept(value: Rational) -> float:
-    """The nearest float64; nan, which is never usable, for what is not 0 but would become 0."""
-    out = to_float(value)
-    return out if out != 0.0 or value == 0 else float("nan")
-
-
-def _usable(values: Array) -> bool:
-    """Whether float64 holds the numbers with a relative error."""
-    sizes = np.abs(values)
-    return bool(
-        np.isfinite(values).all() and not ((sizes > 0) & (sizes < SMALLEST)).any()
-    ) and bool((sizes < LARGEST).all())
-
-
-def _faithful(units: list[Unit], sides: Array) -> bool:
-    """Whether every corner stands on its own side of every hyperplane after rounding too."""
-    column = 0
-    for unit in units:
-        if unit.corners is None:
-            column += 2 * sides.shape[1]
-            continue
+            exact[s * d + o][-1] = rest[o][s] * factor
+    column_scales: list[Rational] = []
+    sides: Table = []
+    for i, unit in enumerate(units):
+        weights = [line[i] for line in readout]
+        most, first = max(abs(to_float(x)) for x in weights), len(sides)
         for corner in unit.corners:
-            for x, rounded in zip(corner.before, sides[column], strict=True):
-                if (x > 0) != (rounded > 0) or (x < 0) != (rounded < 0):
-                    return False
-            column += 1
-    return True
+            scale = 1 / factor
+            if unit.normals is None:
+                # Rays have no length of their own; far vertices would drown the others.
+                top = max(to_float(x * factor) for x in corner.before)
+                scale = power_of_two(max(most * top, float(corner.vertex)))
+            before = [x * factor * scale for x in corner.before]
+            for s, x in enumerate(before):
+                if x > 0:
+                    for o in range(d):
+                        exact[s * d + o][len(sides)] = weights[o] * x
+            sides.append(before)
+            column_scales.append(scale)
+        mine = range(first, len(sides))
+        if unit.normals is None:
+            exact.append([zero] * len(owner) + [one])
+            for j in mine:
+                exact[-1][j] = column_scales[j] if unit.corners[j - first].vertex else zero
+        for normal in unit.normals or []:
+            scale = power_of_two(max(abs(to_float(x)) for x in normal.values()))
+            right = sum(x * system.frozen[i][s] for s, x in normal.items()) * scale * factor
+            exact.append([zero] * len(owner) + [right])
+            for j in mine:
+                exact[-1][j] = sum(x * sides[j][s] for s, x in normal.items()) * scale
+    numbers, rounded_sides = to_floats(exact), to_floats(sides)
+    columns = Columns(
+        np.ascontiguousarray(numbers[:, :-1]),
+        np.ascontiguousarray(numbers[:, -1]),
+        owner,
+        rounded_sides,
+        np.linalg.norm(to_floats(readout), axis=0),
+    )
+    usable = _is_held(exact, numbers) and _is_held(sides, rounded_sides)
+    vertex = np.array([corner.vertex for unit in units for corner in unit.corners])
+    return Program(system, units, exact, columns, vertex, column_scales, outer, factor, usable)
+
+
+def _is_held(exact: Table, rounded: Array) -> bool:
+    """Whether float64 holds the numbers, each with a relative error of one rounding."""
+    sizes = np.abs(rounded)
+    filled = np.array([[x != 0 for x in row] for row in exact])
+    return bool(((sizes < LARGEST) & ((sizes >= SMALLEST) == filled)).all())
 
 
 def choose_units(system: System) -> list[Unit]:
@@ -238,13 +171,23 @@ def choose_units(system: System) -> list[Unit]:
         if counts[i] > MOST_CORNERS or (columns + rows + 1) * rows * system.pairs > MOST_NUMBERS:
             break
         chosen.add(i)
-    units = []
-    for i in range(k):
-        if i in chosen:
-            units.append(Unit(_corners(bases[i], system.frozen[i]), []))
-        else:
-            units.append(Unit(None, orthogonal([system.inputs[j] for j in system.columns[i]])))
-    return units
+    return [
+        Unit(_corners(bases[i], system.frozen[i])) if i in chosen else _coordinates(system, i)
+        for i in range(k)
+    ]
+
+
+def _coordinates(system: System, i: int) -> Unit:
+    """a_is for every sample s, then u_is."""
+    from flint import fmpq
+
+    m = system.m
+    rays = [
+        Corner([fmpq(sign * (s == t)) for t in range(m)], False)
+        for sign in (1, -1)
+        for s in range(m)
+    ]
+    return Unit(rays, orthogonal([system.inputs[j] for j in system.columns[i]]))
 
 
 def _most_corners(m: int, rho: int) -> int:
@@ -309,43 +252,3 @@ def _corners(basis: Table, frozen: list[Rational]) -> list[Corner]:
             if any(x > 0 for x in before):
                 keep(before, False)
     return out
-
-
-def _exact(program: Program) -> Table:
-    from flint import fmpq
-
-    system = program.system
-    d, m = system.d, system.m
-    zero, columns = fmpq(0), len(program.column_scales)
-    out = [[zero] * (columns + 1) for _ in program.row_scales]
-    for s in range(m):
-        for o in range(d):
-            out[s * d + o][-1] = system.rest[o][s] * program.factor
-    row, column = d * m, 0
-    for i, held in enumerate(program.units):
-        weights = [line[i] for line in system.readout]
-        if held.corners is None:
-            for s in range(m):
-                for o in range(d):
-                    out[s * d + o][column + s] = weights[o]
-            for normal in held.normals:
-                for s, x in normal.items():
-                    out[row][column + s], out[row][column + m + s] = x, -x
-                    out[row][-1] += x * system.frozen[i][s] * program.factor
-                row += 1
-        else:
-            for c, corner in enumerate(held.corners, start=column):
-                scale = program.column_scales[c]
-                for s, x in enumerate(corner.before):
-                    if x > 0:
-                        for o in range(d):
-                            out[s * d + o][c] = weights[o] * x * scale * program.factor
-                if corner.vertex:
-                    out[row][c] = scale
-            out[row][-1] = fmpq(1)
-            row += 1
-        column += held.width(m)
-    return [
-        [x * scale if x != 0 else x for x in line]
-        for line, scale in zip(out, program.row_scales, strict=True)
-    ]

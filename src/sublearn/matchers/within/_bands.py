@@ -24,8 +24,8 @@ from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, wanted
 
 if TYPE_CHECKING:
+    from sublearn.exact import Rational
     from sublearn.networks import Network
-    from sublearn.patterns._system import Rational
 
 
 BITS = 128

@@ -15,18 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn.exact import orthogonal_near
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import Bands, rational
-
-if TYPE_CHECKING:
-    from sublearn.patterns._system import Rational
-
 
 SUPPORT = 1e-9  # entries of y below this share of the largest are taken for 0
 DEPENDENT = 1e-11  # pivots below this share of the largest: the columns may depend on each other
@@ -214,9 +210,7 @@ def _in_fractions(
     linear: Linear, support: Indices, inside: list[int], y: Array
 ) -> list[Ball] | None:
     """The same in fractions, whatever the rank is; None where an entry of J is not exact."""
-    from flint import arb, fmpq
-
-    from sublearn.patterns._system import orthogonal
+    from flint import arb
 
     if not inside or len(support) * len(inside) > MOST_FRACTIONS:
         return None
@@ -227,13 +221,7 @@ def _in_fractions(
         if not all(e.is_exact() for e in column):
             return None
         table.append([rational(e, upper=False) for e in column])
-    out: list[Rational] = [fmpq(0)] * len(support)
-    for normal in orthogonal(table):
-        # The entry of its own, by which a vector of the basis is known, is the one that is 1 and free.
-        own = next(iter(normal))
-        value = fmpq(*float(y[support[own]]).as_integer_ratio())
-        for p, x in normal.items():
-            out[p] += value * x
+    out = orthogonal_near(table, y[support])
     return [arb(x) for x in out] if any(x != 0 for x in out) else None
 
 

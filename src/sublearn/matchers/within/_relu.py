@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sublearn._arrays import Array, Mask
+from sublearn.exact import Feasible, Rational, to_floats
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._program import Corner, Unit, build_program, choose_units
 from sublearn.matchers.within._bands import BITS, Bands, bands, behind_output, rational
 from sublearn.matchers.within._points import largest_error
-from sublearn.patterns._exact import Feasible
-from sublearn.patterns._system import Rational, System, build, refusal, to_float
+from sublearn.patterns import System, build_system, why_no_system
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -38,7 +38,7 @@ MOST_PAIRS = 512  # of units and samples, with those that stand for bands
 def refused(instance: Instance) -> str | None:
     """Why the instance is no shallow ReLU system, up to an output activation, of a fitting size."""
     inner = behind_output(instance)
-    why = refusal(inner)
+    why = why_no_system(inner)
     if why is not None:
         return why
     rows = len({row for _, row, _ in instance.allocation.labels()})
@@ -54,7 +54,7 @@ def branch(
         asked = bands(instance, eps)
     if isinstance(asked, str):
         return None, asked, "", Effort()
-    plain = build(behind_output(instance))
+    plain = build_system(behind_output(instance))
     system, units = _with_bands(plain, choose_units(plain), asked)
     program = build_program(system, units)
     proved: list[Array] = []
@@ -98,7 +98,7 @@ def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System,
             line.append(fmpq(sign if row == o else 0))
         end = [zero] * m
         end[s] = fmpq(1) if length is None else length
-        added.append(Unit([Corner([zero] * m, True), Corner(end, length is not None)], []))
+        added.append(Unit([Corner([zero] * m, True), Corner(end, length is not None)]))
         frozen.append([zero] * m)
 
     for at in range(d * m):
@@ -131,12 +131,12 @@ def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
     from scipy.optimize import linprog
 
     k, m, d, r = system.k, system.m, system.d, system.size
-    inputs, readout = _floats(system.inputs), _floats(system.readout)
+    inputs, readout = to_floats(system.inputs), to_floats(system.readout)
     slopes = np.zeros((k, m, r))
     for i in range(k):
         for j, place in zip(system.columns[i], system.places[i], strict=True):
             slopes[i, :, place] += inputs[j]
-    frozen, rest = _floats(system.frozen), _floats(system.rest)
+    frozen, rest = to_floats(system.frozen), to_floats(system.rest)
     middle, half = asked.middle_and_half()
     on = pattern[:, :, None] * slopes
     jacobian = np.einsum("oi,isr->osr", readout, on).reshape(d * m, r)
@@ -166,7 +166,3 @@ def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
         method="highs",
     )
     return np.asarray(found.x[:r], dtype=np.float64) if found.status == 0 else None
-
-
-def _floats(table: list[list[Rational]]) -> Array:
-    return np.array([[to_float(x) for x in row] for row in table], dtype=np.float64)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sublearn._arrays import Array, Indices, Mask
+from sublearn._compile import compiled
 
 FEASIBLE, INFEASIBLE, STALLED = 0, 1, 2
 TOLERANCE = 1e-9  # of values; the right sides are scaled to 1
@@ -11,8 +13,8 @@ PIVOT = 1e-8
 ROOM = 1e-2  # costs are 1 to 1.5 at the start; they only steer
 
 
-@njit(cache=True, nogil=True)
-def start(matrix, right, table, basis):  # type: ignore[no-untyped-def]
+@compiled
+def start(matrix: Array, right: Array, table: Array, basis: Indices) -> None:
     """The tableau (G | I | h), whose basis is artificial."""
     rows, size = matrix.shape
     for r in range(rows):
@@ -25,8 +27,8 @@ def start(matrix, right, table, basis):  # type: ignore[no-untyped-def]
         basis[r] = -1 - r
 
 
-@njit(cache=True, nogil=True)
-def solve(table, basis, costs, open_, most, out):  # type: ignore[no-untyped-def]
+@compiled
+def solve(table: Array, basis: Indices, costs: Array, open_: Mask, most: int, out: Array) -> None:
     """Dual simplex. ``out``: [status, leaving row, sign, pivots]. Costs stay >= 0 throughout.
 
     ``table`` is B^-1 (G | I | h). The columns of I are artificial: basic at the start, held at 0, and
