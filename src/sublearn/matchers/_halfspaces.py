@@ -18,9 +18,6 @@ from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._equations import ChainEquations
-from sublearn.patterns._exact import Feasible, Infeasible, decide_node
-=======
-from sublearn.matchers.proofs._balls import Chain
 from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
