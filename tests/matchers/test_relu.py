@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -237,16 +238,30 @@ def test_rounding_that_cuts_off_a_solution_is_no_refutation() -> None:
     assert sl.decide(given, budget=sl.Budget(nodes=3000, starts=20)).kind != "refuted"
 
 
-@pytest.mark.parametrize("scale", [1e-180, 1e-90, 1e90, 1e140])
-def test_the_search_survives_numbers_far_apart(scale: float) -> None:
+@pytest.mark.parametrize("power", [-600, -300, 300, 450])
+def test_the_search_survives_numbers_far_apart(power: int) -> None:
     """With one node the descents have to go on, and their damping is lost in such numbers."""
     network = sl.FeedForward((3, 4, 2), "relu")
+    rng = np.random.default_rng(13)
+    # Small dyadic numbers, and powers of 2: the targets are exact, so that a match exists.
+    weights = {name: rng.integers(-9, 10, shape) / 4 for name, shape in network.shapes.items()}
+    inputs = rng.integers(-9, 10, (3, 4)) / 4 * 2.0**power
     held = sl.Allocation.whole(network, ["W1"])
-    drawn = sl.draw(sl.Problem(network, 4), held)
-    inputs = drawn.inputs * scale
-    targets = network.forward(drawn.with_values(np.linspace(-1, 1, 12)), inputs)
-    given = sl.Instance(network, held, drawn.weights, inputs, targets)
+    given = sl.Instance(network, held, weights, inputs, network.forward(weights, inputs))
     assert sl.decide(given, budget=sl.Budget(nodes=1, starts=4)).kind != "refuted"
+
+
+def test_a_target_that_rounding_moved_off_its_ray_is_refuted() -> None:
+    """One unit is on, so the targets lie on one ray, the edge of the cone; rounded, they lie beside it."""
+    network = sl.FeedForward((1, 2, 2), "relu")
+    held = sl.Allocation.whole(network, ["W1"])
+    weights = {"W1": np.array([[1.0], [-1.0]]), "W2": np.array([[3.0, 1.0], [1.0, 1.0]])}
+    beside = float(np.nextafter(0.3, 1.0))
+    assert Fraction(beside) > 3 * Fraction(0.1)
+    for targets, kind in (([[beside], [0.1]], "refuted"), ([[0.375], [0.125]], "matched")):
+        given = sl.Instance(network, held, weights, [[1.0]], targets)
+        decision = sl.decide(given, ladder=[Relu()])
+        assert (decision.kind, str(decision.grade)) == (kind, "proof")
 
 
 def test_leaves_that_no_vector_proves_refute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
