@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments.tasks import Directions
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
@@ -11,7 +12,6 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ANGLES = 19
 _STEPS = (1.0, 2.0, 4.0)
@@ -84,7 +84,7 @@ def _turning(ax: Axes, rows: Table, steps: float) -> None:
     )
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, axes = panels(2, width=4.6, height=3.8)
     for ax, bends in zip(axes, _BENDS, strict=True):
         _plane(ax, table, bends)

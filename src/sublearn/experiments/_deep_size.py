@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LONG = 5000
 LONGEST = 20_000
@@ -32,7 +30,7 @@ def _point(
     return Point(params, repeats * len(widths), chunk=len(widths))
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
     for colour, (gamma3, cycles) in enumerate(curves):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import GAMMA
 from sublearn.experiments.tasks import Difficulties
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
 
@@ -28,7 +24,7 @@ def _point(gamma3: float, students: int) -> Point:
     return Point(params, students * sizes, chunk=4 * sizes)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     levels = distinct(table, "gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
     for row, gamma3 in enumerate(levels):

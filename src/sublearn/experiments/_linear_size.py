@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
@@ -16,7 +17,6 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
@@ -127,7 +127,7 @@ def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
     name_axes(ax, "number of weights N", "mean rate <k>", title=title)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     figures = {}
     steady = where(table, quantity="steady state")
     fig, axes = panels(1, width=6.4, height=3.8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +13,12 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import GAMMA
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import COLOURS, MARKERS, figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
 _AROUND = {
@@ -68,7 +65,7 @@ def exponent(rows: Table) -> tuple[float, float]:
     return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, ax = figure(width=6.4, height=4.0)
     names = {
         "rate": f"largest rate, gamma1 = {_RATE1:g}",

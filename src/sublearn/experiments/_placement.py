@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA, half_width, interval, with_error
 from sublearn.experiments.tasks import Placements
@@ -14,7 +15,6 @@ from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)
@@ -98,7 +98,7 @@ def _swept(ax: Axes, rows: Table) -> None:
     )
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=5.2, height=3.8)
     _bars(left, table)
     _swept(right, where(table, setting=_SWEEP))

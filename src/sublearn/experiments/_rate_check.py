@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import number, said, values, where
 from sublearn.experiments._under_noise import ERROR, GAMMA
 from sublearn.experiments.tasks import Rates
@@ -13,7 +14,6 @@ from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
@@ -78,7 +78,7 @@ def _ticks(reached: list[float]) -> FixedLocator:
     return FixedLocator([*below, -0.2, -0.1, 0.0, 0.1, 0.2])
 
 
-def draw(table: Table) -> dict[str, Figure]:
+def draw(table: Table) -> Figures:
     fig, axes = panels(3, width=3.9, height=3.7)
     for ax, setting in zip(axes, _SETTINGS, strict=False):
         rows = where(table, setting=setting)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     by_case,
     listed,
@@ -17,7 +15,7 @@ from sublearn.experiments.tasks._repeats import (
     turns,
     whole,
 )
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 
 LAST = 50
 """Cycles at the end over which the error is taken, as the sources do."""
@@ -32,22 +30,20 @@ class DeepSizes(Task):
     less than the first width; ``change``, the last tenth of the cycles less the tenth before.
     """
 
-    @property
-    def name(self) -> str:
-        return "deep-sizes"
+    name = "deep-sizes"
+    results = (
+        "width", "size", "repeats", "value", "error", "best", "more", "more_error", "less",
+        "less_error", "change", "change_error",
+    )  # fmt: skip
+    columns: Mapping[str, type] = {
+        "repeat": int,
+        "width": int,
+        "size": int,
+        "value": float,
+        "change": float,
+    }
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "width", "size", "repeats", "value", "error", "best", "more", "more_error", "less",
-            "less_error", "change", "change_error",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        return {"repeat": int, "width": int, "size": int, "value": float, "change": float}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "cycles", 1500, least=10)
         if any(width != int(width) or not 5 <= width <= 1000 for width in listed(point, "widths")):
@@ -55,10 +51,10 @@ class DeepSizes(Task):
                 f"widths must be whole numbers from 5 to 1000, not {point.get('widths')!r}."
             )
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         (g1, g2, g3), cycles = noise_of(point).gamma, whole(point, "cycles", 1500, least=10)
         widths = [int(width) for width in listed(point, "widths")]
-        found: list[Row] = []
+        found: Table = []
         for repeat, place in turns(trials, len(widths)):
             run = deep_sigmoid(
                 widths[place],
@@ -79,12 +75,10 @@ class DeepSizes(Task):
             )
         return found
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         widths, table = by_case(rows, "width", "value")
         best = int(table.mean(axis=0).argmin())
-        lines: list[Row] = []
+        lines: Table = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
             value, error = mean_and_error(table[:, place])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import sigmoid_path
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     by_case,
     listed,
@@ -20,7 +20,7 @@ from sublearn.experiments.tasks._repeats import (
     whole,
 )
 from sublearn.noise import Geometry, local_geometry
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 
 
 class Difficulties(Task):
@@ -32,33 +32,29 @@ class Difficulties(Task):
     difficulty is smallest at this width.
     """
 
-    @property
-    def name(self) -> str:
-        return "difficulty"
+    name = "difficulty"
+    results = (
+        "width", "size", "students", "difficulty", "difficulty_low", "difficulty_high",
+        "ratio", "ratio_low", "ratio_high", "rate", "rate_low", "rate_high", "critical",
+        "learn", "best",
+    )  # fmt: skip
+    columns: Mapping[str, type] = {
+        "repeat": int,
+        "width": int,
+        "size": int,
+        **dict.fromkeys(("difficulty", "critical", "ratio", "rate"), float),
+    }
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "width", "size", "students", "difficulty", "difficulty_low", "difficulty_high",
-            "ratio", "ratio_low", "ratio_high", "rate", "rate_low", "rate_high", "critical",
-            "learn", "best",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        names = ("difficulty", "critical", "ratio", "rate")
-        return {"repeat": int, "width": int, "size": int, **dict.fromkeys(names, float)}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         if not noise_of(point).gamma[0]:
             raise BadInputError("gamma1 must be above 0: without it nothing is learned.")
         whole(point, "approached", 30, least=0)
         _widths(point)
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         noise, widths = noise_of(point), _widths(point)
         approached = whole(point, "approached", 30, least=0)
-        found: list[Row] = []
+        found: Table = []
         for student, place in turns(trials, len(widths)):
             geometry = _student(seed, student, approached, tuple(widths))[place]
             difficulty = geometry.difficulty(noise)
@@ -76,12 +72,10 @@ class Difficulties(Task):
             )
         return found
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         widths, ratios = by_case(rows, "width", "ratio")
         lowest = ratios.argmin(axis=1) if ratios.size else np.empty(0, dtype=int)
-        lines: list[Row] = []
+        lines: Table = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
             line: Row = {"width": width, "size": int(rows["size"][here][0])}
@@ -95,7 +89,7 @@ class Difficulties(Task):
         return lines
 
 
-def _widths(point: Mapping[str, Json]) -> list[int]:
+def _widths(point: Params) -> list[int]:
     found = listed(point, "widths")
     if any(width != int(width) or width < 5 for width in found) or sorted(found) != found:
         raise BadInputError(

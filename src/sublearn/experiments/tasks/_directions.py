@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import quartiles, stream, turns, whole
 from sublearn.noise import local_geometry
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 
 TOWARDS = ("flatter", "random")
 
@@ -28,22 +28,20 @@ class Directions(Task):
     the slope, where it bends down it adds to it.
     """
 
-    @property
-    def name(self) -> str:
-        return "directions"
+    name = "directions"
+    results = (
+        "bends", "angle", "students", "slope", "curvature", "curvature_low",
+        "curvature_high", "fall", "fall_low", "fall_high", "learn",
+    )  # fmt: skip
+    columns: Mapping[str, type] = {
+        "bends": str,
+        "angle": float,
+        "slope": float,
+        "curvature": float,
+        "fall": float,
+    }
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "bends", "angle", "students", "slope", "curvature", "curvature_low",
-            "curvature_high", "fall", "fall_low", "fall_high", "learn",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        return {"bends": str, "angle": float, "slope": float, "curvature": float, "fall": float}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         one_of("towards", str(point.get("towards")), TOWARDS)
         whole(point, "approached", 30, least=0)
         whole(point, "angles", 19, least=2)
@@ -51,11 +49,11 @@ class Directions(Task):
         if isinstance(steps, bool) or not isinstance(steps, int | float) or not steps > 0:
             raise BadInputError(f"steps must be a number above 0, not {steps!r}.")
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         angles = whole(point, "angles", 19, least=2)
         approached = whole(point, "approached", 30, least=0)
         towards, steps = str(point["towards"]), float(str(point.get("steps", 1.0)))
-        found: list[Row] = []
+        found: Table = []
         for student, place in turns(trials, angles):
             bends, rows = _turned(seed, student, approached, steps, angles)
             row = [row for row in rows if row["towards"] == towards][place]
@@ -65,10 +63,8 @@ class Directions(Task):
             found.append({"bends": bends, "angle": row["angle"], **line, "fall": fall})
         return found
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
-        lines: list[Row] = []
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        lines: Table = []
         for bends in ("up", "down"):
             for angle in np.unique(rows["angle"][rows["bends"] == bends]):
                 here = (rows["bends"] == bends) & (rows["angle"] == angle)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from sublearn._errors import BadInputError, one_of
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_steady_state
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     by_case,
     is_level,
@@ -36,7 +36,7 @@ from sublearn.noise import (
     slides_size,
     step_correlation,
 )
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 
 QUANTITIES = ("rate", "steady state")
 GROW = ("expansion", "synapses")
@@ -57,28 +57,20 @@ class LinearSizes(Task):
     ``best_slides``: by the slides'.
     """
 
-    @property
-    def name(self) -> str:
-        return "linear-sizes"
+    name = "linear-sizes"
+    version = 2  # predictions with the correction for few modes
+    results = (
+        "size", "repeats", "value", "error", "predicted", "ratio", "change",
+        "change_error", "level", "best", "best_low", "best_high", "inside",
+        "best_of_curve", "best_predicted", "best_slides",
+    )  # fmt: skip
+    columns: Mapping[str, type] = {
+        "repeat": int,
+        "size": int,
+        **dict.fromkeys(("value", "change", "predicted", "best_predicted"), float),
+    }
 
-    @property
-    def version(self) -> int:
-        return 2  # predictions with the correction for few modes
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "size", "repeats", "value", "error", "predicted", "ratio", "change",
-            "change_error", "level", "best", "best_low", "best_high", "inside",
-            "best_of_curve", "best_predicted", "best_slides",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        numbers = ("value", "change", "predicted", "best_predicted")
-        return {"repeat": int, "size": int, **dict.fromkeys(numbers, float)}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "draws", 400, least=2)
         whole(point, "cycles", 1500, least=6)
@@ -93,15 +85,13 @@ class LinearSizes(Task):
                     f"factors must be multiples of {step:g}, from 1 on, not {factor:g}."
                 )
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         factors = listed(point, "factors")
         one = _steady if point["quantity"] == "steady state" else _rate
         return [one(point, seed, repeat, factors[place])
                 for repeat, place in turns(trials, len(factors))]  # fmt: skip
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         sizes, table = by_case(rows, "size", "value")
         steady = point["quantity"] == "steady state"
         best = _best(sizes, -table if steady else table)
@@ -109,7 +99,7 @@ class LinearSizes(Task):
         best["best_of_curve"] = _top(sizes, -said if steady else said)
         best["best_predicted"] = float(rows["best_predicted"][0])
         best["best_slides"] = slides_size(noise_of(point)).value
-        lines: list[Row] = []
+        lines: Table = []
         for size in sizes:
             here = rows["size"] == size
             value, error = mean_and_error(rows["value"][here])
@@ -137,7 +127,7 @@ def _best(sizes: list[int], table: Array) -> Row:
     return {"best": best, "best_low": low, "best_high": high, "inside": not boundary}
 
 
-def _rate(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
+def _rate(point: Params, seed: int, repeat: int, factor: float) -> Row:
     """One batch of random cycles at one size."""
     noise, draws = noise_of(point), whole(point, "draws", 400, least=2)
     synapses = point["grow"] == "synapses"
@@ -171,7 +161,7 @@ def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
     return local_geometry(expand_linear(base, factor, factor))
 
 
-def _steady(point: Mapping[str, Json], seed: int, repeat: int, factor: float) -> Row:
+def _steady(point: Params, seed: int, repeat: int, factor: float) -> Row:
     """One simulated repeat at one size; level if its last third is as its second."""
     noise = noise_of(point)
     cycles = whole(point, "cycles", 1500, least=6)

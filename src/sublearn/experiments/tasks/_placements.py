@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.experiments.tasks._asked import problem_of
+from sublearn.experiments.tasks._asked import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import (
     by_case,
     is_level,
@@ -27,7 +24,7 @@ from sublearn.noise import (
     predict_steady_state,
     simulate,
 )
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 from sublearn.verdicts import certify, is_affine
 
 
@@ -41,28 +38,21 @@ class Placements(Task):
     predicted steady state. The table has a line per placement; ``more``: than spread, pair by pair.
     """
 
-    @property
-    def name(self) -> str:
-        return "placements"
+    name = "placements"
+    version = 2  # predictions with the correction for few modes
+    results = (
+        "placement", "verdict", "verdict_grade", "rank", "needed", "repeats", "value",
+        "error", "more", "more_error", "change", "change_error", "level", "minimum",
+        "predicted", "rate", "modes",
+    )  # fmt: skip
+    columns: Mapping[str, type] = {
+        "repeat": int,
+        "placement": str,
+        "modes": int,
+        **dict.fromkeys(("value", "change", "minimum", "predicted", "rate"), float),
+    }
 
-    @property
-    def version(self) -> int:
-        return 2  # predictions with the correction for few modes
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (
-            "placement", "verdict", "verdict_grade", "rank", "needed", "repeats", "value",
-            "error", "more", "more_error", "change", "change_error", "level", "minimum",
-            "predicted", "rate", "modes",
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        numbers = ("value", "change", "minimum", "predicted", "rate")
-        return {"repeat": int, "placement": str, "modes": int, **dict.fromkeys(numbers, float)}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "cycles", 3000, least=8)
         whole(point, "factors", 0, least=0)
@@ -74,19 +64,17 @@ class Placements(Task):
                     f"steady state, and are not when these are {name}."
                 )
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         placements = candidates(problem_of(point), whole(point, "plastic", 0, least=1))
         names = list(placements)
         return [_one(point, seed, repeat, names[place], placements[names[place]])
                 for repeat, place in turns(trials, len(names))]  # fmt: skip
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         problem = problem_of(point)
         placements = candidates(problem, whole(point, "plastic", 0, least=1))
         names, table = by_case(rows, "placement", "value")
-        lines: list[Row] = []
+        lines: Table = []
         for place, name in enumerate(names):
             here = rows["placement"] == name
             verdict = certify(problem, placements[name])
@@ -115,9 +103,7 @@ def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
     return found
 
 
-def _one(
-    point: Mapping[str, Json], seed: int, repeat: int, name: str, allocation: Allocation
-) -> Row:
+def _one(point: Params, seed: int, repeat: int, name: str, allocation: Allocation) -> Row:
     problem, noise = problem_of(point), noise_of(point)
     cycles = whole(point, "cycles", 3000, least=8)
     factors = whole(point, "factors", 0, least=0) or None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,11 @@ from sublearn._errors import one_of
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import slides_expanded_rate, slides_rate
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import noise_of, stream, whole
 from sublearn.networks import LinearEstimator
 from sublearn.noise import NOISE_ON, PATHS, READINGS, Geometry, Noise, expand_linear, local_geometry
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Table, Task
 
 SETTINGS = ("expansion", "subset")
 FACTORS = (1.4, 2.0, 3.0, 4.0)
@@ -36,20 +36,15 @@ class Rates(Task):
     correlated, with noise on the plastic or on all weights (``noise_on``).
     """
 
-    @property
-    def name(self) -> str:
-        return "rates"
+    name = "rates"
+    columns: Mapping[str, type] = {
+        "cell": str,
+        "size": int,
+        **dict.fromkeys(("measured", "error", "predicted", "slides"), float),
+    }
+    results = (*columns, "off", "slides_off")
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        return (*self.columns, "off", "slides_off")
-
-    @property
-    def columns(self) -> Mapping[str, type]:
-        numbers = ("measured", "error", "predicted", "slides")
-        return {"cell": str, "size": int, **dict.fromkeys(numbers, float)}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "draws", 400, least=2)
         if one_of("setting", str(point.get("setting")), SETTINGS) == "expansion":
@@ -59,13 +54,13 @@ class Rates(Task):
             one_of("inputs", str(point.get("inputs")), INPUTS)
             one_of("noise_on", str(point.get("noise_on")), NOISE_ON)
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         noise, draws = _noise(point), whole(point, "draws", 400, least=2)
         cell = _expansion if point["setting"] == "expansion" else _subset
         # Noise of its own for every cell: what chance does to one it must not do to all.
         text = json.dumps(dict(point), sort_keys=True)
         digest = int.from_bytes(sha256(text.encode()).digest()[:8], "little")
-        found: list[Row] = []
+        found: Table = []
         for trial in trials:
             words, geometry, slides = cell(point, seed, trial)
             measured = geometry.measure(noise, draws, seed=stream(seed, digest, trial))
@@ -81,10 +76,8 @@ class Rates(Task):
             )
         return found
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
-        lines: list[Row] = []
+    def summarise(self, point: Params, rows: Columns) -> Table:
+        lines: Table = []
         for place in range(len(rows["cell"])):
             line = {name: column[place].item() if name != "cell" else column[place]
                     for name, column in rows.items()}  # fmt: skip
@@ -93,7 +86,7 @@ class Rates(Task):
         return lines
 
 
-def _expansion(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geometry, float]:
+def _expansion(point: Params, seed: int, trial: int) -> tuple[str, Geometry, float]:
     factor, start = FACTORS[trial // 2 % len(FACTORS)], STARTS[trial % 2]
     path = str(point["path"])
     rng = np.random.default_rng([seed, 11])  # one problem for all: sizes are compared on it
@@ -109,7 +102,7 @@ def _expansion(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, G
     return f"c = {factor:g}, {start}", local_geometry(grown), slides
 
 
-def _subset(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geometry, float]:
+def _subset(point: Params, seed: int, trial: int) -> tuple[str, Geometry, float]:
     rng = np.random.default_rng([seed, 12, trial])
     plastic, samples = PLASTIC[trial % len(PLASTIC)], SAMPLES[trial // len(PLASTIC) % 2]
     network = LinearEstimator(inputs=32, outputs=8)
@@ -125,5 +118,5 @@ def _subset(point: Mapping[str, Json], seed: int, trial: int) -> tuple[str, Geom
     return f"{plastic} plastic, m = {samples}", geometry, slides_rate(geometry, noise)
 
 
-def _noise(point: Mapping[str, Json]) -> Noise:
+def _noise(point: Params) -> Noise:
     return noise_of(point, str(point.get("noise_on", "plastic")))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.noise import TOLERANCE, Noise
-from sublearn.runs import Json, Row
+from sublearn.runs import Row
 
 
 def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:
@@ -24,9 +25,7 @@ def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:
         yield divmod(trial, cases)
 
 
-def by_case(
-    rows: Mapping[str, np.ndarray[Any, Any]], case: str, value: str
-) -> tuple[list[Any], Array]:
+def by_case(rows: Columns, case: str, value: str) -> tuple[list[Any], Array]:
     """Cases in their order, and the values (repeats, cases) of the repeats that have them all.
 
     Where no repeat is whole, as after a single trial, the cases that are there count.
@@ -59,7 +58,7 @@ def is_level(mean: float, change: float, error: float | None) -> bool:
     return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(mean)
 
 
-def noise_of(point: Mapping[str, Json], on: str = "plastic") -> Noise:
+def noise_of(point: Params, on: str = "plastic") -> Noise:
     """``gamma1``, ``gamma2`` and ``gamma3`` of a point, its ``T`` and ``mixing`` if it has them."""
     names = ("gamma1", "gamma2", "gamma3")
     for name in names:
@@ -70,7 +69,7 @@ def noise_of(point: Mapping[str, Json], on: str = "plastic") -> Noise:
     return Noise(levels, on=on, **more)
 
 
-def listed(point: Mapping[str, Json], name: str) -> list[float]:
+def listed(point: Params, name: str) -> list[float]:
     """Numbers set apart by spaces, such as ``widths`` = "5 8 12"."""
     words = str(point.get(name) or "").split()
     try:
@@ -84,7 +83,7 @@ def listed(point: Mapping[str, Json], name: str) -> list[float]:
     return found
 
 
-def whole(point: Mapping[str, Json], name: str, usual: int, least: int = 1) -> int:
+def whole(point: Params, name: str, usual: int, least: int = 1) -> int:
     """A whole number of the point, ``usual`` unless it says one."""
     value = point.get(name, usual)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

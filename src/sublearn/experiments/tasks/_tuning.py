@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
+from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.models import (
     FOLDS,
@@ -19,7 +20,7 @@ from sublearn.models import (
     paired_difference,
     prepare,
 )
-from sublearn.runs import Json, Row, Task
+from sublearn.runs import Row, Table, Task
 
 RACE = "race"
 SHIFTS = ("odd digits", "turned", "inverted", "relabelled")
@@ -33,29 +34,27 @@ class Tuning(Task):
     the race, in ``steps`` steps of Adam. Kept is the accuracy of each method on the rest of the digits.
     """
 
-    @property
-    def name(self) -> str:
-        return "tuning"
+    name = "tuning"
+    columns: Mapping[str, type] = {
+        RACE: float,
+        **dict.fromkeys(RULES, float),
+        "picked": str,
+        "untuned": float,
+    }
 
-    @property
-    def columns(self) -> Mapping[str, type]:
-        return {RACE: float, **dict.fromkeys(RULES, float), "picked": str, "untuned": float}
-
-    def check(self, point: Mapping[str, Json]) -> None:
+    def check(self, point: Params) -> None:
         one_of("shift", point.get("shift"), SHIFTS)
         whole(point, "budget", 100)
         whole(point, "steps", 60)
         if whole(point, "samples", 100) < 20:
             raise BadInputError(f"samples must be at least 20, not {point['samples']}.")
 
-    def run(self, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+    def run(self, point: Params, seed: int, trials: range) -> Table:
         return [_trial(point, seed, trial) for trial in trials]
 
-    def summarise(
-        self, point: Mapping[str, Json], rows: Mapping[str, np.ndarray[Any, Any]]
-    ) -> list[Row]:
+    def summarise(self, point: Params, rows: Columns) -> Table:
         best = np.max([rows[rule] for rule in RULES], axis=0)
-        lines: list[Row] = []
+        lines: Table = []
         for method in (RACE, *RULES):
             gap = paired_difference(rows[RACE], rows[method])
             lines.append(
@@ -74,7 +73,7 @@ class Tuning(Task):
         return lines
 
 
-def _trial(point: Mapping[str, Json], seed: int, trial: int) -> Row:
+def _trial(point: Params, seed: int, trial: int) -> Row:
     import torch
 
     threads = torch.get_num_threads()
