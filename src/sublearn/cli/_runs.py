@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,18 +78,16 @@ def reproduce(
         _list(chosen, as_json)
         return
     chosen = _that_can_run(chosen, named=bool(names))
-    folder = f"runs/{budget}" if out is None else out
-    if dry_run:
-        _forecast(chosen, budget, folder, workers, seed, as_json)
-        return
-    if full:
+    if full and not dry_run:
         hours = sum(e.hours for e in chosen)
         typer.echo(
             f"the full budget of {_several(len(chosen), 'experiment')} is expected to take "
             f"{hours:.1f} hours on 2 cores",
             err=True,
         )
-    _execute(chosen, budget, folder, workers, dask, seed, redraw, retries, as_json)
+    how = {"seed": seed, "dask": dask, "redraw": redraw, "retries": retries}
+    folder = f"runs/{budget}" if out is None else out
+    _Order(chosen, budget, folder, workers, as_json, how).carry_out(dry_run)
 
 
 def _that_can_run(chosen: list[Experiment], named: bool) -> list[Experiment]:
@@ -121,11 +120,9 @@ def sweep(
     from sublearn.runs import sweep_from_file
 
     asked = sweep_from_file(spec, TASKS)
+    how = {"seed": seed, "dask": dask, "redraw": redraw, "retries": retries}
     folder = f"runs/{asked.name}" if out is None else out
-    if dry_run:
-        _forecast([asked], "full", folder, workers, seed, as_json)
-        return
-    _execute([asked], "full", folder, workers, dask, seed, redraw, retries, as_json)
+    _Order([asked], "full", folder, workers, as_json, how).carry_out(dry_run)
 
 
 def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -194,81 +191,77 @@ def _list(chosen: list[Experiment], as_json: bool) -> None:
         )
 
 
-def _forecast(
-    chosen: list[Experiment], budget: str, out: str, workers: int, seed: int | None, as_json: bool
-) -> None:
-    """What --dry-run says; the folder is looked at, and nothing is written."""
-    from sublearn.runs import forecast
+@dataclass(frozen=True)
+class _Order:
+    """What is to be run, where, and how: the rest of what ``execute`` takes."""
 
-    check_out(out, "--out")
-    check_workers(workers)
-    with progress_bar(len(chosen), "look") as advance:
-        found = forecast(
-            chosen, out=out, budget=budget, seed=seed, progress=lambda done: advance(done, "")
-        )
-    seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
-    if as_json:
-        together = {"workers": workers, "seconds": seconds / workers, "bytes": size}
-        print_json({"folder": out, "experiments": [f.to_dict() for f in found], **together})
-        return
-    wide = max(len(f.experiment) for f in found)
-    for f in found:
-        typer.echo(
-            f"{f.experiment:<{wide}}  {_several(f.points, 'point'):>12}  "
-            f"{f.trials_left:>9} of {f.trials:<9} trials to compute  "
-            f"about {_time(f.seconds):>9} of one core, at most {in_units(f.bytes):>9}"
-        )
-    typer.echo(
-        f"about {_time(seconds / workers)} on {_several(workers, 'worker')}, from a few trials of each "
-        f"experiment; at most {in_units(size)} in {out}; nothing was written"
-    )
+    chosen: list[Experiment]
+    budget: str
+    out: str
+    workers: int
+    as_json: bool
+    how: dict[str, Any]
 
+    def carry_out(self, dry_run: bool) -> None:
+        if dry_run:
+            self._forecast()
+        else:
+            self._execute()
 
-def _execute(
-    chosen: list[Experiment],
-    budget: str,
-    out: str,
-    workers: int,
-    dask: str | None,
-    seed: int | None,
-    redraw: bool,
-    retries: int,
-    as_json: bool,
-) -> None:
-    from sublearn.reports import write
-    from sublearn.runs import execute, summary
+    def _forecast(self) -> None:
+        """What --dry-run says; the folder is looked at, and nothing is written."""
+        from sublearn.runs import forecast
 
-    check_folder(out)
-    try:
-        with _watching(chosen, budget) as show:
-            found = execute(
-                chosen,
-                out=out,
-                budget=budget,
-                seed=seed,
-                workers=workers,
-                dask=dask,
-                redraw=redraw,
-                retries=retries,
-                progress=show,
+        check_out(self.out, "--out")
+        check_workers(self.workers)
+        options: dict[str, Any] = {"out": self.out, "budget": self.budget, "seed": self.how["seed"]}
+        with progress_bar(len(self.chosen), "look") as advance:
+            found = forecast(self.chosen, progress=lambda done: advance(done, ""), **options)
+        seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
+        if self.as_json:
+            together = {"workers": self.workers, "seconds": seconds / self.workers, "bytes": size}
+            experiments = [f.to_dict() for f in found]
+            print_json({"folder": self.out, "experiments": experiments, **together})
+            return
+        wide = max(len(f.experiment) for f in found)
+        for f in found:
+            typer.echo(
+                f"{f.experiment:<{wide}}  {_several(f.points, 'point'):>12}  "
+                f"{f.trials_left:>9} of {f.trials:<9} trials to compute  "
+                f"about {_time(f.seconds):>9} of one core, at most {in_units(f.bytes):>9}"
             )
-    except KeyboardInterrupt:
-        typer.echo("stopped; what was finished is kept, and the same command goes on", err=True)
-        raise
-    page = write(found.folder)
-    failed = [f for f in found.failures if f["experiment"] in {e.name for e in chosen}]
-    if as_json:
-        print_json({**summary(found), "report": str(page)})
-    else:
-        _tell(found, [e.name for e in chosen])
-        typer.echo(f"report: {page}")
-    if failed:
         typer.echo(
-            f"{_several(len(failed), 'failure')}, listed in {found.folder / 'failures.json'}; "
-            "the same command tries again",
-            err=True,
+            f"about {_time(seconds / self.workers)} on {_several(self.workers, 'worker')}, from a few "
+            f"trials of each experiment; at most {in_units(size)} in {self.out}; nothing was written"
         )
-        raise typer.Exit(1)
+
+    def _execute(self) -> None:
+        from sublearn.reports import write
+        from sublearn.runs import execute, summary
+
+        check_folder(self.out)
+        options = {"out": self.out, "budget": self.budget, "workers": self.workers, **self.how}
+        try:
+            with _watching(self.chosen, self.budget) as show:
+                found = execute(self.chosen, progress=show, **options)
+        except KeyboardInterrupt:
+            typer.echo("stopped; what was finished is kept, and the same command goes on", err=True)
+            raise
+        page = write(found.folder)
+        names = [e.name for e in self.chosen]
+        failed = [f for f in found.failures if f["experiment"] in names]
+        if self.as_json:
+            print_json({**summary(found), "report": str(page)})
+        else:
+            _tell(found, names)
+            typer.echo(f"report: {page}")
+        if failed:
+            typer.echo(
+                f"{_several(len(failed), 'failure')}, listed in {found.folder / 'failures.json'}; "
+                "the same command tries again",
+                err=True,
+            )
+            raise typer.Exit(1)
 
 
 def _tell(found: Run, names: Iterable[str]) -> None:

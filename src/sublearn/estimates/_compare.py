@@ -83,26 +83,14 @@ class Trainability:
         rows = [("learner", "steps", "starts", "solved", "share", "95%", "seconds")]
         for run in self.runs:
             low, high = run.confidence
-            rows.append(
-                (
-                    run.learner.name,
-                    str(run.steps),
-                    str(run.starts),
-                    f"{run.within} of {run.trials}",
-                    f"{run.share:.3f}",
-                    f"{low:.3f} to {high:.3f}",
-                    f"{run.seconds:.1f}",
-                )
-            )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if column == 0 else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([head, *lines])
+            counts = str(run.steps), str(run.starts), f"{run.within} of {run.trials}"
+            share = f"{run.share:.3f}", f"{low:.3f} to {high:.3f}", f"{run.seconds:.1f}"
+            rows.append((run.learner.name, *counts, *share))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, *cells in rows:
+            right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            head += "\n" + "  ".join([name.ljust(widths[0]), *right])
+        return head
 
 
 def trainability(

@@ -141,7 +141,22 @@ class Counted(ABC, Generic[Asked, Record]):
         """Lines that may stand below the result."""
         return [f"{self.seconds:.1f} s"]
 
-    def more(self, trials: int, **how: Unpack[How[Self]]) -> Self:
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What is counted, and how, as plain values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+        return {
+            "network": self.problem.network.spec,
+            "samples": self.problem.samples,
+            "seed": self.seed,
+            "trials": self.trials,
+            **self.facts(),
+            "timing": {"seconds": self.seconds},
+        }
+
+    def more(self, trials: int, **how: Unpack[HowFar[Self]]) -> Self:
         """The same with so many ``trials`` more: the counts are those of one run of them all."""
         return count_trials(self, self.trials + whole_number("trials", trials, least=1), **how)
 
@@ -192,6 +207,14 @@ class How(TypedDict, Generic[Result], total=False):
     executor: Executor | None
     progress: Callable[[Result], None] | None
     go_on: Result | None
+
+
+class HowFar(How[Result], total=False):
+    """The same, and ``precision``: to stop at the first trial at which the confidence interval, valid at
+    all times, reaches no further than that from its middle.
+    """
+
+    precision: float | None
 
 
 def count_trials(

@@ -14,7 +14,7 @@ from sublearn._errors import one_of, whole_number
 from sublearn._grades import NUMERICAL
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem
-from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.estimates._count import Counted, HowFar, Question, count_trials
 from sublearn.matchers import Budget, Decision, Reference, Search, decide, single_thread
 from sublearn.verdicts import Verdict, certify, teacher_may_collapse
 
@@ -222,14 +222,9 @@ class Estimate(Counted[MatchQuestion, Trial]):
             lines.append(f"restarts against matches: {', '.join([*shown, f'{total} by {last}'])}")
         return [*lines, *super().details]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+    def facts(self) -> dict[str, Any]:
         return {
-            "network": self.problem.network.spec,
-            "samples": self.problem.samples,
             "method": self.method,
-            "seed": self.seed,
-            "trials": self.trials,
             "matched": self.matched,
             "refuted": self.refuted,
             "undecided": self.undecided,
@@ -241,7 +236,6 @@ class Estimate(Counted[MatchQuestion, Trial]):
             "restarts": self.restarts,
             "curve": [list(point) for point in self.curve],
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
-            "timing": {"seconds": self.seconds},
         }
 
     def __str__(self) -> str:
@@ -268,10 +262,9 @@ def estimate(
     method: str = "ladder",
     budget: Budget | None = None,
     seed: int = 0,
-    precision: float | None = None,
     count: bool = False,
     sample_always: bool = False,
-    **how: Unpack[How[Estimate]],
+    **how: Unpack[HowFar[Estimate]],
 ) -> Estimate:
     """Draw instances of a problem and decide each: MATCHED, REFUTED or UNDECIDED.
 
@@ -300,7 +293,7 @@ def estimate(
     start = Estimate(question, verdict=question.verdict(count))
     if method == "ladder" and not sample_always and _settles(problem, start.verdict):
         return start
-    return count_trials(start, trials, precision=precision, **how)
+    return count_trials(start, trials, **how)
 
 
 def _settles(problem: Problem, verdict: Verdict | None) -> bool:

@@ -135,22 +135,16 @@ class Generalisation(Counted[FreshQuestion, FreshTrial]):
     def brief(self) -> str:
         return f"{self.solved} solved"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+    def facts(self) -> dict[str, Any]:
         quartiles = self.quantiles(0.25, 0.5, 0.75) if self.solved else None
         return {
-            "network": self.problem.network.spec,
-            "samples": self.problem.samples,
             "solved_means": "exact match" if self.eps is None else "mean squared error < eps",
             "eps": self.eps,
             "method": self.method,
-            "seed": self.seed,
-            "trials": self.trials,
             "solved": self.solved,
             "fresh_samples": self.fresh,
             "relative_error_quartiles": quartiles,
             "better_than_zero": self.better_than_zero,
-            "timing": {"seconds": self.seconds},
         }
 
     def __str__(self) -> str:

@@ -132,11 +132,8 @@ class SolvedEstimate(Counted[SolvedQuestion, SolvedTrial]):
     def brief(self) -> str:
         return f"{self.solved} solved  [{self.share:.3f}]"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+    def facts(self) -> dict[str, Any]:
         return {
-            "network": self.problem.network.spec,
-            "samples": self.problem.samples,
             "goal": self.goal,
             "loss": self.loss,
             "learner": self.learner.name,
@@ -144,15 +141,12 @@ class SolvedEstimate(Counted[SolvedQuestion, SolvedTrial]):
             "steps": self.question.steps,
             "starts": self.question.starts,
             "precision": self.question.precision,
-            "seed": self.seed,
-            "trials": self.trials,
             "solved": self.solved,
             "share": self.share,
             "confidence": list(self.confidence),
             "median_steps": self.median_steps,
             "median_accuracy": self.median_accuracy,
             "median_loss": self.median_loss,
-            "timing": {"seconds": self.seconds},
         }
 
     def __str__(self) -> str:

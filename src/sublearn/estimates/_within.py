@@ -13,7 +13,7 @@ from sublearn._errors import one_of, positive, whole_number
 from sublearn._seeds import Purpose, trial_key
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem
-from sublearn.estimates._count import Counted, How, Question, count_trials
+from sublearn.estimates._count import Counted, HowFar, Question, count_trials
 from sublearn.estimates._files import learner_of
 from sublearn.training import (
     LEARNERS,
@@ -254,11 +254,8 @@ class WithinEstimate(Counted[WithinQuestion, WithinTrial]):
     def brief(self) -> str:
         return f"{self.learner.name}: {self.within} within eps"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; seconds stand apart from what is reproducible."""
+    def facts(self) -> dict[str, Any]:
         return {
-            "network": self.problem.network.spec,
-            "samples": self.problem.samples,
             "criterion": "mean squared error < eps",
             "eps": self.eps,
             "relative_eps": self.relative_eps,
@@ -266,14 +263,11 @@ class WithinEstimate(Counted[WithinQuestion, WithinTrial]):
             "settings": settings_of(self.learner),
             "steps": self.steps,
             "starts": self.starts,
-            "seed": self.seed,
-            "trials": self.trials,
             "within": self.within,
             "not_reached": self.trials - self.within,
             "share": self.share,
             "confidence": list(self.confidence),
             "median_error": self.median_error,
-            "timing": {"seconds": self.seconds},
         }
 
     def __str__(self) -> str:
@@ -296,8 +290,7 @@ def estimate_within(
     steps: int | None = None,
     starts: int | None = None,
     seed: int = 0,
-    precision: float | None = None,
-    **how: Unpack[How[WithinEstimate]],
+    **how: Unpack[HowFar[WithinEstimate]],
 ) -> WithinEstimate:
     """Draw instances of a problem, train each, and count those with a mean squared error below ``eps``.
 
@@ -313,4 +306,4 @@ def estimate_within(
     True
     """
     question = WithinQuestion(problem, allocation, seed, by=Within(eps, learner, steps, starts))
-    return count_trials(WithinEstimate(question), trials, precision=precision, **how)
+    return count_trials(WithinEstimate(question), trials, **how)
