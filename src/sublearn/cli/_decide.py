@@ -6,31 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from sublearn.cli._options import (
-    DataOption,
-    FileOption,
-    InputRankOption,
-    JsonOption,
-    LearnOption,
-    NetworkOption,
-    SamplesOption,
-    TeacherOption,
-    WeightOption,
-    read_learn,
-    read_problem,
-)
+from sublearn.cli._asking import asking
+from sublearn.cli._options import JsonOption
 from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
 
 
+@asking
 def decide(
-    network: NetworkOption,
-    samples: SamplesOption,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
+    problem: Any,
+    learnable: Any,
     within: Annotated[
         float | None,
         typer.Option(
@@ -44,9 +31,6 @@ def decide(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
     ] = None,
-    data: DataOption = None,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
@@ -66,9 +50,7 @@ def decide(
             f"--out {out} goes without --within: weights within eps need no certificate, since running "
             "the network shows it; --json prints them."
         )
-    problem = read_problem(network, samples, input_rank, teacher, data)
-    asked = read_learn(problem, learn, allocation, weight)
-    instance = draw(problem, asked, seed=seed, trial=trial)
+    instance = draw(problem, learnable, seed=seed, trial=trial)
     found = (
         verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
     )
@@ -79,7 +61,7 @@ def decide(
         values = None if found.values is None else found.values.tolist()
         grade = None if found.grade is None else found.grade.to_dict()
         # The rules, if there are any, and in every case the entries that were decided about.
-        question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
+        question = {**asked_for(problem, learnable), **asked_for(problem, instance.allocation)}
         question |= {"seed": seed, "trial": trial} | ({} if within is None else {"within": within})
         plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
         tail = {"values": values, "effort": vars(found.effort), "saved": saved}

@@ -8,20 +8,8 @@ import typer
 
 from sublearn._errors import BadInputError
 from sublearn._interrupts import INTERRUPTED
-from sublearn.cli._options import (
-    LEARNER_NAMES,
-    DataOption,
-    FileOption,
-    InputRankOption,
-    JsonOption,
-    LearnOption,
-    NetworkOption,
-    SamplesOption,
-    TeacherOption,
-    WeightOption,
-    read_learn,
-    read_problem,
-)
+from sublearn.cli._asking import asking
+from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import asked as asked_for
@@ -44,12 +32,10 @@ _TAKEN = {
 }
 
 
+@asking
 def estimate(
-    network: NetworkOption,
-    samples: SamplesOption,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
+    problem: Any,
+    learnable: Any,
     trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000,
     precision: Annotated[
         float | None,
@@ -96,7 +82,6 @@ def estimate(
             help="After a match, the error on so many fresh samples of the teacher.",
         ),
     ] = None,
-    data: DataOption = None,
     labels: Annotated[
         bool,
         typer.Option(
@@ -112,8 +97,6 @@ def estimate(
         bool, typer.Option("--always", help="Sample even where certify knows the answer.")
     ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
     out: Annotated[
         str | None,
@@ -148,8 +131,6 @@ def estimate(
     from sublearn.matchers import Budget
     from sublearn.training import LEARNERS
 
-    problem = read_problem(network, samples, input_rank, teacher, data)
-    learnable = read_learn(problem, learn, allocation, weight)
     if method is not None and learner is None and method.split(",")[0] in LEARNERS:
         learner, method = method, None  # another spelling, as train has it too
     if labels and within is not None:
@@ -158,7 +139,7 @@ def estimate(
         )
     names = (learner or ("adam" if labels else "levenberg-marquardt")).split(",")
     question = _question(labels, fresh is not None, within is not None, len(names) > 1)
-    if labels and data is None:
+    if labels and not problem.source.is_labelled:
         raise BadInputError("--labels needs --data, whose labels are to become right.")
     _check_taken(
         question,

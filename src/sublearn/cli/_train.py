@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn.cli._asking import asking
 from sublearn.cli._live import live_curve
-from sublearn.cli._options import (
-    LEARNER_NAMES,
-    DataOption,
-    FileOption,
-    InputRankOption,
-    JsonOption,
-    LearnOption,
-    NetworkOption,
-    SamplesOption,
-    TeacherOption,
-    WeightOption,
-    read_learn,
-    read_problem,
-)
+from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import check_folder
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json
@@ -30,13 +18,10 @@ if TYPE_CHECKING:
     from sublearn.training import Learner, Training
 
 
+@asking
 def train(
-    network: NetworkOption,
-    samples: SamplesOption,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
-    data: DataOption = None,
+    problem: Any,
+    learnable: Any,
     learner: Annotated[
         str | None, typer.Option("--learner", help=f"{LEARNER_NAMES} (default adam).")
     ] = None,
@@ -62,8 +47,6 @@ def train(
         typer.Option("--out", metavar="DIR", help="Save curve.csv, curve.png and weights.npz."),
     ] = None,
     trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws and starts.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,10 +61,8 @@ def train(
     from sublearn.training import train as verb
 
     folder = check_folder(out)
-    problem = read_problem(network, samples, input_rank, teacher, data)
-    asked = read_learn(problem, learn, allocation, weight)
     chosen = read_learner(learner or method or "adam", rate)
-    instance = draw(problem, asked, seed=seed, trial=trial)
+    instance = draw(problem, learnable, seed=seed, trial=trial)
     with live_curve(steps, "loss") as show:
 
         def watch(step: int, losses: Any) -> None:
@@ -101,7 +82,7 @@ def train(
         )
     saved = None if folder is None else _save(found, folder)
     if as_json:
-        question = {**asked_for(problem, asked), **asked_for(problem, instance.allocation)}
+        question = {**asked_for(problem, learnable), **asked_for(problem, instance.allocation)}
         print_json({**question, **found.to_dict(), "trial": trial, "saved": saved})
         return
     typer.echo(str(found))

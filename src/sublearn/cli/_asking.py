@@ -1,0 +1,51 @@
+"""The options that say what is asked about, for every command about instances of a problem."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from sublearn.cli._options import (
+    DataOption,
+    FileOption,
+    InputRankOption,
+    LearnOption,
+    NetworkOption,
+    SamplesOption,
+    TeacherOption,
+    WeightOption,
+    read_learn,
+    read_problem,
+)
+
+
+def asking(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a question; it is called with the problem and what is learnable."""
+    asked = inspect.signature(_read, eval_str=True).parameters
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[2:]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        question = _read(**{name: given.pop(name) for name in asked})
+        command(*question, **given)
+
+    every = [*asked.values(), *own]
+    run.__annotations__ = {option.name: option.annotation for option in every}
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    return run
+
+
+def _read(
+    network: NetworkOption,
+    samples: SamplesOption,
+    learn: LearnOption = None,
+    allocation: FileOption = None,
+    weight: WeightOption = None,
+    data: DataOption = None,
+    input_rank: InputRankOption = None,
+    teacher: TeacherOption = None,
+) -> tuple[Any, Any]:
+    problem = read_problem(network, samples, input_rank, teacher, data)
+    return problem, read_learn(problem, learn, allocation, weight)
