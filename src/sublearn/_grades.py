@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal["proof", "probability", "numerical"]
+from sublearn._kinds import GradeKind
 
 
 @dataclass(frozen=True)
@@ -21,21 +20,27 @@ class Grade:
     proof | probability of error <= 1.0e-13 | numerical
     """
 
-    kind: Kind
+    kind: GradeKind
     error: float = 0.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", GradeKind.read("the kind of a grade", self.kind))
+
     def __str__(self) -> str:
-        if self.kind == "probability":
+        if self.kind == GradeKind.PROBABILITY:
             return f"probability of error <= {self.error:.1e}"
-        return self.kind
+        return str(self.kind)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
-        return {"kind": self.kind, "error": self.error if self.kind == "probability" else None}
+        return {
+            "kind": self.kind,
+            "error": self.error if self.kind == GradeKind.PROBABILITY else None,
+        }
 
 
-PROOF = Grade("proof")
-NUMERICAL = Grade("numerical")
+PROOF = Grade(GradeKind.PROOF)
+NUMERICAL = Grade(GradeKind.NUMERICAL)
 
 
 def weakest(*grades: Grade) -> Grade:
@@ -44,7 +49,11 @@ def weakest(*grades: Grade) -> Grade:
     >>> print(weakest(PROOF, Grade("probability", 1e-9), Grade("probability", 2e-9)))
     probability of error <= 3.0e-09
     """
-    if any(grade.kind == "numerical" for grade in grades):
+    if NUMERICAL in grades:
         return NUMERICAL
-    error = sum(grade.error for grade in grades)
-    return Grade("probability", error) if error else PROOF
+    return wrong_by_chance(sum(grade.error for grade in grades))
+
+
+def wrong_by_chance(error: float) -> Grade:
+    """The grade of what is wrong with probability at most ``error``: a proof where that is 0."""
+    return Grade(GradeKind.PROBABILITY, min(1.0, error)) if error else PROOF

@@ -160,7 +160,7 @@ def test_nonlinear_networks(text: str) -> None:
         ({"learn": "W1"}, "learn must be a list"),
         ({"learn": []}, "learn must name at least one"),
         ({"scores": {"W1": np.zeros(3)}}, "scores for W1 must have shape (3, 3)"),
-        ({"forbidden": {"W1": np.eye(3)}}, "W1(0, 0) is both learnable and forbidden"),
+        ({"forbidden": {"W1": np.eye(3, dtype=int)}}, "W1(0, 0) is both learnable and forbidden"),
     ],
 )
 @pytest.mark.parametrize("deficient", [True, False])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn._grades import PROOF, Grade
+from sublearn._grades import PROOF, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.designs._choice import Choice, Ids
 from sublearn.designs._over_gates import (
@@ -73,7 +73,7 @@ def best_basis(
     assert best is not None, "an independent start is independent at almost every point"
     worth = value_of(best, gains)
     plain = value_of(np.concatenate([start, order[~np.isin(order, start)]])[:wanted], gains)
-    grade = PROOF if worth >= plain else Grade("probability", miss**points)
+    grade = PROOF if worth >= plain else wrong_by_chance(miss**points)
     return Basis(best, worth, worth, grade)
 
 

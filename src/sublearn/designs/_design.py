@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._grades import NUMERICAL, PROOF, weakest
+from sublearn._kinds import Claim, VerdictKind
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
@@ -92,7 +93,7 @@ def design(
     if wanted == "best score":
         return Design(
             best,
-            claim="best score" if found.best else "good, not proved best",
+            claim=Claim.BEST if found.best else Claim.GOOD,
             grade=weakest(found.grade, need.grade),
             value=found.value[1],
             bound=found.bound[1],
@@ -101,10 +102,10 @@ def design(
     known = _known_maximal(problem, choice, must, start, needed, error, seed)
     for candidate in _by_score(choice, [best, *known]):
         verdict = certify(problem, candidate, error=error, seed=seed)
-        if verdict.kind == "maximal":
+        if verdict.kind == VerdictKind.MAXIMAL:
             score = fsum(choice.score[choice.ids(candidate)])
             return Design(
-                candidate, claim="proved maximal", grade=verdict.grade, value=score, bound=None
+                candidate, claim=Claim.MAXIMAL, grade=verdict.grade, value=score, bound=None
             )
     raise BadInputError(
         f"no allocation of {' and '.join(choice.names)} under these conditions is known to be maximal; "
@@ -184,7 +185,7 @@ def repair(
     if not gated and not verdict.wasted:
         independent = problem.network.is_linear and verdict.rank == len(allocation)
         grade = PROOF if independent else verdict.needed_grade
-        return Design(allocation, claim="fewest moves", grade=grade, value=0.0, bound=0.0)
+        return Design(allocation, claim=Claim.FEWEST, grade=grade, value=0.0, bound=0.0)
     for name in allocation.names:
         if name not in names:  # its weights may stay, but none may come in
             choice.part(choice.allowed, name)[:] = False
@@ -208,7 +209,7 @@ def repair(
     moved, least = wanted - found.value[1], wanted - found.bound[1]
     return Design(
         mended,
-        claim="fewest moves" if moved <= least else "few moves, not proved fewest",
+        claim=Claim.FEWEST if moved <= least else Claim.FEW,
         grade=weakest(*grades),
         value=moved,
         bound=least,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._arrays import Array
-from sublearn._grades import PROOF, Grade
+from sublearn._grades import PROOF, Grade, wrong_by_chance
 from sublearn._intervals import clopper_pearson
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
@@ -158,7 +158,7 @@ class _Search:
         miss = min(1.0, 2 * miss_probability(problem, network, wanted) + 1e-9)
         bounds = 2 * self.effort + 1
         self.points = points_needed(miss, error / bounds)
-        self.grade = Grade("probability", min(1.0, bounds * miss**self.points))
+        self.grade = wrong_by_chance(bounds * miss**self.points)
 
     def run(self, progress: Progress | None) -> Basis:
         root = np.full(self.gates, -1, dtype=np.int8)

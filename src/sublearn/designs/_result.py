@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from sublearn._grades import Grade
+from sublearn._kinds import Claim
 from sublearn.allocations import Allocation
 from sublearn.designs._over_gates import GateShare
-
-Claim = Literal[
-    "best score",
-    "good, not proved best",
-    "proved maximal",
-    "fewest moves",
-    "few moves, not proved fewest",
-]
 
 
 class Design(Allocation):
@@ -68,19 +61,19 @@ class Design(Allocation):
     @property
     def best(self) -> bool:
         """Whether nothing better exists: the claim is "best score" or "fewest moves"."""
-        return self.claim in ("best score", "fewest moves")
+        return self.claim in (Claim.BEST, Claim.FEWEST)
 
     @property
     def words(self) -> str:
         """The claim in a sentence or two."""
         grade = f" ({self.grade})"
-        if self.claim == "proved maximal":
+        if self.claim == Claim.MAXIMAL:
             text = f"proved maximal{grade}; score {self.value:.6g}, the best of the patterns known."
-        elif self.claim == "best score":
+        elif self.claim == Claim.BEST:
             text = f"best score {self.value:.6g}{grade}: no admissible allocation scores higher."
-        elif self.claim == "good, not proved best":
+        elif self.claim == Claim.GOOD:
             text = f"{self.claim}: score {self.value:.6g}, and none scores above {self.bound:.6g}{grade}."
-        elif self.claim == "fewest moves":
+        elif self.claim == Claim.FEWEST:
             text = f"fewest moves: {self.value:.0f}{grade}."
         else:
             text = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._grades import PROOF
+from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.exact import PrimeField, columns, eliminate, random_prime
 from sublearn.matchers._behind import contradiction
 from sublearn.matchers._decision import Decision, Effort
@@ -110,7 +110,7 @@ class Affine(Matcher):
                 "refuted",
                 self.name,
                 f"J x = c contradicts itself: J has rank {inner.rank}, (J | c) has rank {outer}",
-                PROOF if sure else Grade("probability", missed_inner),
+                PROOF if sure else wrong_by_chance(missed_inner),
             )
         full = inner.rank == instance.equations
         if missed_outer > ERROR and not full:
@@ -121,7 +121,7 @@ class Affine(Matcher):
             f"the outputs are affine; J and (J | c) both have rank {inner.rank}",
             values,
             bits,
-            PROOF if full else Grade("probability", missed_outer),
+            PROOF if full else wrong_by_chance(missed_outer),
             inner.prime if full else None,
         )
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from sublearn._arrays import Array
+from sublearn._kinds import DecisionKind
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
     from sublearn.matchers.proofs._certificate import Certificate
 
-Kind = Literal["matched", "refuted", "undecided"]
+# A word is taken for its member.
+Kind = DecisionKind | Literal["matched", "refuted", "undecided"]
 
 UNPROVED = 4  # candidates that could not be proved: the roots are singular, and so are the next
 
@@ -54,6 +56,9 @@ class Decision:
     weights: Mapping[str, Array] | None = None
     certificate: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", DecisionKind.read("the kind of a decision", self.kind))
 
     def __str__(self) -> str:
         if self.kind == "undecided":

@@ -11,7 +11,7 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
-from sublearn._grades import PROOF, Grade
+from sublearn._grades import Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
@@ -113,7 +113,7 @@ def _enumerated(
         doubtful += int(rest.size)
         looked += len(subsets)
         tell(looked, total)
-    grade = Grade("probability", min(1.0, doubtful * miss**draws)) if doubtful else PROOF
+    grade = wrong_by_chance(doubtful * miss**draws)
     return Census(total, feasible, deficient, unbound, False, grade)
 
 
@@ -135,8 +135,7 @@ def _drawn(
         if found.rank < len(drawn):
             deficient += 1
             doubt += found.grade.error
-    grade = Grade("probability", min(1.0, doubt)) if doubt else PROOF
-    return Census(draws, draws, deficient, 0, True, grade)
+    return Census(draws, draws, deficient, 0, True, wrong_by_chance(doubt))
 
 
 def _chunks(items: int, size: int) -> Iterator[Indices]:

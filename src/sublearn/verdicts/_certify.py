@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
+from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.verdicts._affine import is_affine
@@ -26,6 +27,8 @@ from sublearn.verdicts._theorems import compare, printed_claims
 from sublearn.verdicts._verdict import Verdict
 from sublearn.verdicts._words import circuit_of
 from sublearn.verdicts.counts import count_solutions
+
+MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
 
 
 def certify(
@@ -66,21 +69,12 @@ def certify(
     """
     _check(problem, allocation)
     check_options(error, seed)
-    asked, problem = problem, _before_output(problem)
-    if problem.network.has_gates:
-        verdict = _certify_gated(problem, allocation, error, seed)
-    else:
-        found = generic_rank(problem, allocation, error=error, seed=seed)
-        needed = needed_rank(problem, found.rank, error=error, seed=seed)
-        notes = shortfall(problem, needed)
-        kind, grade, reasons = _decide(problem, allocation, found, needed, error, seed)
-        positive = has_positive_chance(problem)
-        verdict = _assemble(
-            problem, allocation, found, needed, kind, grade, [*reasons, *notes], positive=positive
-        )
-        if count and problem.network.is_linear:
-            verdict = _counted(problem, allocation, verdict, seed)
-    if problem is asked:
+    inner = _before_output(problem)
+    case = _Case(inner, allocation, error, seed)
+    verdict = case.at_gates() if inner.network.has_gates else case.everywhere()
+    if count and inner.network.is_linear:
+        verdict = _counted(inner, allocation, verdict, seed)
+    if inner is problem:
         return verdict
     words = (
         "The output activation is invertible and the teacher has the same: with and without it, the "
@@ -106,7 +100,7 @@ def _before_output(problem: Problem) -> Problem:
 
 def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
     """The verdict after counting complex solutions; the targets must fill all d m dimensions."""
-    if verdict.kind != "between" or verdict.needed < problem.equations:
+    if verdict.kind != BETWEEN or verdict.needed < problem.equations:
         return verdict
     if teacher_may_collapse(problem):
         return verdict
@@ -120,12 +114,12 @@ def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: i
     odd = f"{words} An odd number: not all can come in conjugate pairs, so one is real."
     return replace(
         verdict,
-        kind="maximal",
+        kind=MAXIMAL,
         grade=weakest(verdict.grade, found.grade),
         reasons=(odd, *verdict.reasons[1:]),
         theorems=compare(
             printed_claims(problem, allocation),
-            "maximal",
+            MAXIMAL,
             verdict.rank,
             verdict.needed,
             positive=True,
@@ -148,48 +142,186 @@ def _check(problem: Problem, allocation: Allocation) -> None:
         raise BadInputError("the allocation has no learnable weight (r = 0): give it at least one.")
 
 
-_COPIES = "Every weight is learnable, so the student can take the teacher's weights."
+@dataclass(frozen=True)
+class _Finding:
+    """A kind, how sure it is and why; ``positive``: the match probability is proved to be above 0."""
+
+    kind: VerdictKind
+    grade: Grade
+    reasons: tuple[str, ...]
+    positive: bool = False
 
 
-def _copies(problem: Problem, allocation: Allocation) -> bool:
-    return problem.teacher is None and len(allocation) == problem.network.size
+@dataclass(frozen=True)
+class _Case:
+    """One question: an allocation of a problem, and how sure the ranks have to be."""
 
+    problem: Problem
+    allocation: Allocation
+    error: float
+    seed: int
 
-def _decide(
-    problem: Problem,
-    allocation: Allocation,
-    found: GenericRank,
-    needed: Needed,
-    error: float,
-    seed: int,
-) -> tuple[str, Grade, list[str]]:
-    if _copies(problem, allocation):
-        return "maximal", PROOF, [_COPIES]
-    if problem.ensemble.without_density or problem.source.lacks_density:
-        return "unknown", PROOF, [_no_density(problem)]
-    rank, count = found.rank, len(allocation)
-    if rank < needed.rank:
-        # "needed" is never too large, so only "rank" can be in doubt, and only where no bound proves it.
-        sure = rank_bound(problem, allocation) < needed.rank
-        reason = _too_few(count, rank, needed.rank)
-        grade = PROOF if sure else found.grade
-        return "minimal", grade, [reason, *_set_aside(problem, needed)]
-    if problem.teacher is not None:
-        return _decide_other_teacher(problem, allocation, found, needed, error, seed)
-    # Full rank: the dimension that is left to doubt is the teacher's.
-    onto = rank == problem.effective_equations
-    for known in candidates(problem, allocation):
-        # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
-        # the saturated constructions need all d m' dimensions, and so do analytic teachers.
-        if (known.onto or not problem.network.is_linear) and not onto:
-            continue
-        if _holds(problem, allocation, known, needed.rank, error, seed):
-            return "maximal", needed.grade, [f"Full rank, and {known.why}."]
-    reason = (
-        f"Full rank {rank}: some teachers are matched, so the match probability is positive; "
-        "whether it is 1 is not known."
-    )
-    return "between", needed.grade, [reason]
+    def everywhere(self) -> Verdict:
+        """Networks whose rank is the same at almost every point."""
+        rank = generic_rank(self.problem, self.allocation, error=self.error, seed=self.seed)
+        needed = needed_rank(self.problem, rank.rank, error=self.error, seed=self.seed)
+        found = self._at_once() or self._by_rank(rank, needed)
+        return self._verdict(rank, needed, found)
+
+    def at_gates(self) -> Verdict:
+        """ReLU networks: what holds whatever the gates are is settled, the rest is said of sampled ones."""
+        problem, allocation = self.problem, self.allocation
+        always = generic_rank(
+            problem, allocation, error=self.error, seed=self.seed, free_gates=True
+        )
+        sampled = ranks_at_gates(problem, allocation, error=self.error, seed=self.seed)
+        needed = needed_rank(problem, sampled.largest, error=self.error, seed=self.seed)
+        counted = rank_bound(problem, allocation)
+        highest = min(counted, always.rank)
+        grade = NUMERICAL  # gates that were not sampled may have a larger rank
+        if sampled.largest == highest:
+            grade = PROOF if counted <= always.rank else always.grade
+        rank = replace(always, rank=sampled.largest, grade=grade)
+        seen = _range(sampled, highest)
+        found = self._at_once()
+        if found is not None:
+            found = replace(found, reasons=(*found.reasons, seen))
+        elif highest < needed.rank:
+            # "needed" is the teacher's rank at gates that occur, so never too large.
+            why = _too_few(len(allocation), highest, needed.rank, "at most ")
+            sure = PROOF if counted < needed.rank else always.grade
+            found = _Finding(MINIMAL, sure, (why, seen, *_set_aside(problem, needed)))
+        else:
+            found = self._between(sampled.largest, needed, seen)
+        return self._verdict(rank, needed, found, sampled)
+
+    def _between(self, largest: int, needed: Needed, seen: str) -> _Finding:
+        problem, sure, positive = self.problem, needed.grade, False
+        if largest < needed.rank:
+            sure = NUMERICAL
+            why = (
+                f"No sampled gates reach the {needed.rank} dimensions that a match needs, and nothing "
+                "excludes that others do: estimate the match probability."
+            )
+        elif has_positive_chance(problem) and needed.grade != NUMERICAL:
+            # A teacher near the student that has these gates has the same rank, and is matched.
+            positive = True
+            why = (
+                f"Full rank {largest} at gates that occur with positive probability: some teachers "
+                "are matched, so the match probability is positive; whether it is 1 is not known."
+            )
+        else:
+            why = "Full rank at some gates, but a positive match probability is not proved."
+        reasons: tuple[str, ...] = (seen, why)
+        if is_affine(problem.network, self.allocation):
+            reasons += (
+                "The outputs are affine in the learnable weights, so a match exists wherever the rank "
+                f"is {problem.equations}.",
+            )
+        return _Finding(BETWEEN, sure, reasons, positive)
+
+    def _at_once(self) -> _Finding | None:
+        """What needs no rank: the student can copy the teacher, or nothing generic can be said."""
+        problem = self.problem
+        if problem.teacher is None and len(self.allocation) == problem.network.size:
+            why = "Every weight is learnable, so the student can take the teacher's weights."
+            return _Finding(MAXIMAL, PROOF, (why,))
+        if problem.ensemble.without_density or problem.source.lacks_density:
+            return _Finding(UNKNOWN, PROOF, (_no_density(problem),), has_positive_chance(problem))
+        return None
+
+    def _by_rank(self, rank: GenericRank, needed: Needed) -> _Finding:
+        problem, allocation = self.problem, self.allocation
+        if rank.rank < needed.rank:
+            # "needed" is never too large, so only "rank" can be in doubt, and only where no bound proves it.
+            sure = rank_bound(problem, allocation) < needed.rank
+            why = _too_few(len(allocation), rank.rank, needed.rank)
+            reasons = (why, *_set_aside(problem, needed))
+            return _Finding(MINIMAL, PROOF if sure else rank.grade, reasons)
+        if problem.teacher is not None:
+            return self._other_teacher(rank, needed)
+        # Full rank: the dimension that is left to doubt is the teacher's.
+        onto = rank.rank == problem.effective_equations
+        for known in candidates(problem, allocation):
+            # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
+            # the saturated constructions need all d m' dimensions, and so do analytic teachers.
+            if (known.onto or not problem.network.is_linear) and not onto:
+                continue
+            if self._holds(known, needed.rank):
+                return _Finding(MAXIMAL, needed.grade, (f"Full rank, and {known.why}.",))
+        why = (
+            f"Full rank {rank.rank}: some teachers are matched, so the match probability is positive; "
+            "whether it is 1 is not known."
+        )
+        return _Finding(BETWEEN, needed.grade, (why,), positive=True)
+
+    def _other_teacher(self, rank: GenericRank, needed: Needed) -> _Finding:
+        problem, equations = self.problem, reachable_equations(self.problem)
+        positive = has_positive_chance(problem)
+        if rank.rank < equations:
+            why = (
+                f"The rank {rank.rank} is below the {equations} outputs that count, but the teacher "
+                f"reaches only {needed.rank} dimensions itself; whether the two meet is not decided by "
+                "ranks."
+            )
+            return _Finding(BETWEEN, rank.grade, (why,), positive)
+        for known in candidates(problem, self.allocation):
+            # What is affine and onto matches any targets; the others need generic ones.
+            if known.onto and (needed.rank < equations or teacher_may_collapse(problem)):
+                continue
+            if self._holds(known, equations):
+                why = f"Full rank {equations}, and {known.why}."
+                return _Finding(MAXIMAL, needed.grade if known.onto else PROOF, (why,))
+        why = f"Full rank {equations}, but for this teacher a positive probability is not proved."
+        if positive:
+            why = f"Full rank {equations}: the match probability is positive."
+        return _Finding(BETWEEN, PROOF, (why,), positive)
+
+    def _holds(self, known: Candidate, wanted: int) -> bool:
+        """Whether the rank of a candidate is full, in its own problem where it has one."""
+        problem, part = known.problem or self.problem, known.part
+        wanted = wanted if known.problem is None else len(part)
+        if known.problem is None and part == self.allocation:
+            return True
+        if len(part) < wanted or rank_bound(problem, part) < wanted:
+            return False
+        return generic_rank(problem, part, error=self.error, seed=self.seed).rank == wanted
+
+    def _verdict(
+        self, rank: GenericRank, needed: Needed, found: _Finding, gates: GateRanks | None = None
+    ) -> Verdict:
+        problem, allocation = self.problem, self.allocation
+        broken = broken_bounds(problem, allocation)
+        lines = [*found.reasons, *shortfall(problem, needed)]
+        lines += [f"{str(bound)[0].upper()}{str(bound)[1:]}." for bound in broken[:5]]
+        if len(broken) > 5:
+            lines.append(f"{len(broken) - 5} more rows and columns break their bounds.")
+        circuit = None
+        # What is wasted at some gates need not be at others: the witness holds for all.
+        if rank.basis.size < min(len(allocation), needed.rank):
+            circuit = circuit_of(problem, allocation.select(rank.circuit))
+            lines.append(circuit.words)
+        between = found.kind == BETWEEN and found.positive
+        claims = printed_claims(problem, allocation)
+        return Verdict(
+            kind=found.kind,
+            grade=found.grade,
+            learnable=len(allocation),
+            equations=problem.equations,
+            rank=rank.rank,
+            needed=needed.rank,
+            rank_grade=rank.grade,
+            needed_grade=needed.grade,
+            affine=is_affine(problem.network, allocation),
+            reasons=tuple(lines),
+            theorems=compare(claims, found.kind, rank.rank, needed.rank, positive=between),
+            broken=broken,
+            idle=allocation.select(rank.idle),
+            circuit=circuit,
+            counts=equation_counts(problem, allocation),
+            gates=gates,
+            set_aside=found.kind == MINIMAL and teacher_may_collapse(problem),
+        )
 
 
 def _too_few(count: int, rank: int, needed: int, most: str = "only ") -> str:
@@ -201,53 +333,10 @@ def _too_few(count: int, rank: int, needed: int, most: str = "only ") -> str:
     )
 
 
-def _decide_other_teacher(
-    problem: Problem,
-    allocation: Allocation,
-    found: GenericRank,
-    needed: Needed,
-    error: float,
-    seed: int,
-) -> tuple[str, Grade, list[str]]:
-    equations = reachable_equations(problem)
-    if found.rank < equations:
-        reason = (
-            f"The rank {found.rank} is below the {equations} outputs that count, but the teacher "
-            f"reaches only {needed.rank} dimensions itself; whether the two meet is not decided by "
-            "ranks."
-        )
-        return "between", found.grade, [reason]
-    for known in candidates(problem, allocation):
-        # What is affine and onto matches any targets; the others need generic ones.
-        if known.onto and (needed.rank < equations or teacher_may_collapse(problem)):
-            continue
-        if _holds(problem, allocation, known, equations, error, seed):
-            grade = needed.grade if known.onto else PROOF
-            return "maximal", grade, [f"Full rank {equations}, and {known.why}."]
-    if has_positive_chance(problem):
-        return "between", PROOF, [f"Full rank {equations}: the match probability is positive."]
-    reason = f"Full rank {equations}, but for this teacher a positive probability is not proved."
-    return "between", PROOF, [reason]
-
-
 def has_positive_chance(problem: Problem) -> bool:
     """Whether full rank proves a positive match probability: the student's outputs near a point of
     full rank are an open set, and it must be one that the targets can hit."""
     return problem.teacher is None or problem.source.has_full_support
-
-
-def _holds(
-    problem: Problem, allocation: Allocation, known: Candidate, wanted: int, error: float, seed: int
-) -> bool:
-    if known.problem is not None:
-        return _rank_is(known.problem, known.part, len(known.part), error, seed)
-    return known.part == allocation or _rank_is(problem, known.part, wanted, error, seed)
-
-
-def _rank_is(problem: Problem, part: Allocation, wanted: int, error: float, seed: int) -> bool:
-    if len(part) < wanted or rank_bound(problem, part) < wanted:
-        return False
-    return generic_rank(problem, part, error=error, seed=seed).rank == wanted
 
 
 def _set_aside(problem: Problem, needed: Needed) -> list[str]:
@@ -271,56 +360,6 @@ def _no_density(problem: Problem) -> str:
     )
 
 
-def _certify_gated(problem: Problem, allocation: Allocation, error: float, seed: int) -> Verdict:
-    """ReLU networks: what holds whatever the gates are is settled, the rest is said of sampled ones."""
-    always = generic_rank(problem, allocation, error=error, seed=seed, free_gates=True)
-    sampled = ranks_at_gates(problem, allocation, error=error, seed=seed)
-    needed = needed_rank(problem, sampled.largest, error=error, seed=seed)
-    counted = rank_bound(problem, allocation)
-    highest = min(counted, always.rank)
-    rank_grade = NUMERICAL  # gates that were not sampled may have a larger rank
-    if sampled.largest == highest:
-        rank_grade = PROOF if counted <= always.rank else always.grade
-    found = GenericRank(sampled.largest, always.basis, always.idle, always.circuit, rank_grade)
-    kind, grade, reasons = "between", NUMERICAL, [_range(sampled, highest)]
-    positive = False
-    if _copies(problem, allocation):
-        kind, grade = "maximal", PROOF
-        reasons.insert(0, _COPIES)
-    elif problem.ensemble.without_density or problem.source.lacks_density:
-        kind, grade = "unknown", PROOF
-        reasons.insert(0, _no_density(problem))
-    elif highest < needed.rank:
-        # "needed" is the teacher's rank at gates that occur, so never too large.
-        kind, grade = "minimal", PROOF if counted < needed.rank else always.grade
-        reasons.insert(0, _too_few(len(allocation), highest, needed.rank, "at most "))
-        reasons += _set_aside(problem, needed)
-    elif sampled.largest < needed.rank:
-        reasons.append(
-            f"No sampled gates reach the {needed.rank} dimensions that a match needs, and nothing "
-            "excludes that others do: estimate the match probability."
-        )
-    elif has_positive_chance(problem) and needed.grade != NUMERICAL:
-        # A teacher near the student that has these gates has the same rank, and is matched.
-        grade, positive = needed.grade, True
-        reasons.append(
-            f"Full rank {sampled.largest} at gates that occur with positive probability: some teachers "
-            "are matched, so the match probability is positive; whether it is 1 is not known."
-        )
-    else:
-        grade = needed.grade
-        reasons.append("Full rank at some gates, but a positive match probability is not proved.")
-    if is_affine(problem.network, allocation) and kind == "between":
-        reasons.append(
-            "The outputs are affine in the learnable weights, so a match exists wherever the rank "
-            f"is {problem.equations}."
-        )
-    reasons += shortfall(problem, needed)
-    return _assemble(
-        problem, allocation, found, needed, kind, grade, reasons, positive=positive, gates=sampled
-    )
-
-
 def _range(sampled: GateRanks, highest: int) -> str:
     low, high = sampled.smallest, sampled.largest
     if low == high:
@@ -329,53 +368,3 @@ def _range(sampled: GateRanks, highest: int) -> str:
         seen = f"the exact rank goes from {low} to {high}, which {sampled.at_largest} of them reach"
     where = f"At the gates of {sampled.sampled} random points"
     return f"{where} {seen}; whatever the gates, it is at most {highest}."
-
-
-def _assemble(
-    problem: Problem,
-    allocation: Allocation,
-    found: GenericRank,
-    needed: Needed,
-    kind: str,
-    grade: Grade,
-    reasons: list[str],
-    *,
-    positive: bool,
-    gates: GateRanks | None = None,
-) -> Verdict:
-    broken = broken_bounds(problem, allocation)
-    circuit = None
-    # What is wasted at some gates need not be at others: the witness holds for all.
-    if found.basis.size < min(len(allocation), needed.rank):
-        circuit = circuit_of(problem, allocation.select(found.circuit))
-    lines = list(reasons)
-    lines += [f"{str(bound)[0].upper()}{str(bound)[1:]}." for bound in broken[:5]]
-    if len(broken) > 5:
-        lines.append(f"{len(broken) - 5} more rows and columns break their bounds.")
-    if circuit is not None:
-        lines.append(circuit.words)
-    return Verdict(
-        kind=kind,
-        grade=grade,
-        learnable=len(allocation),
-        equations=problem.equations,
-        rank=found.rank,
-        needed=needed.rank,
-        rank_grade=found.grade,
-        needed_grade=needed.grade,
-        affine=is_affine(problem.network, allocation),
-        reasons=tuple(lines),
-        theorems=compare(
-            printed_claims(problem, allocation),
-            kind,
-            found.rank,
-            needed.rank,
-            positive=kind == "between" and positive,
-        ),
-        broken=broken,
-        idle=allocation.select(found.idle),
-        circuit=circuit,
-        counts=equation_counts(problem, allocation),
-        gates=gates,
-        set_aside=kind == "minimal" and teacher_may_collapse(problem),
-    )

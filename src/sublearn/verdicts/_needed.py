@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sublearn._grades import NUMERICAL, PROOF, Grade
+from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.ensembles import Problem
 from sublearn.exact import greedy
@@ -72,7 +72,7 @@ def _full_rank(
         best = max(best, rank_at(Point(problem, network, rng, free_gates=gated), limit))
         if best == limit:
             break
-    grade = PROOF if best == limit else Grade("probability", miss**draws)
+    grade = PROOF if best == limit else wrong_by_chance(miss**draws)
     if not gated:
         return Needed(best, grade)
     limit, best = best, least

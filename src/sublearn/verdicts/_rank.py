@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._arrays import Indices
-from sublearn._grades import PROOF, Grade
+from sublearn._grades import PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
@@ -93,7 +93,7 @@ def generic_rank(
             if _look(again, part, limit, rng)[0].size > expected:
                 break  # the first point was unlucky: start over
         else:
-            return GenericRank(rank, basis, idle, circuit, Grade("probability", miss**draws))
+            return GenericRank(rank, basis, idle, circuit, wrong_by_chance(miss**draws))
     raise RuntimeError("random points keep disagreeing; please report this as a bug")
 
 

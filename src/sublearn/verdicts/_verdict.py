@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sublearn._grades import Grade
+from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation, Entry
 from sublearn.verdicts._bounds import BrokenBound
 from sublearn.verdicts._equations import EquationCounts
 from sublearn.verdicts._gates import GateRanks
-
-KINDS = {
-    "maximal": "a match exists with probability 1",
-    "minimal": "a match exists with probability 0",
-    "between": "a match is not ruled out, and not proved to exist always",
-    "unknown": "no generic statement holds for this ensemble",
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ class Verdict:
     fewer than ``needed`` dimensions: such a draw may be matched, and the match probability be positive.
     """
 
-    kind: str
+    kind: VerdictKind
     grade: Grade
     learnable: int
     equations: int
@@ -103,9 +97,9 @@ class Verdict:
     def meaning(self) -> str:
         """What ``kind`` says about the match probability, in words."""
         if not self.set_aside:
-            return KINDS[self.kind]
+            return self.kind.meaning
         rest = f"unless gates leave the teacher fewer than {self.needed} dimensions"
-        return f"{KINDS[self.kind]}, {rest}"
+        return f"{self.kind.meaning}, {rest}"
 
     @property
     def wasted(self) -> int:

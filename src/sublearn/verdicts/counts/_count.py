@@ -22,7 +22,7 @@ from math import comb
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
+from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
@@ -182,7 +182,7 @@ def _agreed(
     words = f"N_C = {likely}, counted at random parameters modulo {votes} random primes"
     if votes < drawn:
         words += f"; {drawn - votes} more say otherwise"
-    grade = NUMERICAL if wrong > USELESS else weakest(Grade("probability", wrong))
+    grade = NUMERICAL if wrong > USELESS else wrong_by_chance(wrong)
     return SolutionCount(likely, tuple(primes), grade, words)
 
 
