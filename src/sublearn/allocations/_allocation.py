@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,9 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks import Network
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Entry = tuple[int, int]
 
@@ -342,6 +346,24 @@ class Allocation:
         from sublearn.allocations._picture import picture
 
         return picture(self)
+
+    def plot(self, wasted: Allocation | None = None, circuit: Allocation | None = None) -> Figure:
+        """A picture of the matrices that hold learnable weights, as a matplotlib figure.
+
+        ``wasted`` and ``circuit`` are subsets to mark: :meth:`Verdict.plot` gives those of a verdict.
+
+        >>> import sublearn as sl
+        >>> len(Allocation.diagonal(sl.LinearRNN(n=3, b=1, d=2, T=2), "W").plot().axes)
+        1
+        """
+        from sublearn.allocations._picture import plot
+
+        return plot(self, wasted, circuit)
+
+    def _repr_html_(self) -> str:
+        from sublearn.plots import html
+
+        return html(repr(self), self.plot())
 
 
 def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> Mask:

@@ -1,8 +1,13 @@
-"""An allocation as text: one character per entry."""
+"""An allocation as text, one character per entry, and as a picture, one cell per entry."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sublearn.allocations._allocation import Allocation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FROZEN, LEARNABLE, WASTED = ".", "#", "x"
 
@@ -38,3 +43,37 @@ def cells(allocation: Allocation, wasted: Allocation | None = None) -> list[list
                 line.append((f" {mark:>{width}}", meaning))
             lines.append(line)
     return lines
+
+
+def plot(
+    allocation: Allocation, wasted: Allocation | None = None, circuit: Allocation | None = None
+) -> Figure:
+    """The matrices that hold learnable weights, side by side: see :meth:`Allocation.plot`."""
+    from matplotlib.lines import Line2D
+
+    from sublearn.plots import COLOURS, draw_mask, ink, panels
+
+    names = allocation.names or tuple(allocation.shapes)
+    tallest = max(r / c for r, c in (allocation.shapes[name] for name in names))
+    height = min(4.4, max(2.4, 3.0 * tallest + 0.6))
+    fig: Figure
+    fig, axes = panels(len(names), width=3.6, height=height)
+    for ax, name in zip(axes, names, strict=True):
+        marked = (None if part is None else part.mask(name) for part in (wasted, circuit))
+        draw_mask(ax, name, allocation.mask(name), *marked)
+    square: dict[str, Any] = {"marker": "s", "linestyle": "none", "markersize": 7}
+    kinds = [Line2D([], [], color=COLOURS[0], label="learnable", **square)]
+    if wasted is not None and len(wasted):
+        kinds.append(Line2D([], [], color=COLOURS[1], label="learnable but wasted", **square))
+    if circuit is not None:
+        frame: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": ink(), **square}
+        kinds.append(Line2D([], [], label="smallest dependent set found", **frame))
+    fig.legend(
+        handles=kinds,
+        loc="outside lower left",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+        labelcolor=ink(),
+    )
+    return fig

@@ -10,18 +10,21 @@ legend(ax)
 save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
-from sublearn.plots._draw import bracket, curve
-from sublearn.plots._shown import Shown, finite
+from sublearn.plots._draw import bracket, curve, draw_mask
+from sublearn.plots._shown import Shown, finite, html
 from sublearn.plots._style import (
     COLOURS,
     INK,
     MARKERS,
+    dark,
     figure,
+    ink,
     legend,
     name_axes,
     panels,
     save,
     shared_legend,
+    whole_ticks,
 )
 
 __all__ = [
@@ -31,11 +34,16 @@ __all__ = [
     "Shown",
     "bracket",
     "curve",
+    "dark",
+    "draw_mask",
     "figure",
     "finite",
+    "html",
+    "ink",
     "legend",
     "name_axes",
     "panels",
     "save",
     "shared_legend",
+    "whole_ticks",
 ]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn.plots._style import COLOURS, MARKERS
+from sublearn._arrays import Mask
+from sublearn.plots._style import COLOURS, MARKERS, ink, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,3 +69,41 @@ def bracket(
             np.asarray(x), below, above, facecolor="none", edgecolor=shade, hatch="////", lw=0,
             alpha=0.5, label=gap or f"undecided ({label})",
         )  # fmt: skip
+
+
+def draw_mask(
+    ax: Axes, name: str, learnable: Mask, wasted: Mask | None = None, circuit: Mask | None = None
+) -> None:
+    """The entries of one weight matrix: learnable filled, wasted in another colour, a circuit framed.
+
+    Row 0 is on top and column 0 on the left, as the matrix is written.
+    """
+    rows, columns = learnable.shape
+    shades = np.zeros((rows, columns, 4))  # frozen: the ground itself
+    kinds = [(learnable, COLOURS[0])]
+    if wasted is not None:
+        kinds.append((wasted, COLOURS[1]))
+    for chosen, colour in kinds:
+        shades[chosen] = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] + [1.0]
+    edges = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+    # Square cells, unless the matrix would become a thread.
+    ax.imshow(shades, interpolation="nearest", extent=edges)
+    ax.set_aspect("equal" if max(rows, columns) <= 5 * min(rows, columns) else "auto")
+    if circuit is not None:
+        from matplotlib.patches import Rectangle
+
+        for i, j in np.argwhere(circuit).tolist():
+            place = (j - 0.32, i - 0.32)
+            ax.add_patch(Rectangle(place, 0.64, 0.64, fill=False, edgecolor=ink(), linewidth=1.6))
+    ax.grid(False)
+    if max(rows, columns) <= 40:  # cells that can be told apart
+        ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+        ax.grid(True, which="minor", linewidth=0.4, alpha=0.6)
+        ax.tick_params(which="minor", length=0)
+    whole_ticks(ax)
+    for spine in ax.spines.values():
+        spine.set_visible(True)
+    ax.set_title(f"{name}: {int(learnable.sum())} of {learnable.size}", loc="left", color=ink())
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Shown(ABC):
     """A result that says what it means: ``str`` in words, ``to_dict`` for JSON, ``plot`` as a picture.
 
-    A notebook shows words and picture; :meth:`save` writes the picture to files.
+    A notebook shows words and picture; :meth:`save_plot` writes the picture to files.
     """
 
     @abstractmethod
@@ -30,15 +30,20 @@ class Shown(ABC):
     def plot(self) -> Figure:
         """The picture, as a matplotlib figure."""
 
-    def save(self, stem: str | Path) -> tuple[Path, Path]:
+    def save_plot(self, stem: str | Path) -> tuple[Path, Path]:
         """Write the picture to ``stem.png`` and ``stem.svg``."""
         return save(self.plot(), stem)
 
     def _repr_html_(self) -> str:
-        picture = io.BytesIO()
-        self.plot().savefig(picture, format="png")
-        coded = base64.b64encode(picture.getvalue()).decode()
-        return f'<pre>{escape(str(self))}</pre><img alt="" src="data:image/png;base64,{coded}">'
+        return html(str(self), self.plot())
+
+
+def html(words: str, picture: Figure) -> str:
+    """Words and a picture for a notebook, in one piece."""
+    file = io.BytesIO()
+    picture.savefig(file, format="png")
+    coded = base64.b64encode(file.getvalue()).decode()
+    return f'<pre>{escape(words)}</pre><img alt="" src="data:image/png;base64,{coded}">'
 
 
 def finite(value: float) -> float | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +20,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#3
 # A second cue beside colour, for print and for those who see none.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK = "#333333"
+_LIGHT, _DARK = ("#FFFFFF", INK, "#DDDDDD"), ("#1E2129", "#D8DAE0", "#3A3F4B")
+_THEME = ContextVar("theme", default=_LIGHT)  # ground, ink and grid
 _DPI = 150
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
@@ -36,6 +35,39 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "sublearn",
 }
+
+
+@contextmanager
+def dark() -> Iterator[None]:
+    """Pictures made and saved in this context have light lines on a dark ground, for dark pages.
+
+    >>> with dark():
+    ...     fig, ax = figure()
+    >>> fig.get_facecolor() == figure()[0].get_facecolor()
+    False
+    """
+    before = _THEME.set(_DARK)
+    try:
+        yield
+    finally:
+        _THEME.reset(before)
+
+
+def _style() -> dict[Any, Any]:
+    ground, ink, _ = _THEME.get()
+    parts = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
+    return {
+        **_STYLE,
+        **dict.fromkeys(parts, ink),
+        "figure.facecolor": ground,
+        "axes.facecolor": ground,
+        "savefig.facecolor": ground,
+    }
+
+
+def ink() -> str:
+    """The colour of text and rules on the present ground."""
+    return _THEME.get()[1]
 
 
 def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6) -> Any:
@@ -51,11 +83,11 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float
     from matplotlib.figure import Figure
 
     # Figure itself, not pyplot: no global state, nothing to close, no window ever.
-    with rc_context(_STYLE):
+    with rc_context(_style()):
         fig = Figure(figsize=(width * columns, height * rows), layout="constrained")
         axes = fig.subplots(rows, columns)
         for ax in [axes] if rows * columns == 1 else axes.flat:
-            ax.grid(True, color="#DDDDDD", linewidth=0.6)
+            ax.grid(True, color=_THEME.get()[2], linewidth=0.6)
             ax.tick_params(length=3.0)
     return fig, axes
 
@@ -81,9 +113,17 @@ def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool 
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     if title:
-        ax.set_title(title, loc="left", fontsize=10, color=INK)
+        ax.set_title(title, loc="left", fontsize=10, color=ink())
     if unit_interval:
         ax.set_ylim(-0.03, 1.03)
+
+
+def whole_ticks(ax: Axes, axis: str = "both") -> None:
+    """Ticks at whole numbers only, for an axis that counts things."""
+    from matplotlib.ticker import MaxNLocator
+
+    for name in ("x", "y") if axis == "both" else (axis,):
+        getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def legend(
@@ -98,7 +138,7 @@ def legend(
     where: dict[str, Any] = {"loc": place}
     if outside:
         where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, labelcolor=INK, **where)
+    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, labelcolor=ink(), **where)
 
 
 def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None:
@@ -110,7 +150,7 @@ def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None
     if named:
         fig.legend(
             list(named.values()), list(named), loc="outside lower center", frameon=False, fontsize=9,
-            ncols=min(across, len(named)), labelcolor=INK,
+            ncols=min(across, len(named)), labelcolor=ink(),
         )  # fmt: skip
 
 
@@ -124,7 +164,7 @@ def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
         path = stem.with_name(stem.name + suffix)
         picture = io.BytesIO()
-        with rc_context(_STYLE):
+        with rc_context(_style()):
             fig.savefig(picture, format=suffix[1:], dpi=_DPI, metadata=metadata)
         write_whole(path, picture.getvalue())
         written.append(path)

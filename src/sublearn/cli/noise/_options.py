@@ -144,7 +144,7 @@ def tell(
     """Draw a result into a folder if asked, and print it: as JSON, or in words after ``lines``."""
     from sublearn.cli._show import print_json
 
-    drawn = None if folder is None else [str(path) for path in result.save(folder / name)]
+    drawn = None if folder is None else [str(path) for path in result.save_plot(folder / name)]
     if as_json:
         print_json({**about, **result.to_dict(), "pictures": drawn})
         return
