@@ -6,7 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import ERROR, GAMMA, errors_away, interval, with_error
+from sublearn.experiments._under_noise import GAMMA, errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
 from sublearn.plots import curve, name_axes, panels, shared_legend
@@ -157,18 +157,7 @@ EXPERIMENT = Experiment(
         **GAMMA,
         "cycles": "cycles",
         "widths": "widths compared",
-        "width": "width of the five hidden layers",
-        "size": "number of weights N",
-        "repeats": "paired repeats",
-        "value": "error of the last 50 cycles",
-        "error": ERROR,
-        "best": "smallest mean error",
-        "more": "more error than the best",
-        "more_error": ERROR + ", paired",
-        "less": "less error than the first width",
-        "less_error": ERROR + ", paired",
-        "change": "last tenth of the cycles less the tenth before",
-        "change_error": ERROR + ", paired",
+        **DeepSizes.headings,
     },
     draw=draw,
     find=find,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import ERROR, GAMMA, interval
+from sublearn.experiments._under_noise import GAMMA, interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
@@ -22,25 +22,7 @@ STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
 SYNAPSES = "20 26 34 44 58 75 98 127 165 215"
 RATE = (0.8, 1.0, 0.05)
-SIZES = {
-    "factors": "sizes, as factors c",
-    "size": "number of weights N",
-    "repeats": "repeats",
-    "value": "measured",
-    "error": ERROR,
-    "predicted": "predicted",
-    "ratio": "measured over predicted",
-    "change": "last third of the cycles less the one before",
-    "change_error": ERROR + " of the change",
-    "level": "settled",
-    "best": "best size measured",
-    "best_low": "95% interval, low end",
-    "best_high": "95% interval, high end",
-    "inside": "best size inside the range",
-    "best_of_curve": "best size of the predicted curve",
-    "best_predicted": "best size by formula",
-    "best_slides": "best size by the slides' formula",
-}
+SIZES = {"factors": "sizes, as factors c", **LinearSizes.headings}
 
 
 def steady_point(

@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import ERROR, GAMMA, half_width, interval, with_error
+from sublearn.experiments._under_noise import GAMMA, half_width, interval, with_error
 from sublearn.experiments.tasks import Placements
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -176,23 +176,7 @@ EXPERIMENT = Experiment(
         "plastic": "plastic weights r",
         **GAMMA,
         "cycles": "cycles",
-        "placement": "placement",
-        "verdict": "verdict of certify",
-        "verdict_grade": "its grade",
-        "rank": "rank",
-        "needed": "needed",
-        "repeats": "paired repeats",
-        "value": "simulated error / error at the start",
-        "error": ERROR,
-        "more": "more than spread",
-        "more_error": ERROR + ", paired",
-        "change": "last quarter of the cycles less the one before",
-        "change_error": ERROR + " of the change",
-        "level": "settled",
-        "minimum": "F_min / error at the start",
-        "predicted": "predicted steady state / error at the start",
-        "rate": "mean rate <k> at the start",
-        "modes": "rank of H_M",
+        **Placements.headings,
     },
     draw=draw,
     find=find,

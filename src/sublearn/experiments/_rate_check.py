@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import number, said, values, where
-from sublearn.experiments._under_noise import ERROR, GAMMA
+from sublearn.experiments._under_noise import GAMMA
 from sublearn.experiments.tasks import Rates
 from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -21,54 +22,27 @@ _SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
 _SETTINGS = {"expansion": "linear expansion", "subset": "subset plasticity"}
 
 
-def _expansion(
-    path: str, reading: str, gamma: tuple[float, ...], T: float, draws: int, cells: int
-) -> Point:
-    params: Row = {
-        "setting": "expansion",
-        "path": path,
-        "reading": reading,
-        **dict(zip(GAMMA, gamma, strict=True)),
-        "T": T,
-        "draws": draws,
-    }
-    return Point(params, cells, chunk=8)
-
-
-def _subset(
-    inputs: str, noise_on: str, gamma: tuple[float, ...], T: float, draws: int, cells: int
-) -> Point:
-    params: Row = {
-        "setting": "subset",
-        "inputs": inputs,
-        "noise_on": noise_on,
-        **dict(zip(GAMMA, gamma, strict=True)),
-        "T": T,
-        "draws": draws,
-    }
-    return Point(params, cells, chunk=16)
-
-
 def _plan(draws: int, expanded: int, masked: int) -> Plan:
     """``expanded`` cells for each of 24 points, ``masked`` for each of 16."""
-    return Plan(
-        (
-            *(
-                _expansion(path, reading, gamma, T, draws, expanded)
-                for path in ("both", "inputs", "outputs")
-                for reading in ("expanded", "projected")
-                for gamma in _GAMMAS
-                for T in (1.0, 2.0)
-            ),
-            *(
-                _subset(inputs, noise_on, gamma, T, draws, masked)
-                for inputs in ("white", "correlated")
-                for noise_on in ("plastic", "all")
-                for gamma in _SUBSET
-                for T in (1.0, 2.0)
-            ),
-        )
-    )
+    expansion: list[Row] = [
+        {"setting": "expansion", "path": path, "reading": reading}
+        for path in ("both", "inputs", "outputs")
+        for reading in ("expanded", "projected")
+    ]
+    subset: list[Row] = [
+        {"setting": "subset", "inputs": inputs, "noise_on": on}
+        for inputs in ("white", "correlated")
+        for on in ("plastic", "all")
+    ]
+    points = []
+    for settings, gammas, cells, chunk in (
+        (expansion, _GAMMAS, expanded, 8),
+        (subset, _SUBSET, masked, 16),
+    ):
+        for setting, gamma, T in product(settings, gammas, (1.0, 2.0)):
+            levels: Row = dict(zip(GAMMA, gamma, strict=True))
+            points.append(Point({**setting, **levels, "T": T, "draws": draws}, cells, chunk=chunk))
+    return Plan(tuple(points))
 
 
 def _ticks(reached: list[float]) -> FixedLocator:
@@ -166,14 +140,7 @@ EXPERIMENT = Experiment(
         **GAMMA,
         "T": "time T of a cycle",
         "draws": "pairs of random cycles",
-        "cell": "cell",
-        "size": "plastic weights",
-        "measured": "measured mean rate",
-        "error": ERROR,
-        "predicted": "corrected formula",
-        "slides": "slides' formula",
-        "off": "(measured - corrected) / " + ERROR,
-        "slides_off": "(measured - slides') / " + ERROR,
+        **Rates.headings,
     },
     draw=draw,
     find=find,

@@ -16,7 +16,6 @@ GAMMA = {
     "gamma2": "gamma2, task-irrelevant",
     "gamma3": "gamma3, synaptic noise",
 }
-ERROR = "standard error"
 
 
 def half_width(row: Row, error: str = "error", repeats: str = "repeats") -> float:

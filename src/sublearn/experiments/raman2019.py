@@ -40,18 +40,7 @@ from sublearn.noise import (
 
 DEEP_WIDTHS = (5, 8, 12, 17, 22, 32, 45)
 DEEP_NOISE = (0.0, 0.05, 0.1)
-LINEAR_SIZES = (
-    (10, 5),
-    (16, 8),
-    (20, 10),
-    (26, 13),
-    (30, 15),
-    (34, 17),
-    (40, 20),
-    (50, 25),
-    (60, 30),
-    (70, 35),
-)
+LINEAR_SIZES = tuple((2 * o, o) for o in (5, 8, 10, 13, 15, 17, 20, 25, 30, 35))
 LINEAR_GAMMAS = ((0.07, 1.0, 0.03), (0.06, 1.0, 0.04), (0.05, 1.0, 0.05))
 LINEAR_MIXINGS = (0.0, 0.1)
 _DEEP, _LINEAR = 0xDEE9, 0x11EA

@@ -5,7 +5,7 @@ from sublearn.noise._curvature import basis_diagonal as basis_diagonal
 from sublearn.noise._curvature import hessian_product as hessian_product
 from sublearn.noise._curvature import layers_diagonal as layers_diagonal
 from sublearn.noise._drift import Drift, measure_drift, predict_drift
-from sublearn.noise._geometry import local_geometry
+from sublearn.noise._geometry import Best, Critical, Geometry, local_geometry
 from sublearn.noise._growth import PATHS as PATHS
 from sublearn.noise._growth import READINGS as READINGS
 from sublearn.noise._growth import add_synapses, expand_linear, expansion_path, grow, zero_pad
@@ -16,27 +16,33 @@ from sublearn.noise._loss import flatten as flatten
 from sublearn.noise._loss import loss_at as loss_at
 from sublearn.noise._loss import plastic_positions as plastic_positions
 from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
-from sublearn.noise._measured_sizes import DEGREE as DEGREE
-from sublearn.noise._measured_sizes import MeasuredSize, measure_best_size
-from sublearn.noise._measured_sizes import peak_of_batches as peak_of_batches
 from sublearn.noise._noise import NOISE_ON as NOISE_ON
 from sublearn.noise._noise import Noise, step_correlation
-from sublearn.noise._place import Placement, PlacementRow, place
-from sublearn.noise._place_draws import Factors, candidate_placements, draw_lessons
-from sublearn.noise._rates import Best, Critical, Geometry
+from sublearn.noise._place import (
+    Factors,
+    Placement,
+    PlacementRow,
+    candidate_placements,
+    draw_lessons,
+    place,
+)
 from sublearn.noise._settled import TOLERANCE as TOLERANCE
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.noise._simulate import Simulation, simulate
+from sublearn.noise._sizes import DEGREE as DEGREE
 from sublearn.noise._sizes import (
     Exponent,
+    MeasuredSize,
     SizeCurve,
     best_redundancy,
     best_size,
     closed_form_size,
     implicit_size,
+    measure_best_size,
     slides_nonlinear_size,
     slides_size,
 )
+from sublearn.noise._sizes import peak_of_batches as peak_of_batches
 from sublearn.noise._steady import Known, SteadyPrediction, Walk, predict_steady_state
 
 __all__ = [

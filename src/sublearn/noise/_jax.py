@@ -11,9 +11,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.noise._geometry import check_how
+from sublearn.noise._geometry import Geometry, Surface, check_how
 from sublearn.noise._loss import pieces
-from sublearn.noise._rates import Geometry, Surface
 
 EXACT_WEIGHTS = 2000
 """Weights up to which "auto" takes one Hessian product per weight."""

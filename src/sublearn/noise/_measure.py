@@ -13,9 +13,9 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._threads import single_thread
+from sublearn.noise._geometry import Critical, Geometry, Surface
 from sublearn.noise._loss import pieces
 from sublearn.noise._noise import Noise
-from sublearn.noise._rates import Critical, Geometry, Surface
 from sublearn.plots import INK, Shown, curve, figure, finite, legend, name_axes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn.noise._sphere import cosines
+from sublearn.noise._noise import cosines
 
 _RADII, _ANGLES, _BINS = 24, 48, 10
 MOST_POINTS = 1 << 16

@@ -10,10 +10,10 @@ from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     by_case,
     listed,
-    mean_and_error,
     noise_of,
     turns,
     whole,
+    with_errors,
 )
 from sublearn.runs import Row, Table, Task
 
@@ -31,10 +31,6 @@ class DeepSizes(Task):
     """
 
     name = "deep-sizes"
-    results = (
-        "width", "size", "repeats", "value", "error", "best", "more", "more_error", "less",
-        "less_error", "change", "change_error",
-    )  # fmt: skip
     columns: Mapping[str, type] = {
         "repeat": int,
         "width": int,
@@ -42,6 +38,21 @@ class DeepSizes(Task):
         "value": float,
         "change": float,
     }
+    headings: Mapping[str, str] = {
+        "width": "width of the five hidden layers",
+        "size": "number of weights N",
+        "repeats": "paired repeats",
+        "value": "error of the last 50 cycles",
+        "error": "standard error",
+        "best": "smallest mean error",
+        "more": "more error than the best",
+        "more_error": "standard error, paired",
+        "less": "less error than the first width",
+        "less_error": "standard error, paired",
+        "change": "last tenth of the cycles less the tenth before",
+        "change_error": "standard error, paired",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
@@ -81,13 +92,13 @@ class DeepSizes(Task):
         lines: Table = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
-            value, error = mean_and_error(table[:, place])
-            more, more_error = mean_and_error(table[:, place] - table[:, best])
-            less, less_error = mean_and_error(table[:, 0] - table[:, place])
-            change, change_error = mean_and_error(rows["change"][here])
             line: Row = {"width": width, "size": int(rows["size"][here][0])}
-            line |= {"repeats": table.shape[0], "value": value, "error": error}
-            line |= {"best": place == best, "more": more, "more_error": more_error}
-            line |= {"less": less, "less_error": less_error}
-            lines.append({**line, "change": change, "change_error": change_error})
+            line |= {"repeats": table.shape[0], "best": place == best}
+            line |= with_errors(
+                value=table[:, place],
+                more=table[:, place] - table[:, best],
+                less=table[:, 0] - table[:, place],
+                change=rows["change"][here],
+            )
+            lines.append(line)
         return lines

@@ -33,17 +33,30 @@ class Difficulties(Task):
     """
 
     name = "difficulty"
-    results = (
-        "width", "size", "students", "difficulty", "difficulty_low", "difficulty_high",
-        "ratio", "ratio_low", "ratio_high", "rate", "rate_low", "rate_high", "critical",
-        "learn", "best",
-    )  # fmt: skip
     columns: Mapping[str, type] = {
         "repeat": int,
         "width": int,
         "size": int,
         **dict.fromkeys(("difficulty", "critical", "ratio", "rate"), float),
     }
+    headings: Mapping[str, str] = {
+        "width": "width of the five hidden layers",
+        "size": "number of weights N",
+        "students": "students",
+        "difficulty": "local task difficulty, median",
+        "difficulty_low": "lower quartile",
+        "difficulty_high": "upper quartile",
+        "ratio": "difficulty over critical difficulty, median",
+        "ratio_low": "lower quartile",
+        "ratio_high": "upper quartile",
+        "rate": "mean rate <k>, median",
+        "rate_low": "lower quartile",
+        "rate_high": "upper quartile",
+        "critical": "critical difficulty",
+        "learn": "students that learn",
+        "best": "students for whom this size has the smallest ratio",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         if not noise_of(point).gamma[0]:

@@ -29,10 +29,6 @@ class Directions(Task):
     """
 
     name = "directions"
-    results = (
-        "bends", "angle", "students", "slope", "curvature", "curvature_low",
-        "curvature_high", "fall", "fall_low", "fall_high", "learn",
-    )  # fmt: skip
     columns: Mapping[str, type] = {
         "bends": str,
         "angle": float,
@@ -40,6 +36,20 @@ class Directions(Task):
         "curvature": float,
         "fall": float,
     }
+    headings: Mapping[str, str] = {
+        "bends": "F bends along the gradient",
+        "angle": "angle to the gradient (degrees)",
+        "students": "students",
+        "slope": "slope (gradient step: 1), median",
+        "curvature": "curvature, same unit, median",
+        "curvature_low": "lower quartile",
+        "curvature_high": "upper quartile",
+        "fall": "fall of F, same unit, median",
+        "fall_low": "lower quartile",
+        "fall_high": "upper quartile",
+        "learn": "students whose F falls",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         one_of("towards", str(point.get("towards")), TOWARDS)

@@ -17,11 +17,11 @@ from sublearn.experiments.tasks._repeats import (
     by_case,
     is_level,
     listed,
-    mean_and_error,
     noise_of,
     stream,
     turns,
     whole,
+    with_errors,
 )
 from sublearn.networks import LinearEstimator
 from sublearn.noise import (
@@ -59,16 +59,30 @@ class LinearSizes(Task):
 
     name = "linear-sizes"
     version = 2  # predictions with the correction for few modes
-    results = (
-        "size", "repeats", "value", "error", "predicted", "ratio", "change",
-        "change_error", "level", "best", "best_low", "best_high", "inside",
-        "best_of_curve", "best_predicted", "best_slides",
-    )  # fmt: skip
     columns: Mapping[str, type] = {
         "repeat": int,
         "size": int,
         **dict.fromkeys(("value", "change", "predicted", "best_predicted"), float),
     }
+    headings: Mapping[str, str] = {
+        "size": "number of weights N",
+        "repeats": "repeats",
+        "value": "measured",
+        "error": "standard error",
+        "predicted": "predicted",
+        "ratio": "measured over predicted",
+        "change": "last third of the cycles less the one before",
+        "change_error": "standard error of the change",
+        "level": "settled",
+        "best": "best size measured",
+        "best_low": "95% interval, low end",
+        "best_high": "95% interval, high end",
+        "inside": "best size inside the range",
+        "best_of_curve": "best size of the predicted curve",
+        "best_predicted": "best size by formula",
+        "best_slides": "best size by the slides' formula",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
@@ -102,14 +116,11 @@ class LinearSizes(Task):
         lines: Table = []
         for size in sizes:
             here = rows["size"] == size
-            value, error = mean_and_error(rows["value"][here])
-            change, change_error = mean_and_error(rows["change"][here])
+            cells = with_errors(value=rows["value"][here], change=rows["change"][here])
             predicted = float(rows["predicted"][here][0])
-            line: Row = {"size": size, "repeats": int(here.sum())}
-            line |= {"value": value, "error": error, "predicted": predicted}
-            line |= {"ratio": value / predicted, "change": change, "change_error": change_error}
-            line["level"] = is_level(value, change, change_error) if steady else True
-            lines.append({**line, **best})
+            line: Row = {"size": size, "repeats": int(here.sum()), **cells, "predicted": predicted}
+            line["ratio"] = float(rows["value"][here].mean()) / predicted
+            lines.append({**line, "level": not steady or is_level(cells), **best})
         return lines
 
 

@@ -12,10 +12,10 @@ from sublearn.experiments.tasks._asked import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import (
     by_case,
     is_level,
-    mean_and_error,
     noise_of,
     turns,
     whole,
+    with_errors,
 )
 from sublearn.noise import (
     candidate_placements,
@@ -40,17 +40,32 @@ class Placements(Task):
 
     name = "placements"
     version = 2  # predictions with the correction for few modes
-    results = (
-        "placement", "verdict", "verdict_grade", "rank", "needed", "repeats", "value",
-        "error", "more", "more_error", "change", "change_error", "level", "minimum",
-        "predicted", "rate", "modes",
-    )  # fmt: skip
     columns: Mapping[str, type] = {
         "repeat": int,
         "placement": str,
         "modes": int,
         **dict.fromkeys(("value", "change", "minimum", "predicted", "rate"), float),
     }
+    headings: Mapping[str, str] = {
+        "placement": "placement",
+        "verdict": "verdict of certify",
+        "verdict_grade": "its grade",
+        "rank": "rank",
+        "needed": "needed",
+        "repeats": "paired repeats",
+        "value": "simulated error / error at the start",
+        "error": "standard error",
+        "more": "more than spread",
+        "more_error": "standard error, paired",
+        "change": "last quarter of the cycles less the one before",
+        "change_error": "standard error of the change",
+        "level": "settled",
+        "minimum": "F_min / error at the start",
+        "predicted": "predicted steady state / error at the start",
+        "rate": "mean rate <k> at the start",
+        "modes": "rank of H_M",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
@@ -78,18 +93,14 @@ class Placements(Task):
         for place, name in enumerate(names):
             here = rows["placement"] == name
             verdict = certify(problem, placements[name])
-            value, error = mean_and_error(table[:, place])
-            more, more_error = mean_and_error(table[:, place] - table[:, 0])
-            change, change_error = mean_and_error(rows["change"][here])
             line: Row = {"placement": name, "verdict": verdict.kind}
             line |= {"verdict_grade": verdict.grade.kind, "rank": verdict.rank}
             line |= {"needed": verdict.needed, "repeats": table.shape[0]}
-            line |= {"value": value, "error": error, "more": more, "more_error": more_error}
-            line |= {"change": change, "change_error": change_error}
-            line["level"] = is_level(value, change, change_error)
-            for kept in ("minimum", "predicted", "rate", "modes"):
-                line[kept] = float(rows[kept][here].mean())
-            lines.append(line)
+            more, change = table[:, place] - table[:, 0], rows["change"][here]
+            line |= with_errors(value=table[:, place], more=more, change=change)
+            means = ("minimum", "predicted", "rate", "modes")
+            line |= {kept: float(rows[kept][here].mean()) for kept in means}
+            lines.append({**line, "level": is_level(line)})
         return lines
 
 

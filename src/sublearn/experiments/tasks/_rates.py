@@ -42,7 +42,17 @@ class Rates(Task):
         "size": int,
         **dict.fromkeys(("measured", "error", "predicted", "slides"), float),
     }
-    results = (*columns, "off", "slides_off")
+    headings: Mapping[str, str] = {
+        "cell": "cell",
+        "size": "plastic weights",
+        "measured": "measured mean rate",
+        "error": "standard error",
+        "predicted": "corrected formula",
+        "slides": "slides' formula",
+        "off": "(measured - corrected) / standard error",
+        "slides_off": "(measured - slides') / standard error",
+    }
+    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)

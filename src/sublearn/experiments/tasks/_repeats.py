@@ -40,6 +40,14 @@ def by_case(rows: Columns, case: str, value: str) -> tuple[list[Any], Array]:
     return cases, np.array([[found[one] for one in cases] for found in whole], dtype=np.float64)
 
 
+def with_errors(**columns: Array) -> Row:
+    """Means and standard errors as cells: ``value`` with ``error``, any other x with ``x_error``."""
+    cells: Row = {}
+    for name, each in columns.items():
+        cells[name], cells["error" if name == "value" else f"{name}_error"] = mean_and_error(each)
+    return cells
+
+
 def mean_and_error(values: Array) -> tuple[float, float | None]:
     """The mean and its standard error; a single value has none."""
     if values.size < 2:
@@ -53,9 +61,10 @@ def quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
     return {name: middle, f"{name}_low": low, f"{name}_high": high}
 
 
-def is_level(mean: float, change: float, error: float | None) -> bool:
-    """Whether a change between two stretches, with twice its error, is small beside the mean."""
-    return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(mean)
+def is_level(cells: Row) -> bool:
+    """Whether the ``change`` between two stretches, with twice its error, is small beside ``value``."""
+    value, change, error = (cells[name] for name in ("value", "change", "change_error"))
+    return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(value)  # type: ignore[arg-type, operator]
 
 
 def noise_of(point: Params, on: str = "plastic") -> Noise:
