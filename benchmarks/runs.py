@@ -22,10 +22,11 @@ from pathlib import Path
 import numpy as np
 
 import sublearn.runs as runs
+from sublearn._threads import single_thread
 from sublearn.experiments.tasks import TASKS
 from sublearn.runs import Experiment, Plan, Point
 from sublearn.runs._files import SHARDS
-from sublearn.runs._manifest import asked, label, write_manifest
+from sublearn.runs._manifest import declare, label, write_manifest
 from sublearn.runs._shards import Part, Shards
 
 PARAMS = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:rows=0"}
@@ -49,8 +50,6 @@ def overhead(trials: int, repeats: int) -> tuple[float, float]:
     (point,) = chosen.quick.points
 
     def bare() -> None:
-        from sublearn.matchers import single_thread
-
         with single_thread():
             rows = [chosen.task.run(point.params, 0, chunk) for chunk in point.chunks]
         chosen.task.summarise(
@@ -96,9 +95,9 @@ def million(rows: int) -> tuple[float, float, int]:
     chosen = experiment(grid)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        entries = {"trivial": asked(chosen, "quick", chosen.quick)}
-        write_manifest(folder, entries, {})
-        mark = label("trivial", entries["trivial"])
+        declared = declare(chosen, "quick", chosen.quick)
+        write_manifest(folder, [declared], {})
+        mark = label("trivial", declared.entry)
         trials_of = [point.trials for point in grid]
         shards = Shards(folder / "trivial" / SHARDS, chosen.task.columns, mark, trials_of)
         words = {"kind": ["matched", "refuted"], "rung": ["search", "rank"], "grade": ["proof"]}

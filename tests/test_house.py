@@ -180,6 +180,13 @@ def test_models_lean_on_little() -> None:
     assert used & set(ROOMS) <= {"models", "allocations", "networks", "plots"}
 
 
+def test_runs_know_no_science() -> None:
+    """Whatever a task computes, it is kept, resumed and summed up the same way."""
+    room = Path(sublearn.__file__).parent / "runs"
+    used = set().union(*(_rooms_used(path) for path in room.glob("*.py")))
+    assert used & set(ROOMS) <= {"runs", "plots"}
+
+
 def test_typed_marker_is_shipped() -> None:
     assert (Path(sublearn.__file__).parent / "py.typed").is_file()
 

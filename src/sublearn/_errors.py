@@ -31,6 +31,16 @@ def printable(text: str) -> str:
     )
 
 
+def first_line(problem: BaseException) -> str:
+    """What somebody else's exception says, cut to one line; its name where it says nothing.
+
+    >>> first_line(OSError("no such place.\\nLook elsewhere."))
+    'no such place'
+    """
+    lines = str(problem).strip().splitlines() or [type(problem).__name__]
+    return lines[0].rstrip(".")[:200]
+
+
 def whole_number(name: str, value: object, *, least: int) -> int:
     """Return ``value`` as an int, or say that ``name`` must be a whole number of at least ``least``.
 

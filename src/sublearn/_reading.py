@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sublearn._errors import first_line
 from sublearn._limits import in_units, memory_limit
 
 if TYPE_CHECKING:
@@ -227,4 +228,4 @@ def read_numbers(path: Path) -> np.ndarray:
             found: np.ndarray = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
             return found
     except Exception as problem:  # numpy's reader fails in a dozen ways
-        raise Unreadable(str(problem).partition("\n")[0].rstrip(".")) from None
+        raise Unreadable(first_line(problem)) from None

@@ -20,7 +20,7 @@ from sublearn import BadInputError
 from sublearn.cli import app
 from sublearn.reports import page, write
 from sublearn.reports._section import command
-from sublearn.runs import Run, execute
+from sublearn.runs import Progress, Run, execute
 
 GRID = {"points": 2, "trials": 6, "chunk": 3}
 
@@ -316,6 +316,27 @@ SPOILT: dict[str, list[bytes]] = {
     ],
 }
 CASES = [(name, data) for name, contents in SPOILT.items() for data in contents]
+
+
+def test_a_damaged_table_is_none(folder: Path) -> None:
+    (folder / "walks" / "table.csv").write_bytes(b"steps\n")
+    state = runs.open(folder).state("walks")
+    assert state.trials_done == state.trials and not state.finished
+    assert "their table is not" in write(folder).read_text()
+    execute([whole()], out=folder)
+    assert runs.open(folder).state("walks").finished
+
+
+def test_what_is_set_aside_is_told(folder: Path) -> None:
+    (shard,) = (folder / "walks" / "shards").iterdir()
+    for path in (folder / "manifest.json", shard):
+        data = path.read_bytes()
+        path.write_bytes(data[:-9])
+        seen: list[Progress] = []
+        execute([whole()], out=folder, progress=seen.append)
+        name = path.relative_to(folder).as_posix()
+        assert seen[0].news == f"{name} is damaged: kept as {name}.damaged, and made anew"
+        assert "damaged" not in "".join(now.news for now in seen[1:])
 
 
 @pytest.mark.parametrize(("name", "data"), CASES, ids=[f"{n}-{d[:40]!r}" for n, d in CASES])

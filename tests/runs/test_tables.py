@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
-from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sublearn.runs._tables import read_table, write_table
+from sublearn.runs._tables import parse_table, table_bytes
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\r\x00"), min_size=1, max_size=8
@@ -45,35 +44,29 @@ def _same(a: object, b: object) -> bool:
         min_size=1,
     )
 )
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list) -> None:
-    path = tmp_path_factory.mktemp("tables") / "table.csv"
-    write_table(path, rows)
-    back = read_table(path)
+def test_what_is_written_is_read(rows: list) -> None:
+    back = parse_table(table_bytes(rows))
     assert [list(row) for row in back] == [list(rows[0])] * len(rows)
     for row, read in zip(rows, back, strict=True):
         assert all(_same(row[name], read[name]) for name in row), (row, read)
 
 
-def test_the_text(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
+def test_the_text() -> None:
     table = [
         {"k": 4, "share": 0.1, "done": True, "word": 'a, "b"'},
         {"k": np.int64(5), "share": np.float64(1.0), "done": False, "more": None},
     ]
-    write_table(path, table)
-    assert path.read_text() == ('k,share,done,word,more\n4,0.1,true,"a, ""b""",\n5,1.0,false,,\n')
-    with open(path, newline="") as file:
-        assert [row["word"] for row in csv.DictReader(file)] == ['a, "b"', ""]
+    text = table_bytes(table).decode()
+    assert text == 'k,share,done,word,more\n4,0.1,true,"a, ""b""",\n5,1.0,false,,\n'
+    read = csv.DictReader(io.StringIO(text, newline=""))
+    assert [row["word"] for row in read] == ['a, "b"', ""]
 
 
-def test_columns_keep_one_type(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("a,b,c,d\n1,1,nan,true\n2.5,,inf,2\n")
-    assert [type(v) for v in read_table(path)[0].values()] == [float, int, float, str]
-    assert read_table(path)[1]["b"] is None
+def test_columns_keep_one_type() -> None:
+    first, second = parse_table(b"a,b,c,d\n1,1,nan,true\n2.5,,inf,2\n")
+    assert [type(v) for v in first.values()] == [float, int, float, str]
+    assert second["b"] is None
 
 
-def test_a_table_without_rows(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    write_table(path, [])
-    assert read_table(path) == []
+def test_a_table_without_rows() -> None:
+    assert parse_table(table_bytes([])) == []

@@ -137,7 +137,8 @@ def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
     rows = found["experiments"]
     wide = max(len(row["experiment"]) for row in rows)
     for row in rows:
-        state = "done" if row["finished"] else f"{row['trials'] - row['trials_done']} trials left"
+        left = row["trials"] - row["trials_done"]
+        state = "done" if row["finished"] else f"{left} trials left" if left else "no table yet"
         if row["failures"]:
             state += f", {_several(row['failures'], 'failure')}"
         typer.echo(

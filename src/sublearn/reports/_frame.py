@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sublearn.reports._html import around, paragraphs, tag
 from sublearn.runs import Run, State
@@ -93,13 +94,20 @@ def foot(run: Run) -> str:
         ("commit", manifest.get("commit") or "not run from a checkout"),
         ("seed", _seeds(run)),
         ("machine", manifest.get("machine", "unknown")),
-        ("msolve", "found" if manifest.get("msolve") else "not found: solutions were not counted"),
+        *_tools(manifest),
     ]
     if manifest.get("history"):
         lines.append(("earlier", f"parts of this run were made with {len(manifest['history'])} other "
                                  "sets of versions; manifest.json lists them"))  # fmt: skip
     items = "".join(tag("dt", name) + tag("dd", words) for name, words in lines)
     return f"<footer>{tag('h2', 'Made with')}{around('dl', items)}</footer>\n"
+
+
+def _tools(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    tools = manifest.get("tools", {})
+    if "msolve" in manifest:  # as it was written before other tools could be
+        tools = {"msolve": manifest["msolve"]}
+    return [(name, "found" if there else "not found") for name, there in tools.items()]
 
 
 def _seeds(run: Run) -> str:

@@ -41,6 +41,11 @@ def section(run: Run, name: str, state: State) -> str:
 
 def _unfinished(state: State) -> str:
     left = state.trials - state.trials_done
+    if not left:
+        words = (
+            "All trials are there, and their table is not; the command below makes it, with --out."
+        )
+        return tag("p", words, class_="warn", role="note")
     words = (
         f"Not finished: {state.points_done} of {state.points} points are there, {left:,} trials are "
         "missing. What follows rests on the points that are complete. The command below goes on with it, "

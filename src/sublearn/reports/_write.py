@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from sublearn._files import write_whole
 from sublearn.reports._frame import contents, damage, foot, guide, summary
 from sublearn.reports._html import tag
 from sublearn.reports._section import section
 from sublearn.runs import Run
 from sublearn.runs import open as open_run
-from sublearn.runs._files import write_file
 
 NAME = "report.html"
 
@@ -24,7 +24,8 @@ def write(folder: str | Path) -> Path:
     run = open_run(folder)
     path = run.folder / NAME
     # Words that a file cannot hold stand there written out.
-    write_file(path, page(run).encode(errors="backslashreplace"))
+    text = page(run).encode(errors="backslashreplace")
+    write_whole(path, text, kept="the run itself is kept as it is")
     return path
 
 

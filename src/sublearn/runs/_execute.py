@@ -7,26 +7,25 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn._files import check_out
+from sublearn._errors import BadInputError, whole_number
 from sublearn._interrupts import deferred, safe_point
 from sublearn._limits import check_workers
 from sublearn.runs._chunks import Chunk, Done, Failed
+from sublearn.runs._door import at_the_door, earlier_manifest
 from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
-from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
+from sublearn.runs._experiment import Experiment
 from sublearn.runs._files import make_folder, remove_leftovers
 from sublearn.runs._finish import complete_trials, finish
 from sublearn.runs._ledger import Ledger
 from sublearn.runs._lock import Held, only_run
-from sublearn.runs._manifest import MANIFEST, asked, check_same, label, write_manifest
-from sublearn.runs._place import earlier_manifest
+from sublearn.runs._manifest import MANIFEST, write_manifest
 from sublearn.runs._run import Run, add_timings, read_failures, write_failures
 from sublearn.runs._schedule import RETRIES, outcomes
-from sublearn.runs._shards import DAMAGED, POINT, TRIAL
+from sublearn.runs._shards import DAMAGED
 
 # Writing may take one part in so many of the time: dear chunks are kept one by one, cheap ones together.
 _SHARE = 50
@@ -76,69 +75,32 @@ def execute(
     (3, True)
     """
     with deferred():
-        chosen = list(experiments)
-        plans = check_asked(chosen, budget, seed)
-        folder = check_out(out, room=ROOM)
         whole_number("retries", retries, least=0)
         if dask is not None and executor is not None:
             raise BadInputError("give dask or executor, not both.")
-        entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
-        earlier = earlier_manifest(folder, entries)
-        check_same(folder, earlier, entries)
+        folder, chosen = at_the_door(experiments, out, budget, seed)
         crew = _crew(workers, dask, executor)
         try:
             make_folder(folder, parents=True)
             with only_run(folder) as held:
-                earlier = earlier_manifest(folder, entries)  # now nobody else can write it
-                check_same(folder, earlier, entries)
-                remove_leftovers(folder, entries)
+                earlier = earlier_manifest(folder, chosen)  # now nobody else can write it
+                remove_leftovers(folder, chosen)
                 # First the shards, which may belong to another declaration, then the manifest.
                 ledgers = {}
-                for e in chosen:
-                    mark = label(e.name, entries[e.name])
-                    ledgers[e.name] = Ledger(folder / e.name, e, plans[e.name], mark)
+                for name, declared in chosen.items():
+                    ledgers[name] = Ledger(folder, declared)
                     safe_point()
+                session = _Session(folder, ledgers, crew, redraw, retries, held, progress)
                 if not earlier and (folder / MANIFEST).exists():
-                    (folder / MANIFEST).replace(folder / f"{MANIFEST}{DAMAGED}")
-                write_manifest(folder, entries, earlier)
-                _Session(folder, ledgers, crew, redraw, retries, held, progress).run()
+                    aside = folder / f"{MANIFEST}{DAMAGED}"
+                    (folder / MANIFEST).replace(aside)
+                    session.tell_damaged([aside])
+                write_manifest(folder, chosen.values(), earlier)
+                session.run()
         finally:
             crew.close()
         safe_point()
         return Run(folder)
-
-
-ROOM = 250  # bytes: the longest path below a run's folder, with the name of an experiment
-
-
-def check_asked(chosen: list[Experiment], budget: str, seed: int | None) -> dict[str, Plan]:
-    """The plans, by experiment; what cannot be run is said here, before anything is written."""
-    one_of("budget", budget, BUDGETS)
-    if seed is not None:
-        whole_number("seed", seed, least=0)
-    if not chosen:
-        raise BadInputError("experiments must hold at least one experiment.")
-    names = [e.name for e in chosen]
-    for e in chosen:
-        if names.count(e.name) > 1:
-            raise BadInputError(f"experiments must have different names; {e.name} is there twice.")
-        for name, kind in e.task.columns.items():
-            if name in (POINT, TRIAL) or kind not in (int, float, bool, str):
-                raise BadInputError(
-                    f"column {name} of task {e.task.name} must hold int, float, bool or str, and "
-                    f"must not be called {POINT} or {TRIAL}."
-                )
-        plan = e.plan(budget)
-        chunks = sum(-(-point.trials // point.chunk) for point in plan.points)
-        check_size(e.name, e.task, plan.trials, chunks)
-        for point in plan.points:
-            check_names(e.task, point.params)
-            e.task.check(point.params)
-            safe_point()
-    plans = {e.name: e.plan(budget) for e in chosen}
-    if seed is not None:
-        plans = {name: replace(plan, seed=seed) for name, plan in plans.items()}
-    return plans
 
 
 def _crew(workers: int, dask: str | None, executor: Executor | None) -> Workers:
@@ -177,6 +139,8 @@ class _Session:
         self.price = 0.0
 
     def run(self) -> None:
+        for ledger in self.ledgers.values():
+            self.tell_damaged(ledger.shards.set_aside)
         # Longest first, so that the last hour is not one experiment on one worker.
         order = sorted(self.ledgers.values(), key=lambda ledger: -ledger.experiment.hours)
         waiting: deque[Chunk] = deque()
@@ -188,6 +152,7 @@ class _Session:
         try:
             for outcome in outcomes(self.crew, waiting, retries=self.retries):
                 if outcome is not None:
+                    self.held.check()  # a folder that is gone is noticed now, not when all is done
                     waiting.extend(self.take(*outcome))
                 if time.perf_counter() - self.flushed >= _SHARE * self.price:
                     self.flush()
@@ -207,7 +172,6 @@ class _Session:
         news = ""
         if isinstance(outcome, Failed):
             self.failures.append(_entry(chunk, outcome))
-            self.held.check()
             write_failures(self.folder, self.failures)
             news = f"{ledger.words(chunk.index)}: failed: {outcome.error.splitlines()[0]}"
         else:
@@ -228,6 +192,7 @@ class _Session:
         failed = len(ledger.failed)
         if complete_trials(ledger.plan, rows) < ledger.plan.trials and not failed:
             ledger.look()
+            self.tell_damaged(ledger.shards.set_aside)
             return list(ledger.chunks())
         name = ledger.experiment.name
         for problem in finish(ledger.folder, ledger.experiment, ledger.plan, rows, self.redraw):
@@ -245,6 +210,13 @@ class _Session:
             self.timings = []
         self.flushed = time.perf_counter()
         self.price = self.flushed - begun
+
+    def tell_damaged(self, aside: list[Path]) -> None:
+        """Tell once of each file that was damaged and is set aside."""
+        while aside:
+            path = aside.pop(0)
+            name = path.relative_to(self.folder).as_posix()
+            self.tell(f"{name.removesuffix(DAMAGED)} is damaged: kept as {name}, and made anew")
 
     def tell(self, news: str) -> None:
         if self.progress is not None:

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, first_line
+from sublearn._threads import single_thread
 from sublearn.runs._chunks import Chunk, Done, Raised, compute
 
 _THREADS = (
@@ -29,15 +30,10 @@ _THREADS = (
 class Workers(ABC):
     """Workers behind a ``concurrent.futures.Executor``, which can be replaced when it breaks."""
 
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """How many chunks are computed at the same time."""
-
-    @property
-    @abstractmethod
-    def under_way(self) -> int:
-        """How many chunks are handed out at most: enough to keep all busy, and no more."""
+    count: int
+    """How many chunks are computed at the same time."""
+    under_way: int
+    """How many chunks are handed out at most: enough to keep all busy, and no more."""
 
     @property
     def alive(self) -> bool:
@@ -65,8 +61,6 @@ class ThisProcess(Workers):
     under_way = 1
 
     def submit(self, chunk: Chunk) -> Future[Done | Raised]:
-        from sublearn.matchers import single_thread
-
         future: Future[Done | Raised] = Future()
         with single_thread():
             future.set_result(compute(chunk))
@@ -83,17 +77,9 @@ class Processes(Workers):
     """Worker processes on this machine, started fresh (spawn) and kept for the whole run."""
 
     def __init__(self, count: int):
-        self._count = count
+        self.count = count
+        self.under_way = 4 * count  # they go on with these while tables and pictures are made here
         self._start()
-
-    @property
-    def count(self) -> int:
-        return self._count
-
-    @property
-    def under_way(self) -> int:
-        # They go on with these while tables and pictures are made here.
-        return 4 * self._count
 
     def _start(self) -> None:
         from concurrent.futures import ProcessPoolExecutor
@@ -103,7 +89,7 @@ class Processes(Workers):
         # Our end of this pipe closes when we close it or die, even by kill -9; the workers see it.
         leash, self._hand = context.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
-            self._count, mp_context=context, initializer=_begin, initargs=(leash,)
+            self.count, mp_context=context, initializer=_begin, initargs=(leash,)
         )
         self._leash = leash
 
@@ -159,11 +145,10 @@ class Cluster(Workers):
         try:
             connect: Any = Client
             self._client = connect(address, timeout="10s", set_as_default=False)
-            self._count = self._cores()
+            self._look()
         except Exception as problem:  # whatever speaks there, it is no scheduler
             self._speak_again()
-            why = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
-            raise BadInputError(f"no Dask scheduler answers at {address!r} ({why}).") from None
+            raise _no_answer(address, first_line(problem)) from None
         self._address = address
         self._pool: Executor = self._client.get_executor(pure=False)
         self._busy: set[str] = set()
@@ -174,27 +159,20 @@ class Cluster(Workers):
             logger.setLevel(level)
 
     @property
-    def count(self) -> int:
-        return self._count
-
-    @property
-    def under_way(self) -> int:
-        return max(8, 3 * self._count)
-
-    @property
     def alive(self) -> bool:
         # While the scheduler does not answer, the client tries again by itself, and then gives up.
         return self._client.status in ("running", "connecting")
 
-    def _cores(self) -> int:
-        threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+    def _look(self) -> None:
+        """See how many workers there are: they come and go."""
+        self.count = max(1, sum(self._client.nthreads().values()))
+        self.under_way = max(8, 3 * self.count)
 
     def submit(self, chunk: Chunk) -> Future[Done | Raised]:
         self._handed_out += 1
         if self._handed_out % 64 == 0:
-            with suppress(OSError):  # workers come and go; a lost scheduler shows soon enough
-                self._count = self._cores()
+            with suppress(OSError):  # a lost scheduler shows soon enough
+                self._look()
         return self._pool.submit(compute_alone, chunk)
 
     def renew(self) -> None:
@@ -238,8 +216,11 @@ def check_address(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     except (OSError, UnicodeError) as problem:
-        why = getattr(problem, "strerror", None) or str(problem)
-        raise BadInputError(f"no Dask scheduler answers at {address!r} ({why}).") from None
+        raise _no_answer(address, getattr(problem, "strerror", None) or str(problem)) from None
+
+
+def _no_answer(address: str, why: str) -> BadInputError:
+    return BadInputError(f"no Dask scheduler answers at {address!r} ({why}).")
 
 
 def _gone(address: str) -> ConnectionError:
@@ -255,16 +236,9 @@ class Given(Workers):
 
     def __init__(self, executor: Executor, count: int):
         self._pool = executor
-        self._count = count
+        self.count = count
+        self.under_way = 2 * count
         self._futures: set[Future[Done | Raised]] = set()
-
-    @property
-    def count(self) -> int:
-        return self._count
-
-    @property
-    def under_way(self) -> int:
-        return 2 * self._count
 
     def submit(self, chunk: Chunk) -> Future[Done | Raised]:
         future = self._pool.submit(compute_alone, chunk)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sublearn._errors import BadInputError
 from sublearn._files import PART, explained, write_whole
 
 KEPT = "what was finished before is kept, and the same command goes on from there"
@@ -32,6 +35,33 @@ def make_folder(folder: Path, *, parents: bool = False) -> None:
         folder.mkdir(parents=parents, exist_ok=True)
     except OSError as problem:
         raise explained(problem, folder, KEPT) from None
+
+
+def open_in_place(path: Path) -> int:
+    """A handle on a file that is added to and never replaced, made if it is not there.
+
+    It must be nobody else's file under this name: no link, no pipe, no device.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    refused = BadInputError(f"{path} must be a file of the run, and it is a link or a device.")
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise refused from None
+        raise explained(problem, path, KEPT) from None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(handle)
+        raise refused
+    return handle
+
+
+def check_folders(experiment: Path) -> None:
+    """Refuse the folder of an experiment that leads elsewhere."""
+    for place in (experiment, experiment / SHARDS):
+        if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
+            raise BadInputError(f"{place} must be a folder of the run, and it is a link or a file.")
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:

@@ -8,21 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sublearn._files import check_out
 from sublearn._interrupts import deferred, safe_point
 from sublearn._threads import single_thread
 from sublearn.runs._chunks import by_column
-from sublearn.runs._execute import ROOM, check_asked
+from sublearn.runs._door import at_the_door
 from sublearn.runs._experiment import Experiment, Plan, Point
 from sublearn.runs._ledger import Ledger
-from sublearn.runs._manifest import asked, check_same, label
-from sublearn.runs._place import earlier_manifest
 
 _POINTS, _TRIALS = 3, 4  # that are computed to see how long they take
-_LINE, _WORDS = (
-    60,
-    300_000,
-)  # bytes: a line of timings.csv; table, pictures and page of an experiment
+_LINE = 60  # bytes of a line of timings.csv
+_WORDS = 300_000  # bytes of table, pictures and page of an experiment
 _SIZES = {int: 8, float: 8, bool: 1}
 
 
@@ -66,17 +61,11 @@ def forecast(
     (1, 300, True)
     """
     with deferred():
-        chosen = list(experiments)
-        plans = check_asked(chosen, budget, seed)
-        folder = check_out(out, room=ROOM)
-        entries = {e.name: asked(e, budget, plans[e.name]) for e in chosen}
-        earlier = earlier_manifest(folder, entries)
-        check_same(folder, earlier, entries)
+        folder, chosen = at_the_door(experiments, out, budget, seed)
         found = []
-        for e in chosen:
-            mark = label(e.name, entries[e.name])
-            ledger = Ledger(folder / e.name, e, plans[e.name], mark, repair=False)
-            found.append(_of_one(e, plans[e.name], ledger.trials_left))
+        for declared in chosen.values():
+            ledger = Ledger(folder, declared, repair=False)
+            found.append(_of_one(declared.experiment, declared.plan, ledger.trials_left))
             progress(len(found))
             safe_point()
         return found

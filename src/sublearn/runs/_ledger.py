@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from sublearn.runs._chunks import Chunk, Done, Failed
-from sublearn.runs._experiment import Experiment, Plan
 from sublearn.runs._files import SHARDS
+from sublearn.runs._manifest import Declared, label
 from sublearn.runs._shards import Part, Shards
 
 _SHOWN = 3  # params of a point that a line of news names
@@ -19,19 +18,13 @@ _SHOWN = 3  # params of a point that a line of news names
 class Ledger:
     """One experiment under way: chunks left, rows not yet on disk, failures, seconds."""
 
-    def __init__(
-        self,
-        folder: Path,
-        experiment: Experiment,
-        plan: Plan,
-        label: Mapping[str, Any],
-        repair: bool = True,
-    ):
-        self.folder = folder
-        self.experiment = experiment
-        self.plan = plan
+    def __init__(self, run: Path, declared: Declared, repair: bool = True):
+        self.experiment, self.plan, entry = declared
+        experiment, plan = self.experiment, self.plan
+        self.folder = run / experiment.name
         trials = [point.trials for point in plan.points]
-        self.shards = Shards(folder / SHARDS, experiment.task.columns, label, trials)
+        mark = label(experiment.name, entry)
+        self.shards = Shards(self.folder / SHARDS, experiment.task.columns, mark, trials)
         self.failed: dict[tuple[int, int], Failed] = {}
         self.seconds = 0.0
         self.computed = 0

@@ -6,14 +6,13 @@ import errno
 import os
 import secrets
 import socket
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sublearn._errors import BadInputError, printable
 from sublearn._files import explained
-from sublearn.runs._files import KEPT
+from sublearn.runs._files import KEPT, open_in_place
 
 LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
@@ -73,17 +72,8 @@ def only_run(folder: Path) -> Iterator[Held]:
         ) from None
 
     path = folder / LOCK
+    handle = open_in_place(path)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as problem:
-        if problem.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise BadInputError(f"{path} must be a file of a run, and it is none.") from None
-        raise explained(problem, path, KEPT) from None
-    try:
-        found = os.fstat(handle)
-        # Written to: it must be nobody else's file under this name.
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            raise BadInputError(f"{path} must be a file of a run, and it is a link or a device.")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

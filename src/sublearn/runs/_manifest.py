@@ -6,11 +6,11 @@ import hashlib
 import json
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sublearn._errors import BadInputError
 from sublearn._reading import Unreachable, Unreadable, read_json
@@ -22,8 +22,16 @@ MANIFEST = "manifest.json"
 _PACKAGES = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "distributed")
 
 
-def declaration(experiment: Experiment, plan: Plan) -> dict[str, Any]:
-    """What decides the rows of an experiment: task, points and seed. Its digest marks every shard."""
+class Declared(NamedTuple):
+    """An experiment as it is asked for: its plan, and the entry of the manifest that says so."""
+
+    experiment: Experiment
+    plan: Plan
+    entry: dict[str, Any]
+
+
+def declare(experiment: Experiment, budget: str, plan: Plan) -> Declared:
+    """What is asked for: the words that go with the table, and what decides the rows, with its digest."""
     content = {
         "task": experiment.task.name,
         "version": experiment.task.version,
@@ -34,23 +42,18 @@ def declaration(experiment: Experiment, plan: Plan) -> dict[str, Any]:
             for point in plan.points
         ],
     }
-    return {"digest": _digest(content), **content}
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def asked(experiment: Experiment, budget: str, plan: Plan) -> dict[str, Any]:
-    """The entry of one experiment: its declaration, and the words that go with its table."""
-    return {
+    words = {
         "title": experiment.title,
         "source": experiment.source,
         "claim": experiment.claim,
         "budget": budget,
         "headings": dict(experiment.columns),
-        **declaration(experiment, plan),
     }
+    return Declared(experiment, plan, {**words, "digest": _digest(content), **content})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def label(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +108,9 @@ def _checked(content: dict[str, Any]) -> dict[str, Any]:
             version is None or isinstance(version, str) for version in versions.values()
         ):
             raise Unreadable("its versions are no texts by name")
+        tools = where.get("tools", {})
+        if not isinstance(tools, dict) or any(type(there) is not bool for there in tools.values()):
+            raise Unreadable("its tools are not there or missing, by name")
         for name in ("commit", "machine"):
             if not isinstance(where.get(name), (str, type(None))):
                 raise Unreadable(f"its {name} is no text")
@@ -153,9 +159,17 @@ class DamagedManifest(BadInputError):  # noqa: N818 - says what it is
     """A manifest that is no JSON of ours; a run sets it aside and writes it anew."""
 
 
-def write_manifest(folder: Path, entries: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+def write_manifest(folder: Path, asked: Collection[Declared], earlier: Mapping[str, Any]) -> None:
     """Add experiments to the manifest; if the versions differ from before, they are added as well."""
-    now = _circumstances()
+    entries = {each.experiment.name: each.entry for each in asked}
+    now: dict[str, Any] = {
+        "versions": _versions(),
+        "commit": _commit(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "tools": dict(earlier.get("tools", {})),
+    }
+    for each in asked:
+        now["tools"] |= each.experiment.task.tools
     history = list(earlier.get("history", ()))
     before = {name: earlier[name] for name in now if name in earlier}
     if before and before != now:
@@ -170,9 +184,9 @@ def write_manifest(folder: Path, entries: Mapping[str, Any], earlier: Mapping[st
         write_json(folder / MANIFEST, content)
 
 
-def check_same(folder: Path, earlier: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
+def check_same(folder: Path, earlier: Mapping[str, Any], asked: Mapping[str, Declared]) -> None:
     """Refuse to mix two declarations of one experiment."""
-    for name, entry in entries.items():
+    for name, (_, _, entry) in asked.items():
         old = earlier.get("experiments", {}).get(name)
         if old is None or old["digest"] == entry["digest"]:
             continue
@@ -186,17 +200,6 @@ def check_same(folder: Path, earlier: Mapping[str, Any], entries: Mapping[str, A
             f"{folder} holds an earlier declaration of {name}, with other points or another task; "
             "give another folder."
         )
-
-
-def _circumstances() -> dict[str, Any]:
-    from sublearn.verdicts.counts import find_msolve
-
-    return {
-        "versions": _versions(),
-        "commit": _commit(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "msolve": find_msolve() is not None,
-    }
 
 
 @cache

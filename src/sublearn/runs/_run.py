@@ -5,22 +5,28 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import os
 import re
-import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import one_of
 from sublearn._files import explained
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import Chunk, Done
-from sublearn.runs._files import KEPT, SHARDS, disk_bytes, files_below, write_json
+from sublearn.runs._files import (
+    KEPT,
+    SHARDS,
+    check_folders,
+    disk_bytes,
+    files_below,
+    open_in_place,
+    write_json,
+)
 from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
 from sublearn.runs._manifest import KINDS, label, read_manifest
 from sublearn.runs._shards import DAMAGED, Shards
@@ -31,6 +37,7 @@ FAILURES = "failures.json"
 TIMINGS = "timings.csv"
 _TIMING = ("experiment", "point", "first", "trials", "seconds", "worker")
 _MOST_PICTURE = 64 * 1024**2  # bytes
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -72,11 +79,7 @@ class Run:
         self._damage: dict[str, str] = {}
         self._looked: set[str] = set()
         for name in self.names:
-            for place in (self.folder / name, self.folder / name / SHARDS):
-                if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
-                    raise BadInputError(
-                        f"{place} must be a folder of the run, and it is a link or a file."
-                    )
+            check_folders(self.folder / name)
 
     @property
     def names(self) -> list[str]:
@@ -98,18 +101,18 @@ class Run:
 
     def table(self, name: str) -> Table:
         """The final table; empty if it has not been made yet, or is damaged."""
-        self.asked(name)
-        path = self.folder / name / TABLE
-        try:
+        return self._table(name) or []
+
+    def _table(self, name: str) -> Table | None:
+        digest = self._about(name).get("table")
+
+        def read(path: Path) -> Table:
             content = read_regular(path, memory_limit(), links=False)
-            if self._about(name).get("table") not in (None, hashlib.sha256(content).hexdigest()):
+            if digest not in (None, hashlib.sha256(content).hexdigest()):
                 raise Unreadable("it is not the one that was written")
             return parse_table(content)
-        except FileNotFoundError:
-            return []
-        except Unreadable as problem:
-            self._damaged(path, problem)
-            return []
+
+        return self._look(self.folder / name / TABLE, read)
 
     def summarise(self, name: str, task: Task) -> Table:
         """The table of the points that are finished, made anew from their trials."""
@@ -126,22 +129,12 @@ class Run:
 
     def picture(self, path: Path) -> bytes:
         """The bytes of one of the pictures; empty if it cannot be had."""
-        try:
-            return read_regular(path, _MOST_PICTURE, links=False)
-        except FileNotFoundError:
-            return b""
-        except Unreadable as problem:
-            self._damaged(path, problem)
-            return b""
+        return self._look(path, lambda p: read_regular(p, _MOST_PICTURE, links=False)) or b""
 
     @property
     def failures(self) -> list[dict[str, Any]]:
         """Chunks that kept failing, and tables or pictures that could not be made."""
-        try:
-            return _failures(self.folder)
-        except Unreadable as problem:
-            self._damaged(self.folder / FAILURES, problem)
-            return []
+        return self._look(self.folder / FAILURES, _failures) or []
 
     @property
     def damage(self) -> list[str]:
@@ -192,7 +185,7 @@ class Run:
             sum(p["trials"] for p in points),
             sum(done),
             sum(failure["experiment"] == name for failure in self.failures),
-            (folder / TABLE).is_file(),
+            self._table(name) is not None,
             len(self.pictures(name)),
             disk_bytes(folder) if folder.is_dir() else 0,
         )
@@ -209,14 +202,17 @@ class Run:
 
     def _about(self, name: str) -> dict[str, Any]:
         self.asked(name)
-        path = self.folder / name / ABOUT
+        return self._look(self.folder / name / ABOUT, read_about) or {}
+
+    def _look(self, path: Path, read: Callable[[Path], Read]) -> Read | None:
+        """What a file holds; None if it is not there, or damaged, which is noted."""
         try:
-            return read_about(path)
+            return read(path)
         except FileNotFoundError:
-            return {}
+            return None
         except Unreadable as problem:
             self._damaged(path, problem)
-            return {}
+            return None
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -243,19 +239,16 @@ def open_run(folder: str | Path) -> Run:
 def read_failures(folder: Path) -> list[dict[str, Any]]:
     """What failures.json holds; it says nothing of rows, so a damaged one counts as empty."""
     try:
-        return _failures(folder)
-    except Unreadable:
+        return _failures(folder / FAILURES)
+    except (FileNotFoundError, Unreadable):
         return []
 
 
-def _failures(folder: Path) -> list[dict[str, Any]]:
-    try:
-        found = read_json(folder / FAILURES, links=False)
-    except FileNotFoundError:
-        return []
+def _failures(path: Path) -> list[dict[str, Any]]:
+    found = read_json(path, links=False)
     if not isinstance(found, list) or not all(_is_failure(entry) for entry in found):
         raise Unreadable("it is no list of failures")
-    return found
+    return list(found)
 
 
 def _is_failure(entry: object) -> bool:
@@ -279,15 +272,8 @@ def add_timings(folder: Path, done: Iterable[tuple[Chunk, Done]]) -> None:
         first, count = chunk.trials.start, len(chunk.trials)
         seconds = f"{result.seconds:.6f}"
         writer.writerow([chunk.experiment, chunk.index, first, count, seconds, result.worker])
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with open(os.open(path, flags, 0o666), "ab+") as file:
-            status = os.fstat(file.fileno())
-            # Added to in place: it must be nobody else's file under this name.
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                raise BadInputError(
-                    f"{path} must be a file of the run, and it is a link or a device."
-                )
+        with open(open_in_place(path), "rb+") as file:
             if not file.seek(0, 2):
                 file.write((",".join(_TIMING) + "\n").encode())
             else:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, first_line
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreachable, Unreadable, parse_json, read_regular
 from sublearn.runs._chunks import Columns
@@ -203,7 +203,7 @@ class Shards:
         except Unreadable:
             raise
         except Exception as problem:  # a crafted file fails in a dozen ways inside the reader
-            raise Unreadable(f"it is no Parquet file ({_first_line(problem)})") from None
+            raise Unreadable(f"it is no Parquet file ({first_line(problem)})") from None
         if table.num_rows != rows or any(column.null_count for column in table.columns):
             raise Unreadable("values are missing in it")
         point, trial = (table.column(name).to_numpy() for name in (POINT, TRIAL))
@@ -256,10 +256,6 @@ def _label(schema: Any) -> dict[str, Any] | None:
     if not isinstance(found, dict) or found.keys() - {"format"} != wanted.keys() - {"format"}:
         return None
     return found if all(type(found[name]) is wanted[name] for name in found) else None
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")[:200]
 
 
 def _digest(content: bytes) -> str:

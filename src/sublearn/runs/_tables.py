@@ -6,48 +6,33 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from sublearn._reading import Unreadable
-from sublearn.runs._files import write_file
 from sublearn.runs._task import Json, Row, Table
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _WORDS = {"true": True, "false": False}
 
 
-def write_table(path: Path, table: Iterable[Row]) -> None:
-    """Write a table: a line of names, then one line per row.
+def table_bytes(table: Iterable[Row]) -> bytes:
+    """The table as a file holds it: a line of names, then one line per row.
 
     Columns stand in the order in which they first occur; numbers as Python prints them, so that they
-    read back as the same numbers; truth as true and false; None as nothing.
+    read back as the same numbers; truth as true and false; None as nothing; what is no text in UTF-8 is
+    written out.
     """
-    write_file(path, table_bytes(table))
-
-
-def table_bytes(table: Iterable[Row]) -> bytes:
-    """The table as a file holds it; what is no text in UTF-8 is written out."""
-    return table_text(table).encode(errors="backslashreplace")
-
-
-def table_text(table: Iterable[Row]) -> str:
     rows = list(table)
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
-    return out.getvalue()
-
-
-def read_table(path: Path) -> Table:
-    """Read a table back; a column whose cells are all whole numbers, numbers or truth values is one."""
-    return parse_table(path.read_bytes())
+    return out.getvalue().encode(errors="backslashreplace")
 
 
 def parse_table(content: bytes) -> Table:
-    """The same from the content of the file."""
+    """The table that a file holds: a column whose cells are all whole numbers, numbers or truth is one."""
     try:
         text = io.StringIO(content.decode("utf-8"), newline="")
         names, *lines = csv.reader(text, strict=True)

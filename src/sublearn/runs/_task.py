@@ -45,6 +45,11 @@ class Task(ABC):
         """Raised when the same point gives other rows than before; older shards are then refused."""
         return 1
 
+    @property
+    def tools(self) -> Mapping[str, bool]:
+        """Programs besides Python that it uses where they are there, and whether they are."""
+        return {}
+
     def check(self, point: Mapping[str, Json]) -> None:  # noqa: B027 - most points need none
         """Raise BadInputError if the point cannot be run; asked of all before anything is written."""
 

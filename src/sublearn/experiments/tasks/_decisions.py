@@ -15,6 +15,7 @@ from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, pro
 from sublearn.matchers import Budget
 from sublearn.runs import Row, Table, Task
 from sublearn.verdicts import equation_counts
+from sublearn.verdicts.counts import find_msolve
 
 Result = TypeVar("Result", bound=Counted[Any, Any])
 
@@ -70,6 +71,10 @@ class Decisions(Counting[Estimate]):
     @property
     def results(self) -> tuple[str, ...]:
         return ("verdict", "verdict_grade", *COUNTED)
+
+    @property
+    def tools(self) -> Mapping[str, bool]:
+        return {"msolve": find_msolve() is not None}
 
     def question(self, point: Params, seed: int) -> MatchQuestion:
         problem = problem_of(point)

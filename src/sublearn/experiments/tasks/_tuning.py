@@ -42,6 +42,10 @@ class Tuning(Task):
         "untuned": float,
     }
 
+    results = (
+        "method", "trials", "score", "untuned", "regret", "ahead", "ahead_low", "ahead_high", "picked",
+    )  # fmt: skip
+
     def check(self, point: Params) -> None:
         one_of("shift", point.get("shift"), SHIFTS)
         whole(point, "budget", 100)

@@ -1,22 +1,74 @@
-"""Whose folder it is: a run writes only where it can prove that the place is its own."""
+"""The door: what cannot be run, and where it cannot run, is refused before a byte is written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sublearn._errors import BadInputError
-from sublearn._files import PART
-from sublearn.runs._files import SHARDS
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._files import PART, check_out
+from sublearn._interrupts import safe_point
+from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
+from sublearn.runs._files import SHARDS, check_folders
 from sublearn.runs._lock import LOCK
-from sublearn.runs._manifest import MANIFEST, DamagedManifest, read_manifest
-from sublearn.runs._shards import DAMAGED, ENDING, label_in
+from sublearn.runs._manifest import (
+    MANIFEST,
+    DamagedManifest,
+    Declared,
+    check_same,
+    declare,
+    read_manifest,
+)
+from sublearn.runs._shards import DAMAGED, ENDING, POINT, TRIAL, label_in
+
+ROOM = 250  # bytes: the longest path below a run's folder, with the name of an experiment
 
 
-def earlier_manifest(folder: Path, names: Iterable[str]) -> Mapping[str, Any]:
+def at_the_door(
+    experiments: Iterable[Experiment], out: str | Path, budget: str, seed: int | None
+) -> tuple[Path, dict[str, Declared]]:
+    """The folder and what is asked for there, by name, if both can be."""
+    chosen = list(experiments)
+    one_of("budget", budget, BUDGETS)
+    if seed is not None:
+        whole_number("seed", seed, least=0)
+    if not chosen:
+        raise BadInputError("experiments must hold at least one experiment.")
+    declared: dict[str, Declared] = {}
+    for e in chosen:
+        if e.name in declared:
+            raise BadInputError(f"experiments must have different names; {e.name} is there twice.")
+        plan = e.plan(budget)
+        _check_experiment(e, plan)
+        declared[e.name] = declare(e, budget, plan if seed is None else replace(plan, seed=seed))
+    folder = check_out(out, room=ROOM)
+    earlier_manifest(folder, declared)
+    return folder, declared
+
+
+def _check_experiment(experiment: Experiment, plan: Plan) -> None:
+    task = experiment.task
+    for name, kind in task.columns.items():
+        if name in (POINT, TRIAL) or kind not in (int, float, bool, str):
+            raise BadInputError(
+                f"column {name} of task {task.name} must hold int, float, bool or str, and "
+                f"must not be called {POINT} or {TRIAL}."
+            )
+    chunks = sum(-(-point.trials // point.chunk) for point in plan.points)
+    check_size(experiment.name, task, plan.trials, chunks)
+    for point in plan.points:
+        check_names(task, point.params)
+        task.check(point.params)
+        safe_point()
+
+
+def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str, Any]:
     """The manifest that is there; nothing if there is none yet, or if it is damaged.
+
+    Whose folder it is: a run writes only where it can prove that the place is its own.
 
     A folder is a run's if its manifest says so, or, where that is damaged or lost, if a shard does:
     nothing is lost then, since every shard says what it belongs to. An empty folder may become one.
@@ -43,8 +95,9 @@ def earlier_manifest(folder: Path, names: Iterable[str]) -> Mapping[str, Any]:
                 f"{folder} holds {others[0]!r} and is not the folder of a run: it has no {MANIFEST}; "
                 "give an empty folder, or one that is not there yet."
             )
-    for name in names:
+    for name in asked:
         _check_own(folder / name, name in earlier.get("experiments", {}))
+    check_same(folder, earlier, asked)
     return earlier
 
 
@@ -55,9 +108,7 @@ def _is_trace(name: str) -> bool:
 
 def _check_own(folder: Path, declared: bool) -> None:
     """Refuse the folder of an experiment that leads elsewhere, or that nothing shows to be one."""
-    for place in (folder, folder / SHARDS):
-        if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
-            raise BadInputError(f"{place} must be a folder of the run, and it is a link or a file.")
+    check_folders(folder)
     if declared or not folder.is_dir():
         return
     others = [name for name in sorted(os.listdir(folder)) if not _is_trace(name)]
