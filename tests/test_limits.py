@@ -98,8 +98,8 @@ def _npy(shape: str, kind: str = "|b1", body: bytes = b"") -> bytes:
 MASKS = [
     (
         "a.json",
-        b'{"format": "sublearn allocation 2", "entries": {}}',
-        "format 'sublearn allocation 2'",
+        b'{"format": "sublearn allocation 9", "entries": {}}',
+        "format 'sublearn allocation 9'",
     ),
     ("a.json", b'{"format": 7, "entries": {}}', "format 7 is not known"),
     ("a.json", b'{"format": null, "masks": {}}', "format None is not known"),
