@@ -20,9 +20,9 @@ from matchers.tiny_instances import (
     some_allocation,
     tiny,
 )
+from sublearn.matchers._behind import behind_output, is_affine_before_output
 from sublearn.matchers.proofs._balls import BALLS, precision
-from sublearn.matchers.within._affine import is_affine_before_output
-from sublearn.matchers.within._bands import Bands, bands, behind_output
+from sublearn.matchers.within._bands import Bands, bands
 from sublearn.matchers.within._boxes import Boxes, Image, _start
 from sublearn.matchers.within._freed import _relaxed, out_of_relaxation
 from sublearn.matchers.within._reach import _regular_minor, _tail

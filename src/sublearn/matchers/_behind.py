@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.ensembles import Instance
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
@@ -22,18 +23,45 @@ from sublearn.verdicts import is_affine
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sublearn.ensembles import Instance
+    from sublearn.networks import Network
 
 
 BITS = (128, 512)
 
 
-def is_affine_behind(instance: Instance) -> bool:
-    """Whether the last pre-activations are affine in the learnable weights, and can be solved for."""
-    output = instance.network.steps[-1].activation
-    if output == "relu":
-        return False
+def is_affine_before_output(instance: Instance) -> bool:
+    """Whether the last pre-activations are affine in the learnable weights."""
     return is_affine(without_output(instance.network), instance.allocation)
+
+
+def is_affine_behind(instance: Instance) -> bool:
+    """The same, where the output activation can be undone."""
+    return instance.network.steps[-1].activation != "relu" and is_affine_before_output(instance)
+
+
+def behind_output(instance: Instance) -> Instance:
+    """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
+    return _without_targets(instance, without_output(instance.network))
+
+
+def without_targets(instance: Instance) -> Instance:
+    """The same student with targets 0, so that its residual is its outputs."""
+    return _without_targets(instance, instance.network)
+
+
+def _without_targets(instance: Instance, network: Network) -> Instance:
+    nothing = np.zeros_like(instance.targets)
+    held, weights = instance.allocation, instance.weights
+    if instance.inputs_are_rounded:
+        return instance.on(network, held, weights, instance.exact_inputs, targets=nothing)
+    return Instance(network, held, weights, instance.inputs, nothing)
+
+
+def affine_part(instance: Instance) -> tuple[BallMatrix, list[Ball]]:
+    """J and c of the last pre-activations J x + c, in balls at the working precision."""
+    equations = ChainEquations(behind_output(instance))
+    constants, jacobian = equations.linearised([0] * len(instance.allocation))
+    return jacobian, list(constants.entries())
 
 
 def before_output(activation: str, targets: list[Ball]) -> list[Ball]:
@@ -50,17 +78,10 @@ def linear_system(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:
 
     None where a target has no preimage: it lies outside the image of the output activation.
     """
-    network = instance.network
-    inner = instance.on(
-        without_output(network),
-        instance.allocation,
-        instance.weights,
-        instance.exact_inputs,
-        targets=np.zeros_like(instance.targets),
-    )
-    constants, jacobian = ChainEquations(inner).linearised([0.0] * len(instance.allocation))
-    before = before_output(network.steps[-1].activation, wanted(instance, BALLS).entries())
-    right = [w - c for w, c in zip(before, constants.entries(), strict=True)]
+    jacobian, constants = affine_part(instance)
+    activation = instance.network.steps[-1].activation
+    before = before_output(activation, wanted(instance, BALLS).entries())
+    right = [w - c for w, c in zip(before, constants, strict=True)]
     return (jacobian, right) if all(e.is_finite() for e in right) else None
 
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sublearn._grades import PROOF
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._balls import (
     BALLS,
@@ -70,16 +69,8 @@ class Construct(Matcher):
                     centre = [from_ball(value) for value in solution]
                 found = prove_from(instance, centre, bits, bits, kind="construction")
                 if found is not None:
-                    return Decision(
-                        "matched",
-                        self.name,
-                        f"the {form} of the saturated allocation solve a linear system",
-                        PROOF,
-                        found.values,
-                        instance.with_values(found.values),
-                        found,
-                        Effort(bits=bits),
-                    )
+                    reason = f"the {form} of the saturated allocation solve a linear system"
+                    return certified(self.name, reason, found, Effort(bits=bits))
             if bits >= budget.bits:
                 break
             bits = min(2 * bits, budget.bits)

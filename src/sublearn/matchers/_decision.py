@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from sublearn._arrays import Array
+from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
 from sublearn.verdicts import Grade
 
@@ -67,6 +68,13 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<Decision {self}>"
+
+
+def certified(rung: str, reason: str, certificate: Certificate, effort: Effort) -> Decision:
+    """MATCHED, by the proof that the certificate holds."""
+    values = certificate.values
+    weights = certificate.instance.with_values(values)
+    return Decision("matched", rung, reason, PROOF, values, weights, certificate, effort)
 
 
 def nothing_proved(rung: str, unproved: int, effort: Effort) -> Decision:

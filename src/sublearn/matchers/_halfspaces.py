@@ -14,11 +14,11 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn.exact import Feasible, Infeasible, decide_program, to_float
+from sublearn.matchers._behind import behind_output, is_affine_before_output
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._equations import ChainEquations
-from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -60,10 +60,10 @@ class Halfspaces(Matcher):
     name = "halfspaces"
 
     def refusal(self, instance: Instance) -> str | None:
-        inner = without_output(instance.network)
-        if instance.network.steps[-1].activation != "relu" or not inner.is_linear:
+        is_relu = instance.network.steps[-1].activation == "relu"
+        if not is_relu or not without_output(instance.network).is_linear:
             return "the network is no linear one behind a ReLU"
-        if not is_affine(inner, instance.allocation):
+        if not is_affine_before_output(instance):
             return "the outputs are not affine in the learnable weights before the ReLU"
         if instance.asking is not None and not instance.asking[0].is_rational:
             return "the targets are not rational numbers"
@@ -79,14 +79,7 @@ class Halfspaces(Matcher):
         size, rows = len(instance.allocation), instance.equations
         if any(value < 0 for value in wanted):
             return Decision("refuted", self.name, "a ReLU puts out nothing below 0", PROOF)
-        inner = instance.on(
-            without_output(instance.network),
-            instance.allocation,
-            instance.weights,
-            instance.exact_inputs,
-            targets=np.zeros_like(instance.targets),
-        )
-        chain = ChainEquations(inner, ring=_Rationals())
+        chain = ChainEquations(behind_output(instance), ring=_Rationals())
         constants, jacobian = chain.linearised([fmpq(0)] * size)
         slopes, begin = jacobian.tolist(), constants.entries()
         zero, one = fmpq(0), fmpq(1)

@@ -1,9 +1,10 @@
-"""What the outputs of one sample can be together, where the readout is frozen.
+"""What the outputs of one sample can be together, where rows of the readout are frozen.
 
-What enters the readout W lies in a box, so a sample's outputs lie in the image of a box, a zonotope. A
-target outside of it is separated by a direction v: v.y exceeds the largest v.(W h + bias) over the box,
-which is a sum over the entries of h. A linear program in float64 finds v; the inequality is then
-checked in balls, so that nothing rests on the program.
+What enters the readout W lies in a box, so a sample's outputs lie in the image of a box, a zonotope. Bands
+around targets (of width 0, where a match is asked for) that miss it are separated by a direction v: the
+least v.z over the bands exceeds the largest v.(W h + bias) over the box, which is a sum over the entries
+of h. A linear program in float64 finds v; the inequality is then checked in balls, so that nothing
+rests on the program.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Indices
+from sublearn.matchers._behind import before_output
 from sublearn.matchers._ranges import BITS, Range, ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
+from sublearn.matchers.within._bands import Bands
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-
-SMALLEST_GAP = 1e-9  # of the targets' size: below it the program has found nothing
+MARGIN = 1e-7  # by which a direction is kept away from what is infinite
 
 
 def out_of_hull(instance: Instance) -> str | None:
@@ -32,93 +34,116 @@ def out_of_hull(instance: Instance) -> str | None:
     >>> targets = np.array([[1.5], [1.5]])   # each alone is within reach
     >>> first = sl.Allocation.whole(net, ["W1"])
     >>> out_of_hull(sl.Instance(net, first, weights, np.ones((2, 1)), targets))
-    'the outputs of sample 0 exceed what the frozen readout can give in one direction by 1'
+    'the outputs of sample 0, together, are out of reach of the frozen rows of the readout'
     """
-    network, allocation = instance.network, instance.allocation
-    last = network.steps[-1]
-    touched = {last.weight, last.bias, last.encoder if last.block is not None else None}
-    if last.activation == "relu" or touched & set(allocation.names):
+    activation = instance.network.steps[-1].activation
+    if activation == "relu":
         return None
     with precision(BITS):
-        state = ranges(instance, entering_last=True)
-        wanted = _wanted(instance, last.activation)
-        if wanted is None:
+        targets = before_output(activation, wanted(instance, BALLS).entries())
+        if not all(target.is_finite() for target in targets):
             return None
-        offset = instance.weights[last.bias] if last.bias is not None else None
-        for s in range(instance.samples):
-            gap = _gap(instance.weights[last.weight], offset, state, wanted, s)
-            if gap is not None:
-                return (
-                    f"the outputs of sample {s} exceed what the frozen readout can give in one "
-                    f"direction by {gap:.3g}"
-                )
+        none = np.zeros(len(targets), dtype=bool)
+        s = sample_out_of_hull(instance, Bands(targets, targets, none, none))
+    if s is None:
+        return None
+    return (
+        f"the outputs of sample {s}, together, are out of reach of the frozen rows of the readout"
+    )
+
+
+def sample_out_of_hull(instance: Instance, asked: Bands) -> int | None:
+    """A sample whose bands miss all that its outputs can be together, for certain, or None."""
+    network, allocation = instance.network, instance.allocation
+    last = network.steps[-1]
+    weight = np.asarray(instance.weights[last.weight])
+    free = allocation.mask(last.weight).any(axis=1)
+    offset = np.zeros((len(weight), 1))
+    if last.bias is not None:
+        free = free | allocation.mask(last.bias)[:, 0]
+        offset = np.asarray(instance.weights[last.bias])
+    kept = np.flatnonzero(~free)
+    if not kept.size:
+        return None
+    box, m = ranges(instance, entering_last=True), instance.samples
+    for s in range(m):
+        if _separated(weight[kept], offset[kept, 0], box, s, asked.select(kept * m + s)):
+            return s
     return None
 
 
-def _wanted(instance: Instance, activation: str) -> list[list[Ball]] | None:
-    """The targets before the output activation, by output; None where one has no preimage."""
-    from sublearn.matchers._behind import before_output
-
-    m = instance.samples
-    flat = before_output(activation, wanted(instance, BALLS).entries())
-    if not all(e.is_finite() for e in flat):
-        return None
-    return [flat[o * m : (o + 1) * m] for o in range(instance.network.output_size)]
-
-
-def _gap(
-    readout: Array, offset: Array | None, state: Range, wanted: list[list[Ball]], s: int
-) -> float | None:
-    """A lower bound of the distance in the separating direction, or None if it is not certain."""
-    target = [row[s] for row in wanted]
-    if offset is not None:
-        exact = BALLS.exact(offset).entries()
-        target = [y - b for y, b in zip(target, exact, strict=True)]
-    m = state.no_low.shape[1]
-    low, high = state.low.entries()[s::m], state.high.entries()[s::m]
-    direction = _direction(readout, state, s, low, high, target)
-    if direction is None:
-        return None
-    v = BALLS.exact(direction[None, :])
-    along = (v * BALLS.exact(readout)).entries()
+def _separated(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -> bool:
+    """Whether a direction v has min over the bands of v.z > max over the box of v.(W h + b)."""
+    m = box.no_low.shape[1]
+    low, high = box.low.entries()[s::m], box.high.entries()[s::m]
+    no_low, no_high = box.no_low[:, s], box.no_high[:, s]
+    v = _direction(weight, offset, box, s, asked)
+    if v is None:
+        return False
     most: Ball = 0
-    for i, slope in enumerate(along):
+    for i, slope in enumerate((BALLS.exact(v[None, :]) * BALLS.exact(weight)).entries()):
         if slope.is_zero():
             continue
-        if state.no_high[i, s] or state.no_low[i, s]:
+        if no_high[i] or no_low[i]:
             # An end at infinity is harmless only where the slope certainly points away from it.
-            if (state.no_high[i, s] and not slope < 0) or (state.no_low[i, s] and not slope > 0):
-                return None
+            if (no_high[i] and not slope < 0) or (no_low[i] and not slope > 0):
+                return False
             most = most + slope * (low[i] if slope < 0 else high[i])
         else:
             most = most + (slope * low[i]).max(slope * high[i])
-    gap = sum((y * x for y, x in zip(v.entries(), target, strict=True)), start=-most)
-    return float(gap.lower()) if gap > 0 else None
+    least: Ball = 0
+    shifts = BALLS.exact(offset[:, None]).entries()
+    for o, (value, shift) in enumerate(zip(v.tolist(), shifts, strict=True)):
+        if value == 0.0:
+            continue
+        if (value > 0 and asked.no_low[o]) or (value < 0 and asked.no_high[o]):
+            return False
+        least = least + value * ((asked.low[o] if value > 0 else asked.high[o]) - shift)
+    return bool(least > most)
 
 
-def _direction(
-    readout: Array, state: Range, s: int, low: list[Ball], high: list[Ball], target: list[Ball]
-) -> Array | None:
-    """The dual solution of: reach the target from the box with the least error, in float64."""
+def _direction(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -> Array | None:
+    """v = l - u, l and u >= 0 of size at most 1, with the largest gap; in float64.
+
+    Unknowns: l, u, and p_i >= v.W_i h for both ends h of entry i. Where an end is infinite the slope
+    must point away from it, with a margin, so that rounding cannot turn it.
+    """
     from scipy.optimize import linprog
 
-    y = np.array([float(e.mid()) for e in target])
-    d, n = readout.shape
-    bounds = [
-        (
-            None if state.no_low[i, s] else float(low[i].lower()),
-            None if state.no_high[i, s] else float(high[i].upper()),
-        )
-        for i in range(n)
-    ]
-    eye = np.eye(d)
+    d, n = weight.shape
+    m = box.no_low.shape[1]
+    lows, highs = (_middles(ends) - offset for ends in (asked.low, asked.high))
+    size = max(float(np.abs(np.r_[lows, highs]).max()), 1e-300)
+    widest = np.abs(weight).max(axis=0)
+    used: Indices = np.flatnonzero(widest > 0)
+    rows, right = [], []
+    for sign, ends, infinite in ((1.0, box.high, box.no_high), (-1.0, box.low, box.no_low)):
+        values = _middles(ends.entries()[s::m]) / size
+        for i in used.tolist():
+            factor, inside, bound = values[i], -1.0, 0.0
+            if infinite[i, s]:
+                factor, inside, bound = sign, 0.0, -MARGIN * widest[i]
+            row = np.zeros(2 * d + n)
+            row[:d], row[d : 2 * d] = factor * weight[:, i], -factor * weight[:, i]
+            row[2 * d + i] = inside
+            rows.append(row)
+            right.append(bound)
+    goal = np.r_[-lows / size, highs / size, np.zeros(n)]
+    goal[2 * d + used] = 1.0
+    limits = [(0.0, 0.0 if lost else 1.0) for lost in (*asked.no_low, *asked.no_high)]
+    if not (np.isfinite(goal).all() and np.isfinite(rows).all()):
+        return None
     found = linprog(
-        np.r_[np.zeros(n), np.ones(2 * d)],
-        A_eq=np.hstack([readout, eye, -eye]),
-        b_eq=y,
-        bounds=[*bounds, *[(0.0, None)] * (2 * d)],
+        goal,
+        A_ub=np.array(rows) if rows else None,
+        b_ub=np.array(right) if rows else None,
+        bounds=[*limits, *[(None, None)] * n],
         method="highs",
     )
-    if found.status != 0 or not found.fun > SMALLEST_GAP * max(float(np.abs(y).max()), 1e-300):
+    if found.status != 0 or not found.fun < -1e-12:
         return None
-    return np.asarray(found.eqlin.marginals, dtype=np.float64)
+    return np.asarray(found.x[:d] - found.x[d : 2 * d], dtype=np.float64)
+
+
+def _middles(balls: list[Ball]) -> Array:
+    return np.array([float(ball.mid()) for ball in balls])

@@ -12,12 +12,13 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import whole_number
 from sublearn._grades import PROOF
-from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
+from sublearn.matchers._decision import UNPROVED, Decision, Effort, certified, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
     from sublearn.matchers.proofs._certificate import Certificate
+    from sublearn.training import Descent
 
 
 # Sizes of starts, in units of the size of frozen weights; taken in turn.
@@ -58,12 +59,7 @@ class Nonlinear(Matcher):
     name = "nonlinear"
 
     def refusal(self, instance: Instance) -> str | None:
-        network = instance.network
-        if network.is_linear:
-            return "the network is linear"
-        products = sum(math.prod(network.shapes[step.weight]) for step in network.steps)
-        work = instance.equations * len(instance.allocation) + products * instance.samples
-        return "too large for enclosures" if work > MOST_WORK else None
+        return "the network is linear" if instance.network.is_linear else too_large(instance)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares
@@ -102,6 +98,14 @@ class Nonlinear(Matcher):
         return nothing_proved(self.name, unproved, effort)
 
 
+def too_large(instance: Instance) -> str | None:
+    """Why running the chain in balls, with its Jacobian, is not worth the time, or None."""
+    network = instance.network
+    products = sum(math.prod(network.shapes[step.weight]) for step in network.steps)
+    work = instance.equations * len(instance.allocation) + products * instance.samples
+    return "too large for enclosures" if work > MOST_WORK else None
+
+
 def _solved(instance: Instance, budget: Budget) -> Decision:
     """The linear system behind the activations in more and more digits."""
     from sublearn.matchers._behind import solved
@@ -113,7 +117,7 @@ def _solved(instance: Instance, budget: Budget) -> Decision:
         if found is not None:
             certificate = prove_from(instance, found[0], bits, budget.bits, "krawczyk", found[1])
             if certificate is not None:
-                return _matched(instance, certificate, "of the linear system", Effort())
+                return _matched(certificate, Effort())
         bits *= 2
     reason = "the linear system behind the activations is singular, or nearly"
     return Decision("undecided", "nonlinear", reason)
@@ -125,31 +129,19 @@ def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -
     certificate = prove(instance, values, budget.bits)
     if certificate is None:
         return None
+    return _matched(certificate, effort)
+
+
+def _matched(certificate: Certificate, effort: Effort) -> Decision:
     way = f"found from start {effort.starts}" if effort.starts else "of the linear system"
-    return _matched(instance, certificate, way, effort)
-
-
-def _matched(instance: Instance, certificate: Certificate, way: str, effort: Effort) -> Decision:
-    final = certificate.values
-    return Decision(
-        "matched",
-        "nonlinear",
-        f"a solution {way}, and proved to exist",
-        PROOF,
-        final,
-        instance.with_values(final),
-        certificate,
-        effort + Effort(bits=certificate.bits),
-    )
+    reason = f"a solution {way}, and proved to exist"
+    return certified("nonlinear", reason, certificate, effort + Effort(bits=certificate.bits))
 
 
 def candidates(
     instance: Instance, starts: int, iterations: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array | None, Effort]]:
     """Solutions to working accuracy as they are found, and a word (None) after each block of starts."""
-    from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
-
-    size = start_size(instance)
     with np.errstate(over="ignore"):
         rms = float(np.sqrt(np.mean(instance.targets**2)))
         if not rms and not instance.targets.any():
@@ -157,9 +149,27 @@ def candidates(
         goal, near = (GOAL * rms) ** 2, (NEAR * rms) ** 2
     if not (goal > 0 and np.isfinite(near)):
         return  # the squares of such numbers do not fit into float64, so no descent can be steered
-    used, steps, block = 0, 0, FIRST_BLOCK
+    for block, before in descents(instance, starts, iterations, goal, rng):
+        for number in np.flatnonzero(block.loss <= near):
+            steps = int(block.steps[: number + 1].sum())
+            yield block.values[number], before + Effort(int(number) + 1, steps)
+        yield None, before + Effort(len(block.loss), int(block.steps.sum()))
+
+
+def descents(
+    instance: Instance, starts: int, iterations: int, goal: float, rng: np.random.Generator
+) -> Iterator[tuple[Descent, Effort]]:
+    """Levenberg-Marquardt from random starts, in blocks that grow: where each came to, and work before.
+
+    A descent stops at a mean square of ``goal``.
+    """
+    from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
+
+    size = start_size(instance)
+    spent, block = Effort(), FIRST_BLOCK
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
-    while used < starts:
+    while spent.starts < starts:
+        used = spent.starts
         count = min(block, most, starts - used)
         scales = np.array([SCALES[start % len(SCALES)] for start in range(used, used + count)])
         noise = rng.standard_normal((count, size.size)) * size * scales[:, None]
@@ -171,11 +181,8 @@ def candidates(
             goal=Goal(eps=goal),
             streams=Streams(0, [()] * count),  # which this learner never asks
         )
-        for number in np.flatnonzero(found.loss <= near):
-            before = steps + int(found.steps[: number + 1].sum())
-            yield found.values[number], Effort(used + int(number) + 1, before)
-        used, steps = used + count, steps + int(found.steps.sum())
-        yield None, Effort(used, steps)
+        yield found, spent
+        spent = spent + Effort(count, int(found.steps.sum()))
         block *= 2
 
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._grades import PROOF
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Scale, Spaces, spaces
 
@@ -74,16 +73,8 @@ class Copy(Matcher):
             reason = "the copy needs weights beyond the range of float64"
             return Decision("undecided", self.name, reason, effort=effort)
         certificate = Certificate(instance, "copy", 53, tuple(from_floats(values)), units=units)
-        return Decision(
-            "matched",
-            self.name,
-            "the student becomes the teacher, unit by unit: they agree on every input",
-            PROOF,
-            values,
-            instance.with_values(values),
-            certificate,
-            effort,
-        )
+        reason = "the student becomes the teacher, unit by unit: they agree on every input"
+        return certified(self.name, reason, certificate, effort)
 
 
 def copied_values(instance: Instance, units: Units) -> list[Fraction] | None:

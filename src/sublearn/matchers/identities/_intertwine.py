@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._grades import PROOF
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
@@ -99,16 +98,10 @@ class Intertwine(Matcher):
                 tuple(radius),
                 beside=tuple(centre[r:]),
             )
-            return Decision(
-                "matched",
-                self.name,
-                f"the teacher in other coordinates, found from start {start} and proved to exist",
-                PROOF,
-                certificate.values,
-                instance.with_values(certificate.values),
-                certificate,
-                Effort(start, steps, bits=bits),
+            reason = (
+                f"the teacher in other coordinates, found from start {start} and proved to exist"
             )
+            return certified(self.name, reason, certificate, Effort(start, steps, bits=bits))
         reason = "no change of coordinates that makes the teacher the student was proved"
         return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
 

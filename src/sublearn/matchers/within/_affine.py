@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn.matchers._simplify import without_output
+from sublearn.matchers._behind import affine_part
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
-from sublearn.matchers.proofs._equations import ChainEquations
-from sublearn.matchers.within._bands import BITS, bands, behind_output
+from sublearn.matchers.within._bands import BITS, bands
 from sublearn.matchers.within._linear import Linear, parts, refutes, solve
-from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -22,20 +20,9 @@ if TYPE_CHECKING:
 PRECISIONS = (BITS, 2048)
 
 
-def is_affine_before_output(instance: Instance) -> bool:
-    """Whether the last pre-activations are affine in the learnable weights."""
-    return is_affine(without_output(instance.network), instance.allocation)
-
-
 def affine(instance: Instance, eps: float) -> tuple[Array | None, str | None]:
     """(weights that may be within eps, or None; why no weights are, or None)."""
-
-    def numbers() -> tuple[BallMatrix, list[Ball]]:
-        size = len(instance.allocation)
-        constants, jacobian = ChainEquations(behind_output(instance)).linearised([0] * size)
-        return jacobian, list(constants.entries())
-
-    point, refuted = settle(instance, eps, numbers)
+    point, refuted = settle(instance, eps, lambda: affine_part(instance))
     if isinstance(refuted, tuple):
         refuted = (
             f"{refuted[0]} outputs are affine in {refuted[1]} learnable weights, up to the output "

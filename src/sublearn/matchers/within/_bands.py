@@ -6,7 +6,6 @@ interval; an end is infinite where the band around the target reaches beyond the
 A refutation must hold for the infimum, limits at infinity included. So it is made for a slightly larger
 tolerance, eps (1 + 2^-40): if no weights come within that, the infimum is at least that, and above eps.
 
-How an instance's numbers enter (targets, inputs, equal samples) is in this file alone.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import before_output
 from sublearn.matchers._ranges import IMAGES
-from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, wanted
 
 if TYPE_CHECKING:
     from sublearn.exact import Rational
-    from sublearn.networks import Network
 
 
 BITS = 128
@@ -35,24 +32,6 @@ WIDER = 2.0**-40
 def wanted_balls(instance: Instance) -> list[Ball]:
     """The targets, in the order (output, sample)."""
     return list(wanted(instance, BALLS).entries())
-
-
-def behind_output(instance: Instance) -> Instance:
-    """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
-    return _without_targets(instance, without_output(instance.network))
-
-
-def without_targets(instance: Instance) -> Instance:
-    """The same student with targets 0, so that its residual is its outputs."""
-    return _without_targets(instance, instance.network)
-
-
-def _without_targets(instance: Instance, network: Network) -> Instance:
-    nothing = np.zeros_like(instance.targets)
-    held, weights = instance.allocation, instance.weights
-    if instance.inputs_are_rounded:
-        return instance.on(network, held, weights, instance.exact_inputs, targets=nothing)
-    return Instance(network, held, weights, instance.inputs, nothing)
 
 
 def equal_samples(instance: Instance) -> list[list[int]]:

@@ -18,7 +18,7 @@ those of the minimax problem. What is left is halved; if all boxes are refuted, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -26,8 +26,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
+from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import precision
-from sublearn.matchers.within._bands import BITS, Bands, bands, behind_output
+from sublearn.matchers.within._bands import BITS, Bands, bands
+from sublearn.networks import links, walk
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -293,38 +295,35 @@ class Image:
         ones = np.ones((len(low), len(self.rows)))
         return Boxes(low, high, ones, ones, np.zeros(len(low), np.int64))
 
+    def intervals(self, boxes: Boxes) -> Interval:
+        """(boxes, d, m) lower and upper ends."""
+        return self._enclosed(boxes, slopes=False).state
+
     def tangents(self, boxes: Boxes) -> Interval:
         """(boxes, r, d, m): derivatives of the last pre-activations by each learnable weight."""
-        count, r = boxes.low.shape
-        m = self.instance.samples
-        ones = np.ones((1, 1, m))
-        state: Interval | None = None
-        slope: Interval | None = None
-        for step in self.network.steps:
-            if step.block is not None:
-                block = np.broadcast_to(
-                    self.blocks[step.block], (count, *self.blocks[step.block].shape)
-                )
-                injected, moved = (block, block), _zeros(count, r, block.shape[1], m)
-                if step.encoder is not None:
-                    moved = self._tangent(step.encoder, None, injected, moved, boxes)
-                    injected = self._through(step.encoder, None, injected, ones, boxes)
-                if state is None or slope is None:
-                    state, slope = injected, moved
-                else:
-                    state = _plus(state, injected)
-                    slope = _plus(slope, moved)
-            assert state is not None and slope is not None
-            slope = self._tangent(step.weight, step.bias, state, slope, boxes)
-            state = self._through(step.weight, step.bias, state, ones, boxes)
-            if step.activation != "linear":
-                low, high = _steepness(step.activation, state)
-                slope = _times((low[:, None], high[:, None]), slope)
-                state = _bent(step.activation, state)
+        slope = self._enclosed(boxes, slopes=True).slope
         assert slope is not None
         return slope
 
-    def _tangent(
+    def _enclosed(self, boxes: Boxes, slopes: bool) -> Enclosed:
+        count, r = boxes.low.shape
+
+        def enter(block: Array) -> Enclosed:
+            wide = np.broadcast_to(block, (count, *block.shape))
+            return Enclosed((wide, wide), _zeros(count, r, *block.shape) if slopes else None)
+
+        chain = links(self.network, [enter(block) for block in self.blocks], None)
+        weights: dict[str, tuple[str, str | None]] = {}
+        for step in self.network.steps:
+            weights[step.weight] = step.weight, step.bias
+            if step.encoder is not None:
+                weights[step.encoder] = step.encoder, None
+        # A bias has its length in common with its row, so both are taken in one product.
+        chain = tuple(replace(link, bias=None) for link in chain)
+        out: Enclosed = walk(chain, weights, _Enclosures(self, boxes)).outputs
+        return out
+
+    def tangent(
         self, name: str, bias: str | None, state: Interval, slope: Interval, boxes: Boxes
     ) -> Interval:
         """What W state + bias has for a derivative, where state has ``slope``."""
@@ -340,30 +339,7 @@ class Image:
             low[:, place, i], high[:, place, i] = _outwards(one, two)
         return low, high
 
-    def intervals(self, boxes: Boxes) -> Interval:
-        """(boxes, d, m) lower and upper ends."""
-        m = self.instance.samples
-        ones = np.ones((1, 1, m))
-        state: Interval | None = None
-        for step in self.network.steps:
-            if step.block is not None:
-                block = np.broadcast_to(
-                    self.blocks[step.block], (len(boxes), *self.blocks[step.block].shape)
-                )
-                injected = (block, block)
-                if step.encoder is not None:
-                    injected = self._through(step.encoder, None, injected, ones, boxes)
-                state = injected if state is None else _plus(state, injected)
-            assert state is not None
-            state = self._through(step.weight, step.bias, state, ones, boxes)
-            if step.activation != "linear":
-                state = _bent(step.activation, state)
-        assert state is not None
-        return state
-
-    def _through(
-        self, name: str, bias: str | None, state: Interval, ones: Array, boxes: Boxes
-    ) -> Interval:
+    def through(self, name: str, bias: str | None, state: Interval, boxes: Boxes) -> Interval:
         """W state + bias: the frozen part, and t (c . h) of every row with learnable weights."""
         weights = np.asarray(self.instance.weights[name])
         low, high = _frozen(weights, state)
@@ -371,12 +347,13 @@ class Image:
             offset = np.asarray(self.instance.weights[bias])
             low, high = _plus((low, high), (offset, offset))
         sums: dict[int, Interval] = {}
+        ones = np.ones((1, self.instance.samples))
         terms = [
             (i, place, (state[0][:, j], state[1][:, j]))
             for i, j, place in self.places.get(name, [])
         ]
         for i, _, place in self.places.get(bias, []) if bias is not None else []:
-            terms.append((i, place, (ones[:, 0], ones[:, 0])))
+            terms.append((i, place, (ones, ones)))
         for i, place, right in terms:
             left = (boxes.low[:, place, None], boxes.high[:, place, None])
             found = _times(left, right)
@@ -390,6 +367,38 @@ class Image:
             found = _times(length, total)
             low[:, i], high[:, i] = _plus((low[:, i], high[:, i]), found)
         return low, high
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """States (boxes, n, m) and, where they are asked for, their derivatives (boxes, r, n, m)."""
+
+    state: Interval
+    slope: Interval | None
+
+
+class _Enclosures:
+    """The arithmetic of enclosures over boxes; a weight is its name and that of its bias."""
+
+    def __init__(self, image: Image, boxes: Boxes) -> None:
+        self.image, self.boxes = image, boxes
+
+    def matmul(self, a: tuple[str, str | None], b: Enclosed) -> Enclosed:
+        slope = b.slope
+        if slope is not None:
+            slope = self.image.tangent(*a, b.state, slope, self.boxes)
+        return Enclosed(self.image.through(*a, b.state, self.boxes), slope)
+
+    def add(self, a: Enclosed, b: Enclosed) -> Enclosed:
+        slope = None if a.slope is None or b.slope is None else _plus(a.slope, b.slope)
+        return Enclosed(_plus(a.state, b.state), slope)
+
+    def bend(self, position: int, activation: str, before: Enclosed) -> tuple[Enclosed, None]:
+        slope = before.slope
+        if slope is not None:
+            low, high = _steepness(activation, before.state)
+            slope = _times((low[:, None], high[:, None]), slope)
+        return Enclosed(_bent(activation, before.state), slope), None
 
 
 def _all(values: Mask, axis: int) -> Mask:

@@ -14,9 +14,9 @@ from sublearn._threads import single_thread
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
+from sublearn.matchers._nonlinear import too_large
 
 FIRST_STARTS, MOST_STARTS = 24, 200
-MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
 
 
 def decide_within(
@@ -62,10 +62,11 @@ def decide_within(
 
 def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
     """What each rung finds, from cheap to dear."""
-    from sublearn.matchers.within._affine import affine, is_affine_before_output
+    from sublearn.matchers._behind import is_affine_before_output
+    from sublearn.matchers.within._affine import affine
     from sublearn.matchers.within._reach import out_of_reach
 
-    why = _too_large(instance)
+    why = too_large(instance)
     if why is not None:
         yield Decision("undecided", "within", why)
         return
@@ -143,10 +144,10 @@ def _curved_attempts(
 def _search(
     instance: Instance, eps: float, starts: int, budget: Budget, rng: np.random.Generator
 ) -> Iterator[Decision]:
-    from sublearn.matchers.within._points import descents
+    from sublearn.matchers.within._points import near_points
 
     effort = Effort()
-    for values, effort in descents(instance, eps, starts, budget.iterations, rng):
+    for values, effort in near_points(instance, eps, starts, budget.iterations, rng):
         if values is None:
             continue
         way = f"found from {effort.starts} starts" if effort.starts else "where all of them are 0"
@@ -178,16 +179,7 @@ def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decisio
         if proved is not None:
             return proved
     reason = "an exact match exists; its values, rounded to float64, are not within eps themselves"
-    return Decision(
-        "matched",
-        "exact",
-        reason,
-        found.grade,
-        found.values,
-        found.weights,
-        found.certificate,
-        found.effort,
-    )
+    return replace(found, rung="exact", reason=reason)
 
 
 def _proved(
@@ -205,12 +197,3 @@ def _proved(
 
 def _refuted(rung: str, why: str, effort: Effort | None = None) -> Decision:
     return Decision("refuted", rung, why, PROOF, effort=effort or Effort())
-
-
-def _too_large(instance: Instance) -> str | None:
-    network = instance.network
-    products = sum(
-        network.shapes[step.weight][0] * network.shapes[step.weight][1] for step in network.steps
-    )
-    work = instance.equations * len(instance.allocation) + products * instance.samples
-    return "too large for enclosures" if work > MOST_WORK else None

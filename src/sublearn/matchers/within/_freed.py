@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix
 from sublearn.matchers.within._affine import settle
-from sublearn.matchers.within._bands import behind_output
 from sublearn.matchers.within._linear import MOST_ENTRIES
 
 if TYPE_CHECKING:

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.matchers._behind import without_targets
 from sublearn.matchers._decision import Effort
+from sublearn.matchers._nonlinear import descents
 from sublearn.matchers.proofs._balls import Ball, precision
 from sublearn.matchers.proofs._equations import ChainEquations
-from sublearn.matchers.within._bands import BITS, wanted_balls, without_targets
+from sublearn.matchers.within._bands import BITS, wanted_balls
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
 
 PRECISIONS = (BITS, 512, 2048)
-SCALES = (1.0, 3.0, 0.3, 10.0)  # of starts, in units of the size of frozen weights
-FIRST_BLOCK, LARGEST_BLOCK = 8, 64
-LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
 LARGEST_PROGRAM = 2**18  # entries of the linear program of a polishing step
 POLISHED = 4  # starts of a block that are polished, the best first
 STEPS = 40  # of polishing
@@ -67,7 +66,7 @@ def _worst(instance: Instance, values: Array) -> Ball:
     return worst
 
 
-def descents(
+def near_points(
     instance: Instance, eps: float, starts: int, iterations: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array | None, Effort]]:
     """Points worth a proof, from Levenberg-Marquardt and then the largest error alone; None per block.
@@ -75,41 +74,26 @@ def descents(
     Levenberg-Marquardt lowers the mean square. Weights within eps have a mean square of at most eps^2,
     so a local minimum above that is left alone; below it, the largest error is what is lowered.
     """
-    from sublearn.matchers._nonlinear import start_size
-    from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
-
-    size = start_size(instance)
-    yield np.zeros(size.size), Effort()
+    size = len(instance.allocation)
+    yield np.zeros(size), Effort()
     with np.errstate(over="ignore", under="ignore"):
         square = float(np.square(np.float64(eps)))
         goal = 0.99 * square / instance.equations
     if not (goal > 0 and np.isfinite(square)):
         return  # no descent can be steered by squares that float64 does not hold
-    used, steps, block = 0, 0, FIRST_BLOCK
-    programs = MOST_POLISH // (instance.equations * (size.size + 1))
-    most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
-    while used < starts:
-        count = min(block, most, starts - used)
-        scales = np.array([SCALES[start % len(SCALES)] for start in range(used, used + count)])
-        noise = rng.standard_normal((count, size.size)) * size * scales[:, None]
-        found = descend(
-            Objective(instance, starts=count),
-            LevenbergMarquardt(),
-            noise,
-            steps=iterations,
-            goal=Goal(eps=goal),
-            streams=Streams(0, [()] * count),  # which this learner never asks
-        )
-        used, steps = used + count, steps + int(found.steps.sum())
-        order = np.argsort(np.where(np.isfinite(found.loss), found.loss, np.inf))
+    polishing = Effort()
+    programs = MOST_POLISH // (instance.equations * (size + 1))
+    for block, before in descents(instance, starts, iterations, goal, rng):
+        spent = before + Effort(len(block.loss), int(block.steps.sum()))
+        order = np.argsort(np.where(np.isfinite(block.loss), block.loss, np.inf))
         for number in order[:POLISHED]:
-            if not found.loss[number] <= square:
+            if not block.loss[number] <= square:
                 break
-            polished, more = minimax(instance, found.values[number], eps, min(STEPS, programs))
-            steps, programs = steps + more, programs - more
-            yield polished, Effort(used, steps)
-        yield None, Effort(used, steps)
-        block *= 2
+            most = min(STEPS, programs - polishing.iterations)
+            polished, more = minimax(instance, block.values[number], eps, most)
+            polishing += Effort(iterations=more)
+            yield polished, spent + polishing
+        yield None, spent + polishing
 
 
 def minimax(instance: Instance, values: Array, eps: float, most: int) -> tuple[Array, int]:

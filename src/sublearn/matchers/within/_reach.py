@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
-from sublearn.matchers._ranges import Range, ranges
+from sublearn._arrays import Array
+from sublearn.matchers._hull import sample_out_of_hull
+from sublearn.matchers._ranges import ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import BITS, WIDER, Bands, bands, rational, wanted_balls
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
 
-MARGIN = 1e-7  # by which a direction is kept away from what is infinite
 MOST_MINORS = 300
 LARGEST_MINOR = 40
 
@@ -56,132 +56,13 @@ def _out_of_range(instance: Instance, eps: float) -> str | None:
 
 def _out_of_hull(instance: Instance, asked: Bands) -> str | None:
     """Why the outputs of one sample, together, are out of reach of the frozen rows of the readout."""
-    network, allocation = instance.network, instance.allocation
-    last = network.steps[-1]
-    if last.block is not None:
+    s = sample_out_of_hull(instance, asked)
+    if s is None:
         return None
-    weight = np.asarray(instance.weights[last.weight])
-    free = allocation.mask(last.weight).any(axis=1)
-    offset = np.zeros((len(weight), 1))
-    if last.bias is not None:
-        free = free | allocation.mask(last.bias)[:, 0]
-        offset = np.asarray(instance.weights[last.bias])
-    kept = np.flatnonzero(~free)
-    if not kept.size:
-        return None
-    state = ranges(instance, entering_last=True)
-    m = instance.samples
-    for s in range(m):
-        places = kept * m + s
-        if _separated(weight[kept], offset[kept, 0], state, s, asked, places):
-            return (
-                f"no values that can enter the frozen rows of the readout on sample {s} bring all of "
-                "its outputs within eps"
-            )
-    return None
-
-
-def _separated(
-    weight: Array,
-    offset: Array,
-    state: Range,
-    s: int,
-    asked: Bands,
-    places: Indices,
-) -> bool:
-    """Whether a direction v has min over the bands of v.z > max over the box of v.(W h + b)."""
-    m = state.no_low.shape[1]
-    low, high = state.low.entries()[s::m], state.high.entries()[s::m]
-    no_low, no_high = state.no_low[:, s], state.no_high[:, s]
-    v = _direction(
-        weight, offset, np.array([float(e.mid()) for e in low]),
-        np.array([float(e.mid()) for e in high]), no_low, no_high, asked, places,
-    )  # fmt: skip
-    if v is None:
-        return False
-    along = (BALLS.exact(v[None, :]) * BALLS.exact(weight)).entries()
-    most: Ball = 0
-    for i, slope in enumerate(along):
-        if slope.is_zero():
-            continue
-        if no_high[i] or no_low[i]:
-            if (no_high[i] and not slope < 0) or (no_low[i] and not slope > 0):
-                return False
-            most = most + slope * (low[i] if slope < 0 else high[i])
-        else:
-            most = most + (slope * low[i]).max(slope * high[i])
-    least: Ball = 0
-    shifts = BALLS.exact(offset[:, None]).entries()
-    for at, value, shift in zip(places.tolist(), v.tolist(), shifts, strict=True):
-        if value == 0.0:
-            continue
-        if (value > 0 and asked.no_low[at]) or (value < 0 and asked.no_high[at]):
-            return False
-        least = (
-            least
-            + value * (asked.low[at] if value > 0 else asked.high[at])
-            - value * BALLS.exact(np.array([[shift]]))[0, 0]
-        )
-    return bool(least > most)
-
-
-def _direction(
-    weight: Array,
-    offset: Array,
-    low: Array,
-    high: Array,
-    no_low: Mask,
-    no_high: Mask,
-    asked: Bands,
-    places: Indices,
-) -> Array | None:
-    """v = l - u, l and u >= 0 of size at most 1, with the largest gap; in float64.
-
-    Unknowns: l, u, and p_i >= v.W_i h for both ends h of entry i. Where an end is infinite the slope
-    must point away from it, with a margin, so that rounding cannot turn it.
-    """
-    from scipy.optimize import linprog
-
-    d, n = weight.shape
-    lows = np.array([float(asked.low[i].mid()) for i in places]) - offset
-    highs = np.array([float(asked.high[i].mid()) for i in places]) - offset
-    size = max(float(np.abs(np.r_[lows, highs]).max()), 1e-300)
-    widest = np.abs(weight).max(axis=0)
-    used = np.flatnonzero(widest > 0)
-    rows, right = [], []
-
-    def ask(i: int, factor: float, inside: float, bound: float) -> None:
-        row = np.zeros(2 * d + n)
-        row[:d], row[d : 2 * d] = factor * weight[:, i], -factor * weight[:, i]
-        row[2 * d + i] = inside
-        rows.append(row)
-        right.append(bound)
-
-    for i in used.tolist():
-        if no_high[i]:
-            ask(i, 1.0, 0.0, -MARGIN * widest[i])
-        else:
-            ask(i, high[i] / size, -1.0, 0.0)
-        if no_low[i]:
-            ask(i, -1.0, 0.0, -MARGIN * widest[i])
-        else:
-            ask(i, low[i] / size, -1.0, 0.0)
-    goal = np.r_[-lows / size, highs / size, np.zeros(n)]
-    goal[2 * d + used] = 1.0
-    limits = [(0.0, 0.0 if asked.no_low[i] else 1.0) for i in places]
-    limits += [(0.0, 0.0 if asked.no_high[i] else 1.0) for i in places]
-    if not (np.isfinite(goal).all() and np.isfinite(rows).all()):
-        return None
-    found = linprog(
-        goal,
-        A_ub=np.array(rows) if rows else None,
-        b_ub=np.array(right) if rows else None,
-        bounds=[*limits, *[(None, None)] * n],
-        method="highs",
+    return (
+        f"no values that can enter the frozen rows of the readout on sample {s} bring all of "
+        "its outputs within eps"
     )
-    if found.status != 0 or not found.fun < -1e-12:
-        return None
-    return np.asarray(found.x[:d] - found.x[d : 2 * d], dtype=np.float64)
 
 
 def _out_of_rank(instance: Instance, asked: Bands) -> str | None:

@@ -20,11 +20,12 @@ import numpy as np
 
 from sublearn._arrays import Array, Mask
 from sublearn.exact import Feasible, Rational, to_floats
+from sublearn.matchers._behind import behind_output
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._program import Corner, Unit, build_program, choose_units
-from sublearn.matchers.within._bands import BITS, Bands, bands, behind_output, rational
+from sublearn.matchers.within._bands import BITS, Bands, bands, rational
 from sublearn.matchers.within._points import largest_error
 from sublearn.patterns import System, build_system, why_no_system
 
