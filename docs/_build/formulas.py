@@ -22,7 +22,11 @@ def on_page_content(content: str, **kwargs: Any) -> str:
         block = match[2] == "["
         out: str = convert(html.unescape(match[3]), display="block" if block else "inline")
         # As fences and in quotients, not as relations with space around them.
-        out = re.sub(r"<mo[^>]*>(&#x0007C;|\||&#x0002F;|/)</mo>", r'<mo lspace="0" rspace="0">\1</mo>', out)
+        out = re.sub(
+            r"<mo[^>]*>(&#x0007C;|\||&#x0002F;|/)</mo>",
+            r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>',
+            out,
+        )
         return f'<div class="formula">{out}</div>' if block else out
 
     return FORMULA.sub(mathml, content)

@@ -73,6 +73,8 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._send(f"{domain}.enable")
+        # Every page is opened by somebody who has chosen nothing yet.
+        self._send("Page.addScriptToEvaluateOnNewDocument", source="localStorage.clear()")
 
     def open(
         self, page: Path, *, width: int = 1300, height: int = 900, scheme: str = "light"

@@ -51,11 +51,12 @@ def damage(run: Run) -> str:
 
 
 def contents(run: Run, states: Mapping[str, State]) -> str:
-    """The list of experiments."""
-    items = "".join(
-        around("li", around("a", _entry(run, name), href=f"#{name}") + " " + badge(states[name]))
-        for name in run.names
-    )
+    """The list of experiments; what is not whole is marked."""
+    items = ""
+    for name in run.names:
+        whole = states[name].finished and not states[name].failures
+        link = around("a", _entry(run, name), href=f"#{name}")
+        items += around("li", link if whole else f"{link} {badge(states[name])}")
     return f'<nav aria-label="Contents">{tag("h2", "Contents")}{around("ol", items)}</nav>\n'
 
 
