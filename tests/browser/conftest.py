@@ -83,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One tab for all tests."""
     if program() is None:
-        pytest.skip("there is no Chromium here; `make browser` installs one where it can")
+        pytest.skip("there is no Chromium here; `make test-browser` installs one where it can")
     opened = Browser(tmp_path_factory.mktemp("profile"))
     yield opened
     opened.close()
