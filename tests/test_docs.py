@@ -67,10 +67,11 @@ def test_commands_of_the_pages_run(
 
 @pytest.mark.parametrize("block", _examples())
 def test_examples_of_the_pages_print_what_they_say(
-    block: str, capsys: pytest.CaptureFixture[str]
+    block: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "import torch" in block:
         pytest.importorskip("torch", reason="torch is tested by make test-models")
+    monkeypatch.chdir(tmp_path)
     said = re.findall(r"^print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
     exec(compile(block, "example", "exec"), {})
     assert capsys.readouterr().out.splitlines() == said
