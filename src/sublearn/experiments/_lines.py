@@ -34,20 +34,18 @@ def protocol(ax: Any, table: Table, x: str, label: str = PAPER) -> None:
         curve(ax, values(rows, x), *ends, label=label, colour=1, dashed=True)
 
 
-def reached(
-    ax: Any, rows: Table, x: str, label: str, colour: int = 1, dashed: bool = False
+def shares(
+    ax: Any, rows: Table, x: str, label: str, colour: int = 0, dashed: bool = False, of: str = ""
 ) -> None:
-    """Shares within eps against x, intervals shaded."""
+    """Other shares against x, intervals shaded; ``of`` stands before the names of their columns."""
     if rows:
-        ends = [values(rows, f"within_{name}") for name in ("share", "low", "high")]
+        ends = [values(rows, f"{of}{name}") for name in ("share", "low", "high")]
         curve(ax, values(rows, x), *ends, label=label, colour=colour, dashed=dashed)
 
 
-def shares(ax: Any, rows: Table, x: str, label: str, colour: int = 0, dashed: bool = False) -> None:
-    """Any other shares against x, intervals shaded."""
-    if rows:
-        ends = [values(rows, name) for name in ("share", "low", "high")]
-        curve(ax, values(rows, x), *ends, label=label, colour=colour, dashed=dashed)
+def reached(ax: Any, rows: Table, x: str, label: str, colour: int, dashed: bool = False) -> None:
+    """Shares within eps against x."""
+    shares(ax, rows, x, label, colour, dashed, of="within_")
 
 
 def in_panels(

@@ -17,8 +17,7 @@ def rehearse(
     """
     from sublearn.ensembles import draw
     from sublearn.experiments.tasks._asked import learnable_of, problem_of
-    from sublearn.matchers import Budget, single_thread
-    from sublearn.matchers._ladder import standard_ladder
+    from sublearn.matchers import Budget, single_thread, standard_ladder
 
     steps: list[tuple[str, Callable[[], object]]] = []
     for experiment in experiments:
