@@ -11,7 +11,7 @@ from sublearn.ensembles import Instance
 from sublearn.noise._noise import Noise
 from sublearn.noise._simulate import Simulation, simulate
 from sublearn.noise._steady import Known, SteadyPrediction, predict_steady_state
-from sublearn.plots import COLOURS, INK, Shown, figure, legend
+from sublearn.plots import COLOURS, Shown, figure, ink, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,8 @@ class SteadyComparison(Shown):
         if self.predicted is not None and math.isfinite(self.predicted.value):
             ax.axhline(self.predicted.value, color=COLOURS[1], linestyle="--", label="predicted")
             lowest = self.predicted.minimum
-            ax.axhline(lowest, color=INK, linestyle=":", linewidth=1.0, label="F_min")
+            if lowest or ax.get_yscale() == "linear":
+                ax.axhline(lowest, color=ink(), linestyle=":", linewidth=1.0, label="F_min")
         legend(ax)
         return fig  # type: ignore[no-any-return]
 

@@ -115,15 +115,15 @@ def gauss_newton_diagonal(instance: Instance) -> Array:
     for part in pieces(instance.samples, uses * network.output_size * tallest):
         out: dict[str, Array] = {}
         for name, factor in factors(network, instance.start, instance.inputs[..., part]).items():
-            held = np.zeros(network.shapes[name])
+            block = np.zeros(network.shapes[name])
             for t in range(factor.right.shape[0]):
                 for u in range(t + 1):
                     left = np.einsum("ois,ois->is", factor.left[t], factor.left[u])
                     right = factor.right[t] * factor.right[u]
                     if left.shape[-1] == 1:  # linear chains: the left factor is the same for all
                         right = right.sum(axis=-1, keepdims=True)
-                    held += (1.0 if t == u else 2.0) * (left @ right.T)
-            out[name] = held
+                    block += (1.0 if t == u else 2.0) * (left @ right.T)
+            out[name] = block
         total += flatten(network, out)
     return total / instance.samples
 
@@ -168,15 +168,15 @@ def probed_trace(instance: Instance, index: Indices, probes: int, seed: int) -> 
     if probes < 2:
         raise BadInputError(f"probes must be at least 2, for a standard error, not {probes}.")
     rng = np.random.default_rng([seed, 0x7ACE])
-    found = np.empty(probes)
+    products = np.empty(probes)
     for part in pieces(probes, 6 * numbers_per_run(instance)):
         directions = np.zeros((part.stop - part.start, instance.network.size))
         signs = rng.integers(0, 2, size=(directions.shape[0], index.size))
         directions[:, index] = 2.0 * signs - 1.0
-        found[part] = _second_order(instance, directions)
+        products[part] = _second_order(instance, directions)
     exact = float(gauss_newton_diagonal(instance)[index].sum())
-    error = float(found.std(ddof=1) / math.sqrt(probes))
-    return Trace(exact + float(found.mean()), error, probes)
+    error = float(products.std(ddof=1) / math.sqrt(probes))
+    return Trace(exact + float(products.mean()), error, probes)
 
 
 def traces(

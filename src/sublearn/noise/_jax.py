@@ -116,10 +116,10 @@ def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:
     if mask is None:
         return np.arange(size)
     leaves, tree = jax.tree.flatten(params)
-    held, mask_tree = jax.tree.flatten(mask)
-    if tree != mask_tree or [np.shape(a) for a in leaves] != [np.shape(a) for a in held]:
+    marks, mask_tree = jax.tree.flatten(mask)
+    if tree != mask_tree or [np.shape(a) for a in leaves] != [np.shape(a) for a in marks]:
         raise BadInputError("mask must be a tree of the same arrays' shapes as params.")
-    flat = np.concatenate([np.ravel(np.asarray(leaf)) for leaf in held])
+    flat = np.concatenate([np.ravel(np.asarray(leaf)) for leaf in marks])
     if flat.dtype != bool and not np.isin(flat, (0, 1)).all():
         raise BadInputError("mask must hold only 0 and 1, or true and false.")
     plastic = np.flatnonzero(flat)
@@ -134,5 +134,5 @@ def _probed(
     rng = np.random.default_rng([seed, 0x7ACE])
     directions = np.zeros((probes, size))
     directions[:, index] = 2.0 * rng.integers(0, 2, size=(probes, index.size)) - 1.0
-    found = np.asarray(curvatures(directions))
-    return float(found.mean()), float(found.std(ddof=1) / math.sqrt(probes))
+    bends = np.asarray(curvatures(directions))
+    return float(bends.mean()), float(bends.std(ddof=1) / math.sqrt(probes))

@@ -16,7 +16,7 @@ from sublearn._threads import single_thread
 from sublearn.noise._geometry import Critical, Geometry, Surface
 from sublearn.noise._loss import pieces
 from sublearn.noise._noise import Noise
-from sublearn.plots import INK, Shown, curve, figure, finite, legend, name_axes
+from sublearn.plots import Shown, curve, figure, finite, ink, legend, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,7 +175,7 @@ class Rate(Shown):
             draw_measured(
                 ax, levels[::2], [geo.measure(one, self.draws, self.seed) for one in at[::2]]
             )
-            ax.axhline(0.0, color=INK, linewidth=0.8)
+            ax.axhline(0.0, color=ink(), linewidth=0.8)
             name_axes(ax, name, "mean rate")
             legend(ax)
         return fig  # type: ignore[no-any-return]

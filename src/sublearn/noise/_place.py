@@ -21,7 +21,7 @@ from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.noise._simulate import check_instances, check_repeats, simulate
 from sublearn.noise._steady import Known, predict_steady_state
-from sublearn.plots import COLOURS, INK, Shown, figure, finite, name_axes, shared_legend
+from sublearn.plots import COLOURS, Shown, figure, finite, ink, name_axes, shared_legend
 from sublearn.verdicts import Verdict, certify
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ class Placement(Shown):
         """The error curves, and where each placement settles beside its prediction and F_min."""
         fig, (left, right) = figure(columns=2)
         looks: dict[str, dict[str, Any]] = {
-            "predicted": {"marker": "D", "ms": 8, "mfc": "none", "color": INK, "ls": "none"},
-            "F_min": {"marker": "_", "ms": 18, "color": INK, "ls": "none"},
+            "predicted": {"marker": "D", "ms": 8, "mfc": "none", "color": ink(), "ls": "none"},
+            "F_min": {"marker": "_", "ms": 18, "color": ink(), "ls": "none"},
         }
         for k, row in enumerate(self.rows):
             shade, steady = COLOURS[k % len(COLOURS)], row.steady
@@ -222,7 +222,7 @@ class Placement(Shown):
                 right.plot(k, row.predicted, **looks["predicted"])
             right.plot(k, row.minimum, **looks["F_min"])
         # The marks mean the same for every placement: the legend shows them in no placement's colour.
-        right.plot([], [], "o-", color=INK, linewidth=2, label="simulated, +- 2 standard errors")
+        right.plot([], [], "o-", color=ink(), linewidth=2, label="simulated, +- 2 standard errors")
         for name, look in looks.items():
             right.plot([], [], **look, label=name)
         right.set_xticks(range(len(self.rows)), [row.name for row in self.rows])
@@ -355,13 +355,16 @@ def candidate_placements(
     r, total = whole_number("plastic", plastic, least=1), sum(sizes.values())
     if r > total:
         raise BadInputError(f"plastic must be at most the {total} weights of {names}, not {r}.")
-    found = {"spread": _spread(network, sizes, r), "concentrated": _concentrated(network, sizes, r)}
+    candidates = {
+        "spread": _spread(network, sizes, r),
+        "concentrated": _concentrated(network, sizes, r),
+    }
     try:
         base = design(problem, names, seed=seed)
     except BadInputError:  # none is known, or the laws have no density
-        return found
+        return candidates
     if len(base) > r:
-        return found
+        return candidates
     # Filled up in the even order, so that surplus weights are spread as well.
     for count in range(r - len(base), total + 1):
         more = base | _spread(network, sizes, count)
@@ -370,8 +373,8 @@ def candidate_placements(
             by_name: dict[str, list[tuple[int, int]]] = {}
             for name, i, j in extra:
                 by_name.setdefault(name, []).append((i, j))
-            return {**found, "designed": base | Allocation.from_entries(network, by_name)}
-    return found
+            return {**candidates, "designed": base | Allocation.from_entries(network, by_name)}
+    return candidates
 
 
 def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:

@@ -31,12 +31,12 @@ def mean_square(
     """
     s = first[0] + second[0]
     radii = _noise_radii(modes, first, second)
-    found = [_solve(modes, h, s, radii, _BINS * fine) for fine in (1, 2)]
-    if found[0] is None or found[1] is None:
+    grids = [_solve(modes, h, s, radii, _BINS * fine) for fine in (1, 2)]
+    if grids[0] is None or grids[1] is None:
         return None
     known = (h**2 + modes * s) / (2.0 * h)
     # Sharing a point among its neighbours on the grid adds a variance that falls as the square.
-    mean, square = ((4.0 * fine - coarse) / 3.0 for coarse, fine in zip(*found, strict=True))
+    mean, square = ((4.0 * fine - coarse) / 3.0 for coarse, fine in zip(*grids, strict=True))
     return square if abs(mean / known - 1.0) < 1e-3 else None
 
 

@@ -80,6 +80,9 @@ class Simulation(Shown):
         time = np.arange(mean.size)
         ax.plot(time, mean, color=COLOURS[0], linewidth=1.2, label="mean over repeats")
         ax.fill_between(time, mean - 2 * error, mean + 2 * error, color=COLOURS[0], alpha=0.2, lw=0)
+        # Where the error falls far, its settling shows on a logarithmic scale only.
+        if mean.max() > 10.0 * mean.min() > 0.0:
+            ax.set_yscale("log")
         name_axes(ax, "cycle", "error F")
 
     def plot(self) -> Figure:

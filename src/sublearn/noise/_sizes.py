@@ -16,7 +16,7 @@ from sublearn.ensembles import Instance
 from sublearn.noise._geometry import Best, Geometry, local_geometry
 from sublearn.noise._measure import MeasuredRate, draw_measured
 from sublearn.noise._noise import Noise, check_noise
-from sublearn.plots import INK, Shown, curve, figure, finite, legend, name_axes
+from sublearn.plots import Shown, curve, figure, finite, ink, legend, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,7 +112,7 @@ class SizeCurve(Shown):
         if self.measured:
             draw_measured(left, self.sizes, self.measured)
         if self.best.value is not None:
-            left.axvline(self.best.value, color=INK, linewidth=0.8, label="best")
+            left.axvline(self.best.value, color=ink(), linewidth=0.8, label="best")
         name_axes(left, "weights N", "mean rate")
         curve(right, self.sizes, self.difficulties, label="difficulty", colour=2)
         label = "critical: learns below"
@@ -313,10 +313,10 @@ def best_redundancy(geometry: Geometry, noise: Noise) -> Best:
         )
     if cost <= 0:
         return Best(None, "curvature costs nothing here: more synapses are always better.")
-    found = (slope / cost) ** 2
-    if found <= 1:
+    best = (slope / cost) ** 2
+    if best <= 1:
         return Best(1.0, "one synapse per connection: more would overshoot or add noise.")
-    return Best(found, "the faster step and its larger curvature and noise balance.")
+    return Best(best, "the faster step and its larger curvature and noise balance.")
 
 
 def slides_size(noise: Noise) -> Best:

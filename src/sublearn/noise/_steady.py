@@ -240,35 +240,35 @@ def _walks(size: int, modes: Modes, noise: ModeNoise, whole: bool) -> tuple[Walk
     rho = noise.rho
     stretch = (1 + rho) / (1 - rho) if rho < 1 else math.inf
     variance = noise.synaptic + (noise.irrelevant * stretch if noise.irrelevant else 0.0)
-    found = [Walk("plastic", noise.plastic - modes.eigenvalues.size, variance)]
+    walks = [Walk("plastic", noise.plastic - modes.eigenvalues.size, variance)]
     if whole:
-        found.append(Walk("frozen", size - noise.plastic, noise.synaptic))
-    return tuple(walk for walk in found if walk.directions and walk.per_cycle)
+        walks.append(Walk("frozen", size - noise.plastic, noise.synaptic))
+    return tuple(walk for walk in walks if walk.directions and walk.per_cycle)
 
 
-def _still(found: SteadyPrediction, instance: Instance) -> SteadyPrediction:
+def _still(known: SteadyPrediction, instance: Instance) -> SteadyPrediction:
     outputs = instance.network.forward(instance.start, instance.inputs)
     value = float(squared_error(outputs, instance.targets))
-    excess = max(value - found.minimum, 0.0)
+    excess = max(value - known.minimum, 0.0)
     why = "nothing moves: gamma is 0, and the error stays what it is."
-    return replace(found, value=value, excess=excess, leading=0.0, kind=Known.EXACT, reason=why)
+    return replace(known, value=value, excess=excess, leading=0.0, kind=Known.EXACT, reason=why)
 
 
-def _not_quadratic(found: SteadyPrediction, gamma: Gamma, whole: bool, alone: bool) -> str:
+def _not_quadratic(known: SteadyPrediction, gamma: Gamma, whole: bool, alone: bool) -> str:
     if whole and alone:
         why = "noise moves the frozen weights too, and F is not quadratic in all that moves"
     else:
         why = "F is not quadratic in the weights that move"
     if not gamma[0]:
         return f"{why}, and with gamma1 = 0 nothing is learned."
-    if not found.walks:
+    if not known.walks:
         return f"{why}: its curvature changes with them, and no formula holds."
-    listed = " and ".join(walk.what for walk in found.walks)
+    listed = " and ".join(walk.what for walk in known.walks)
     return f"{why}: {listed} walk at random, and the curvature changes with them."
 
 
 def _grows(
-    found: SteadyPrediction, modes: Modes, noise: ModeNoise, gamma: Gamma, lost: float
+    known: SteadyPrediction, modes: Modes, noise: ModeNoise, gamma: Gamma, lost: float
 ) -> SteadyPrediction:
     drift = 0.5 * noise.synaptic * lost
     why = "the frozen weights move, and the plastic ones cannot make up for all of it"
@@ -277,37 +277,37 @@ def _grows(
         drift += 0.5 * float(lam @ noise.drive(np.ones(lam.size)))
         why = "gamma1 = 0: nothing is learned"
         if not drift:
-            value = found.minimum
+            value = known.minimum
             why = "no weight that moves changes the outputs."
             return replace(
-                found, value=value, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
+                known, value=value, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
             )
     why += f", so the error grows by {drift:.2g} per cycle."
     endless = math.inf
-    return replace(found, value=endless, excess=endless, leading=endless, drift=drift, reason=why)
+    return replace(known, value=endless, excess=endless, leading=endless, drift=drift, reason=why)
 
 
 def _settles(
-    found: SteadyPrediction, modes: Modes, noise: ModeNoise, step: float
+    known: SteadyPrediction, modes: Modes, noise: ModeNoise, step: float
 ) -> SteadyPrediction:
-    if not found.rank:
+    if not known.rank:
         why = "no plastic weight changes the outputs."
         return replace(
-            found, value=found.minimum, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
+            known, value=known.minimum, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
         )
     made = balance(modes.eigenvalues, noise, step)
-    kind, why = _how_sure(made, found.rank, noise.rho)
+    kind, why = _how_sure(made, known.rank, noise.rho)
     if kind is Known.NONE:
-        return replace(found, reason=why)
+        return replace(known, reason=why)
     return replace(
-        found,
-        value=found.minimum + made.excess,
+        known,
+        value=known.minimum + made.excess,
         excess=made.excess,
         leading=made.leading,
         kind=kind,
         reason=why,
-        lower=None if made.lower is None else found.minimum + made.lower,
-        upper=None if made.upper is None else found.minimum + made.upper,
+        lower=None if made.lower is None else known.minimum + made.lower,
+        upper=None if made.upper is None else known.minimum + made.upper,
         slowest=made.slowest,
     )
 
