@@ -4,9 +4,9 @@
 
 A trivial trial is about the smallest decision there is: a recurrent network with two units, learnable in
 its first row, drawn and decided. The bare loop calls the task chunk by chunk and keeps the rows in
-memory; the run keeps them on disk, durably, with manifest, timings, shards and table. Both are measured
-in CPU seconds, so that other work on the machine does not count, and the time that the run waits for the
-disk (fsync) is added to its own.
+memory; the run keeps them on disk, durably, with manifest, timings, shards and table. Its price is what it
+takes more, in CPU seconds, and the share of its time for which it waits for the disk (fsync). Each is a
+ratio of like to like, so that other work on the machine does not count: CPU to CPU, waiting to the clock.
 """
 
 from __future__ import annotations
@@ -38,14 +38,8 @@ def experiment(points: tuple[Point, ...]) -> Experiment:
     return Experiment("trivial", "", "", "", TASKS["estimate"], plan, plan, 0.0)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def overhead(trials: int, repeats: int) -> tuple[float, float]:
-    """Seconds of the bare loop, and of the run: the best of several, taken in turn."""
+def overhead(trials: int, repeats: int) -> tuple[float, float, float]:
+    """CPU seconds of the bare loop and of the run, the best of several taken in turn; share waited."""
     chosen = experiment((Point(PARAMS, trials, chunk=8),))
     (point,) = chosen.quick.points
 
@@ -57,19 +51,21 @@ def overhead(trials: int, repeats: int) -> tuple[float, float]:
             {n: np.array([row[n] for part in rows for row in part]) for n in chosen.task.columns},
         )
 
-    loops, kept = [], []
+    loops, kept, waits = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         bare()
         runs.execute([chosen], out=Path(folder) / "first")  # compiles and imports
         for repeat in range(repeats):
-            loops.append(sum(spent(bare)))
+            loops.append(spent(bare)[0])
             out = Path(folder) / str(repeat)
-            kept.append(sum(spent(lambda out=out: runs.execute([chosen], out=out))))
-    return min(loops), min(kept)
+            cpu, waited = spent(lambda out=out: runs.execute([chosen], out=out))
+            kept.append(cpu)
+            waits.append(waited)
+    return min(loops), min(kept), min(waits)
 
 
 def spent(work: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds of some work, and the seconds that it waited for the disk."""
+    """CPU seconds of some work, and the share of its time for which it waited for the disk."""
     real, waited = os.fsync, [0.0]
 
     def fsync(handle: int) -> None:
@@ -79,15 +75,15 @@ def spent(work: Callable[[], object]) -> tuple[float, float]:
 
     os.fsync = fsync
     try:
-        begun = time.process_time()
+        clock, begun = time.perf_counter(), time.process_time()
         work()
-        return time.process_time() - begun, waited[0]
+        return time.process_time() - begun, waited[0] / (time.perf_counter() - clock)
     finally:
         os.fsync = real
 
 
 def million(rows: int) -> tuple[float, float, int]:
-    """Seconds to say how a folder stands, and to make its table from the trials; bytes on disk."""
+    """CPU seconds to say how a folder stands, and to make its table from the trials; bytes on disk."""
     rng = np.random.default_rng(0)
     points, size = 20, 10_000
     each = rows // points
@@ -116,8 +112,8 @@ def million(rows: int) -> tuple[float, float, int]:
         # Once beforehand, for what is only imported once.
         assert sum(int(str(r["trials"])) for r in run.summarise("trivial", chosen.task)) == rows
         size_on_disk = runs.summary(run)["bytes"]
-        state = min(seconds(lambda: runs.summary(run)) for _ in range(3))
-        table = min(seconds(lambda: run.summarise("trivial", chosen.task)) for _ in range(3))
+        state = min(spent(lambda: runs.summary(run))[0] for _ in range(3))
+        table = min(spent(lambda: run.summarise("trivial", chosen.task))[0] for _ in range(3))
     return state, table, size_on_disk
 
 
@@ -125,17 +121,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    loop, kept = overhead(1000, 3 if quick else 9)
+    loop, kept, waited = overhead(1000, 3 if quick else 9)
     share = kept / loop - 1
-    good = share < OVERHEAD
+    good = share + waited < OVERHEAD
     print(
-        f"1,000 trivial trials: bare loop {loop:.3f} s, run {kept:.3f} s, "
-        f"{share:+.1%} (limit {OVERHEAD:.0%}) {'PASS' if good else 'FAIL'}"
+        f"1,000 trivial trials: bare loop {loop:.3f} s of CPU, run {kept:.3f} s, {share:+.1%}; waits for "
+        f"the disk {waited:.1%}; together {share + waited:+.1%} (limit {OVERHEAD:.0%}) "
+        f"{'PASS' if good else 'FAIL'}"
     )
     state, table, size = million(1_000_000)
     fine = state + table < SECONDS
     print(
-        f"1,000,000 rows, {size / 1e6:.1f} MB: state {state:.2f} s, table from all trials "
+        f"1,000,000 rows, {size / 1e6:.1f} MB: state {state:.2f} s of CPU, table from all trials "
         f"{table:.2f} s, together {state + table:.2f} s (limit {SECONDS:.0f} s) "
         f"{'PASS' if fine else 'FAIL'}"
     )

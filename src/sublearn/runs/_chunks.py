@@ -83,14 +83,14 @@ def by_column(task: Task, rows: list[Row], count: int) -> Columns:
     """The rows, turned; anything but the promised names and types is an error."""
     if len(rows) != count:
         raise ValueError(f"task {task.name} gave {len(rows)} rows for {count} trials")
-    names = set(task.columns)
+    columns = task.columns
     for row in rows:
-        if row.keys() != names:
-            odd = ", ".join(sorted(names ^ row.keys()))
+        if row.keys() != columns.keys():
+            odd = ", ".join(sorted(columns.keys() ^ row.keys()))
             raise ValueError(f"task {task.name} gave rows that differ from its columns: {odd}")
     return {
         name: [_value(task, name, kind, row[name]) for row in rows]
-        for name, kind in task.columns.items()
+        for name, kind in columns.items()
     }
 
 
