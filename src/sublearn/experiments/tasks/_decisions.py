@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -44,7 +45,9 @@ class Counting(Task, Generic[Result]):
     def result(self, point: Params, rows: Columns) -> Result:
         """What the rows come to, as the estimate that has them as its records."""
         names = self.counted.record._fields[1:]
-        records = map(self.counted.record, count(), *(rows[name].tolist() for name in names))
+        # As tuples made by C: a named tuple's own way is Python's, and there may be millions.
+        make: Any = partial(tuple.__new__, self.counted.record)
+        records = map(make, zip(count(), *(rows[name].tolist() for name in names), strict=False))
         return self.counted(self.question(point, 0), tuple(records))
 
 
@@ -164,14 +167,14 @@ def match_line(found: Estimate) -> Row:
     ``error``: the chance that any of the decisions is wrong, added up over those that are not proofs;
     ``numerical``: how many rest on float64 rounding alone.
     """
-    (share, possible), (low, high) = found.bracket, found.confidence
+    (share, possible), (low, high), grades = found.bracket, found.confidence, found.grades
     return {
         "trials": found.trials,
         "matched": found.matched,
         "refuted": found.refuted,
         "undecided": found.undecided,
-        "proved": found.grades.get("proof", 0),
-        "numerical": found.grades.get("numerical", 0),
+        "proved": grades.get("proof", 0),
+        "numerical": grades.get("numerical", 0),
         "error": sum(record.error for record in found.records),
         "share": share,
         "possible": possible,
