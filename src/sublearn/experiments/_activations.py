@@ -6,10 +6,8 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels, reached
 from sublearn.experiments._table import (
-    ESTIMATE,
     NAMES,
     NEWTON,
-    REACHED,
     TRAINING,
     decided_words,
     distinct,
@@ -106,14 +104,7 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(exact=12, within=32, all_rows=False)),
     full=Plan(_points(exact=500, within=1000, all_rows=True)),
     hours=1.0,
-    columns={
-        "kind": "activation",
-        "k": "rows k",
-        "question": "question",
-        **ESTIMATE,
-        **TRAINING,
-        **REACHED,
-    },
+    columns={"kind": "activation", "k": "rows k", **TRAINING, **ExactOrWithin.headings},
     draw=draw,
     find=find,
 )

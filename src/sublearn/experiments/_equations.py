@@ -6,7 +6,6 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
 from sublearn.experiments._table import (
-    COUNTS,
     SETTING,
     decided_words,
     distinct,
@@ -88,8 +87,7 @@ EXPERIMENT = Experiment(
         "setting": "setting",
         "k": "rows allowed",
         **SETTING,
-        "left": "quadratic equations left",
-        **COUNTS,
+        **ByEquations.headings,
     },
     draw=draw,
     find=find,

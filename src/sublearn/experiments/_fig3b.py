@@ -7,11 +7,8 @@ from typing import Any
 from sublearn.experiments._lines import Figures, decided, in_panels, reached
 from sublearn.experiments._table import (
     ADAHESSIAN,
-    BESIDE,
-    ESTIMATE,
     NAMES,
     NEWTON,
-    REACHED,
     TRAINING,
     by_ladder,
     distinct,
@@ -130,11 +127,9 @@ EXPERIMENT = Experiment(
     columns={
         "n": "hidden units n",
         "k": "rows k",
-        "question": "question",
-        **ESTIMATE,
-        **BESIDE,
         **TRAINING,
-        **REACHED,
+        "beside": "learner beside the decision",
+        **ExactOrWithin.headings,
     },
     draw=draw,
     find=find,

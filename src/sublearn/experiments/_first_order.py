@@ -6,7 +6,6 @@ from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import (
     NAMES,
     NEWTON,
-    REACHED,
     TRAINING,
     distinct,
     number,
@@ -117,13 +116,8 @@ EXPERIMENT = Experiment(
     columns={
         "case": "network kind",
         "learners": "learners compared",
-        "learner": "learner",
         **TRAINING,
-        "trials": "instances",
-        **REACHED,
-        "only": "solved, and not by Levenberg-Marquardt",
-        "missed": "not solved, but by Levenberg-Marquardt",
-        "median_steps": "median steps spent",
+        **Trainability.headings,
     },
     draw=draw,
     find=find,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sublearn.estimates import clopper_pearson
+from sublearn.experiments.tasks import Decisions, Labelled
 from sublearn.runs import Json, Point, Row, Table
 
 SETTING = {
@@ -20,21 +21,7 @@ SETTING = {
     "method": "method",
     "starts": "starts allowed",
 }
-COUNTS = {
-    "trials": "trials",
-    "matched": "matched",
-    "refuted": "refuted",
-    "undecided": "undecided",
-    "proved": "decisions proved",
-    "numerical": "decisions that are numerical",
-    "error": "chance that any decision is wrong, at most",
-    "share": "share matched",
-    "possible": "share not refuted",
-    "low": "95% interval, low end",
-    "high": "95% interval, high end",
-}
-VERDICT = {"verdict": "verdict of certify", "verdict_grade": "its grade"}
-ESTIMATE = {**SETTING, **VERDICT, **COUNTS}
+ESTIMATE = {**SETTING, **Decisions.headings}
 NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
 NAMES = {
     "gradient-descent": "gradient descent",
@@ -49,21 +36,7 @@ TRAINING = {
     "eps": "eps, bound on the mean squared error",
     "steps": "steps allowed from each start",
 }
-BESIDE = {
-    "beside": "learner beside the decision",
-    "matched_within": "matched, and within eps by the learner",
-    "refuted_within": "refuted, yet within eps by the learner",
-}
-REACHED = {
-    "within": "within eps",
-    "within_first": "of these from the first start",
-    "not_reached": "not reached",
-    "within_share": "share within eps",
-    "within_low": "within eps: 95% interval, low end",
-    "within_high": "within eps: 95% interval, high end",
-    "median_mse": "median mean squared error",
-    "relative_eps": "eps / mean square of the targets",
-}
+
 SOLVED = {
     "data": "data",
     "network": "network",
@@ -73,14 +46,7 @@ SOLVED = {
     "learner": "learner",
     "steps": "steps allowed",
     "eps": "eps, bound on the mean squared error",
-    "trials": "trials",
-    "solved": "solved",
-    "share": "share solved",
-    "low": "95% interval, low end",
-    "high": "95% interval, high end",
-    "median_steps": "median steps of the solved",
-    "median_right": "median share of right labels",
-    "median_loss": "median loss at the end",
+    **Labelled.headings,
 }
 
 

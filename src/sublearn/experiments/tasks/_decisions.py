@@ -19,6 +19,19 @@ from sublearn.verdicts import equation_counts
 from sublearn.verdicts.counts import find_msolve
 
 Result = TypeVar("Result", bound=Counted[Any, Any])
+COUNTS = {
+    "trials": "trials",
+    "matched": "matched",
+    "refuted": "refuted",
+    "undecided": "undecided",
+    "proved": "decisions proved",
+    "numerical": "decisions that are numerical",
+    "error": "chance that any decision is wrong, at most",
+    "share": "share matched",
+    "possible": "share not refuted",
+    "low": "95% interval, low end",
+    "high": "95% interval, high end",
+}
 
 
 class Counting(Task, Generic[Result]):
@@ -71,9 +84,15 @@ class Decisions(Counting[Estimate]):
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
     counted = Estimate
 
+    headings: Mapping[str, str] = {
+        "verdict": "verdict of certify",
+        "verdict_grade": "its grade",
+        **COUNTS,
+    }
+
     @property
     def results(self) -> tuple[str, ...]:
-        return ("verdict", "verdict_grade", *COUNTED)
+        return tuple(self.headings)
 
     @property
     def tools(self) -> Mapping[str, bool]:
@@ -96,7 +115,14 @@ class Saturation(Decisions):
     """Decisions, summarised as matches against starts: the curve of appendix E.1."""
 
     name = "saturation"
-    results = ("after", "trials", "matched", "share", "low", "high")
+    headings: Mapping[str, str] = {
+        "after": "starts so far",
+        "trials": "instances",
+        "matched": "matched so far",
+        "share": "share matched so far",
+        "low": "95% interval, low end",
+        "high": "95% interval, high end",
+    }
 
     def summarise(self, point: Params, rows: Columns) -> Table:
         most = starts_of(point)
@@ -119,10 +145,7 @@ class ByEquations(Decisions):
     """
 
     name = "estimate-by-equations"
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return ("left", *COUNTED)
+    headings: Mapping[str, str] = {"left": "quadratic equations left", **COUNTS}
 
     @property
     def columns(self) -> Mapping[str, type]:
@@ -153,12 +176,6 @@ def starts_of(point: Params) -> int:
     """How many starts a point allows: 400 for the paper's protocol, else what the budget says."""
     usual = 400 if point.get("method") == "reference" else Budget().starts
     return whole_number("starts", point.get("starts") or usual, least=1)
-
-
-COUNTED = (
-    "trials", "matched", "refuted", "undecided", "proved", "numerical", "error",
-    "share", "possible", "low", "high",
-)  # fmt: skip
 
 
 def match_line(found: Estimate) -> Row:

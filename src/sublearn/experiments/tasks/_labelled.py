@@ -39,9 +39,17 @@ class Labelled(Counting[SolvedEstimate]):
 
     name = "labelled"
     counted = SolvedEstimate
-    results = (
-        "trials", "solved", "share", "low", "high", "median_steps", "median_right", "median_loss",
-    )  # fmt: skip
+    headings: Mapping[str, str] = {
+        "trials": "trials",
+        "solved": "solved",
+        "share": "share solved",
+        "low": "95% interval, low end",
+        "high": "95% interval, high end",
+        "median_steps": "median steps of the solved",
+        "median_right": "median share of right labels",
+        "median_loss": "median loss at the end",
+    }
+    results = tuple(headings)
 
     @property
     def columns(self) -> Mapping[str, type]:

@@ -60,10 +60,16 @@ def within_question(point: Params, seed: int, learner: Learner | None = None) ->
     return WithinQuestion(problem, learnable, seed, by=within_of(point, learner))
 
 
-WITHIN_COUNTED = (
-    "trials", "within", "within_first", "not_reached", "within_share", "within_low",
-    "within_high", "median_mse", "relative_eps",
-)  # fmt: skip
+REACHED = {
+    "within": "within eps",
+    "within_first": "of these from the first start",
+    "not_reached": "not reached",
+    "within_share": "share within eps",
+    "within_low": "within eps: 95% interval, low end",
+    "within_high": "within eps: 95% interval, high end",
+    "median_mse": "median mean squared error",
+    "relative_eps": "eps / mean square of the targets",
+}
 
 
 def within_line(found: WithinEstimate) -> Row:
@@ -95,10 +101,13 @@ class ExactOrWithin(Decisions):
 
     name = "exact-or-within"
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        beside = ("matched_within", "refuted_within")
-        return ("question", *super().results, *beside, *WITHIN_COUNTED[1:])
+    headings: Mapping[str, str] = {
+        "question": "question",
+        **Decisions.headings,
+        "matched_within": "matched, and within eps by the learner",
+        "refuted_within": "refuted, yet within eps by the learner",
+        **REACHED,
+    }
 
     @property
     def columns(self) -> Mapping[str, type]:
@@ -164,7 +173,15 @@ class Trainability(Task):
 
     name = "trainability"
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
-    results = ("learner", *WITHIN_COUNTED, "only", "missed", "median_steps")
+    headings: Mapping[str, str] = {
+        "learner": "learner",
+        "trials": "instances",
+        **REACHED,
+        "only": "solved, and not by Levenberg-Marquardt",
+        "missed": "not solved, but by Levenberg-Marquardt",
+        "median_steps": "median steps spent",
+    }
+    results = tuple(headings)
     columns: Mapping[str, type] = {
         "instance": int,
         "learner": str,
@@ -255,10 +272,18 @@ class FreshErrors(Counting[Generalisation]):
     name = "generalisation"
     version = 3  # the mean square of the targets has a column of its own
     counted = Generalisation
-    results = (
-        "question", "trials", "solved", "quarter", "median", "three_quarters", "below_one",
-        "below_low", "below_high",
-    )  # fmt: skip
+    headings: Mapping[str, str] = {
+        "question": "solved means",
+        "trials": "trials",
+        "solved": "solved",
+        "quarter": "relative error, lower quartile",
+        "median": "relative error, median",
+        "three_quarters": "relative error, upper quartile",
+        "below_one": "solved with a relative error below 1",
+        "below_low": "its share: 95% interval, low end",
+        "below_high": "its share: 95% interval, high end",
+    }
+    results = tuple(headings)
 
     def question(self, point: Params, seed: int) -> FreshQuestion:
         problem = problem_of(point)

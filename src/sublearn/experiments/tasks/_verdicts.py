@@ -28,7 +28,16 @@ class Verdicts(Task):
     """
 
     name = "certify"
-    results = ("rows", "cols", "verdict", "paper", "wrong", "allocations", "proved")
+    headings: Mapping[str, str] = {
+        "rows": "rows in use",
+        "cols": "columns in use",
+        "verdict": "verdict",
+        "paper": "what the paper says",
+        "wrong": "the paper is wrong",
+        "allocations": "allocations",
+        "proved": "by proof",
+    }
+    results = tuple(headings)
     columns: Mapping[str, type] = {
         "verdict": str,
         "grade": str,
@@ -118,7 +127,15 @@ class Deficiency(Task):
     """
 
     name = "census"
-    results = ("looked_at", "deficient", "share", "low", "high", "error")
+    headings: Mapping[str, str] = {
+        "looked_at": "allocations within the bounds looked at",
+        "deficient": "deficient",
+        "share": "share deficient",
+        "low": "95% interval, low end",
+        "high": "95% interval, high end",
+        "error": "chance that any rank is wrong, at most",
+    }
+    results = tuple(headings)
     columns: Mapping[str, type] = {"feasible": int, "deficient": int, "error": float}
 
     def check(self, point: Params) -> None:
