@@ -117,9 +117,17 @@ def test_docstrings_become_markdown() -> None:
 
 def test_formulas_are_typeset_with_nothing_to_fetch() -> None:
     pytest.importorskip("latex2mathml")
-    typeset = _built_by("formulas").on_page_content
+    typeset = _built_by("typeset").on_page_content
     out = typeset('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
     assert out.startswith("<p><math") and "arithmatex" not in out and "&amp;" not in out
+
+
+def test_commands_are_not_broken_behind_a_hyphen() -> None:
+    line = '<div class="language-text highlight"><span id="a-1">sublearn x --out y\n</span></div>'
+    out = _built_by("typeset").on_page_content(line)
+    assert '<span class="word">--out</span> y' in out and 'id="a-1"' in out
+    drawing = line.replace("sublearn x", "a --> b")
+    assert _built_by("typeset").on_page_content(drawing) == drawing
 
 
 def _pages() -> dict[Path, str]:
