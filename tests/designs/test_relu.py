@@ -17,8 +17,9 @@ import pytest
 
 import sublearn as sl
 from sublearn.designs import _over_gates
-from sublearn.designs._witness import realise, settled_gates
+from sublearn.designs._witness import realise
 from sublearn.networks import gates_at
+from sublearn.verdicts import settled_gates
 
 Labels = tuple[tuple[str, int, int], ...]
 
@@ -302,7 +303,17 @@ def test_bounds_of_nodes_hold_below_them() -> None:
     choice = _over_gates.Choice(problem.network, ["W1"], {"W1": np.arange(6.0).reshape(3, 2)}, None)
     order = choice.order()
     search = _over_gates._Search(
-        problem, choice, order, order[:0], 4, (choice.score,), 100, 1e-12, 0
+        _over_gates.BasisQuery(
+            problem=problem,
+            choice=choice,
+            order=order,
+            start=order[:0],
+            wanted=4,
+            gains=(choice.score,),
+            effort=100,
+            error=1e-12,
+            seed=0,
+        )
     )
     rng = np.random.default_rng(0)
     for _ in range(60):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,6 +38,11 @@ from sublearn.cli._show import (
     show_picture,
     show_verdict,
 )
+
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation
+    from sublearn.designs import Design
+    from sublearn.ensembles import Problem
 
 
 def certify(
@@ -90,20 +95,18 @@ def design(
     as_json: JsonOption = False,
 ) -> None:
     """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
-    from sublearn.allocations import SUFFIXES
     from sublearn.designs import EFFORT
     from sublearn.designs import design as verb
-    from sublearn.verdicts import certify as check
 
-    check_file(out, SUFFIXES)
+    _check_out(out)
     problem = read_problem(network, samples, input_rank, teacher)
-    held = read_scores(problem.network.shapes, scores)
+    worth = read_scores(problem.network.shapes, scores)
     barred, must = read_entries(problem, forbidden), read_entries(problem, required)
     with progress_bar(1, "design") as advance:
         chosen = verb(
             problem,
             learn,
-            scores=held,
+            scores=worth,
             forbidden=barred,
             required=must,
             want=want,
@@ -112,14 +115,43 @@ def design(
             seed=seed,
             progress=lambda done, of: advance(done / of, ""),
         )
+    _show_design(problem, chosen, error, seed, out, as_json)
+
+
+def _check_out(out: str | None) -> None:
+    from sublearn.allocations import SUFFIXES
+
+    check_file(out, SUFFIXES)
+
+
+def _show_design(
+    problem: Problem,
+    chosen: Design,
+    error: float,
+    seed: int,
+    out: str | None,
+    as_json: bool,
+    before: Allocation | None = None,
+) -> None:
+    """Save and print what was chosen, with what moved since ``before``, and its verdict."""
+    from sublearn.verdicts import certify as check
+
     verdict = check(problem, chosen, error=error, seed=seed)
     if out is not None:
         chosen.save(out)
+    left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
     if as_json:
-        print_json({**asked(problem, chosen), "design": chosen.to_dict(), **verdict.to_dict()})
+        moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
+        said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
+        print_json({**said, **verdict.to_dict()})
         return
     console = make_console()
+    if not len(left):
+        console.print("nothing to repair: no weight is wasted")
     show_picture(console, chosen, None)
+    if before is not None:
+        for gone, new in zip(left.labels(), came.labels(), strict=True):
+            console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
     console.print(chosen.words, highlight=False, markup=False)
     show_verdict(console, verdict)
     if out is not None:
@@ -147,19 +179,17 @@ def repair(
     as_json: JsonOption = False,
 ) -> None:
     """Move the fewest weights such that none is wasted, as far as that is proved."""
-    from sublearn.allocations import SUFFIXES
     from sublearn.designs import EFFORT
     from sublearn.designs import repair as verb
-    from sublearn.verdicts import certify as check
 
-    check_file(out, SUFFIXES)
+    _check_out(out)
     problem = read_problem(network, samples, input_rank, teacher)
-    held = read_allocation(problem, learn, allocation, weight)
+    before = read_allocation(problem, learn, allocation, weight)
     worth, barred = read_scores(problem.network.shapes, scores), read_entries(problem, forbidden)
     with progress_bar(1, "repair") as advance:
         mended = verb(
             problem,
-            held,
+            before,
             scores=worth,
             forbidden=barred,
             learn=into,
@@ -168,24 +198,7 @@ def repair(
             seed=seed,
             progress=lambda done, of: advance(done / of, ""),
         )
-    verdict = check(problem, mended, error=error, seed=seed)
-    left, came = held - mended, mended - held
-    if out is not None:
-        mended.save(out)
-    if as_json:
-        moved = {"removed": entries(left), "added": entries(came), "design": mended.to_dict()}
-        print_json({**asked(problem, mended), **moved, **verdict.to_dict()})
-        return
-    console = make_console()
-    if not len(left):
-        console.print("nothing to repair: no weight is wasted")
-    show_picture(console, mended, None)
-    for gone, new in zip(left.labels(), came.labels(), strict=True):
-        console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
-    console.print(mended.words, highlight=False, markup=False)
-    show_verdict(console, verdict)
-    if out is not None:
-        console.print(f"written to {out}", highlight=False, markup=False)
+    _show_design(problem, mended, error, seed, out, as_json, before)
 
 
 def census(

@@ -6,61 +6,30 @@ import numpy as np
 
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn._seeds import named_stream
-from sublearn.designs._choice import Choice, Ids
-from sublearn.designs._over_gates import (
-    EFFORT,
-    Basis,
-    Gains,
-    Progress,
-    basis_over_gates,
-    value_of,
-)
-from sublearn.ensembles import Problem
+from sublearn.designs._choice import Ids
+from sublearn.designs._over_gates import Basis, BasisQuery, basis_over_gates, value_of
 from sublearn.exact import greedy
 from sublearn.verdicts import Point, miss_probability, points_needed
 
 
-def best_basis(
-    problem: Problem,
-    choice: Choice,
-    order: Ids,
-    start: Ids,
-    wanted: int,
-    gains: Gains,
-    effort: int = EFFORT,
-    progress: Progress | None = None,
-    *,
-    error: float,
-    seed: int,
-) -> Basis:
-    """The ``wanted`` independent weights worth most: ``start``, and the best others of ``order``.
+def best_basis(query: BasisQuery) -> Basis:
+    """The independent weights worth most.
 
-    ``order`` falls in ``gains``. At any point the greedy finds the first basis in this order that is
-    independent there. What is independent at a point is so generically, and the generic first basis
-    shows up at a point unless the point misses it; so the first of the answers at several points is the
-    generic one, with probability of error at most ``error``. ReLU networks have a rank for every pattern
-    of gates: see ``_over_gates.py``, which alone needs ``effort`` and ``progress``.
+    At any point the greedy finds the first basis in the order that is independent there. What is
+    independent at a point is so generically, and the generic first basis shows up at a point unless the
+    point misses it; so the first of the answers at several points is the generic one, with probability
+    of error at most ``error``. ReLU networks have a rank for every pattern of gates: ``_over_gates.py``.
     """
-    network = problem.network
+    problem, choice, order, start = query.problem, query.choice, query.order, query.start
+    network, wanted, gains = problem.network, query.wanted, query.gains
     if network.has_gates:
-        return basis_over_gates(
-            problem,
-            choice,
-            order,
-            start,
-            wanted,
-            gains,
-            effort,
-            progress,
-            error=error,
-            seed=seed,
-        )
-    rng = named_stream(seed, "design", problem.digest)
+        return basis_over_gates(query)
+    rng = named_stream(query.seed, "design", problem.digest)
     place = np.empty(choice.allowed.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     best: Ids | None = None
     miss = min(1.0, miss_probability(problem, network, wanted) + 1e-9)
-    points = points_needed(miss, error)
+    points = points_needed(miss, query.error)
     for _ in range(points):
         point = Point(problem, network, rng)
         blocks = point.blocks(choice.names)
@@ -72,7 +41,7 @@ def best_basis(
             best = found
     assert best is not None, "an independent start is independent at almost every point"
     worth = value_of(best, gains)
-    plain = value_of(np.concatenate([start, order[~np.isin(order, start)]])[:wanted], gains)
+    plain = value_of(query.candidates[:wanted], gains)
     grade = PROOF if worth >= plain else wrong_by_chance(miss**points)
     return Basis(best, worth, worth, grade)
 

@@ -15,7 +15,14 @@ from sublearn._kinds import Claim, VerdictKind
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
-from sublearn.designs._over_gates import EFFORT, Basis, GateShare, Progress, share_of_gates
+from sublearn.designs._over_gates import (
+    EFFORT,
+    Basis,
+    BasisQuery,
+    GateShare,
+    Progress,
+    share_of_gates,
+)
 from sublearn.designs._result import Design
 from sublearn.designs._saturated import saturated_allocations
 from sublearn.ensembles import Problem
@@ -83,10 +90,19 @@ def design(
     needed = need.rank
     if wanted == "maximal":  # a teacher of another architecture is met for sure only by all outputs
         needed = max(needed, reachable_equations(problem) if problem.teacher is not None else 0)
-    order, gains = choice.order(), (choice.score,)
-    found = best_basis(
-        problem, choice, order, start, needed, gains, effort, progress, error=error, seed=seed
+    query = BasisQuery(
+        problem=problem,
+        choice=choice,
+        order=choice.order(),
+        start=start,
+        wanted=needed,
+        gains=(choice.score,),
+        error=error,
+        seed=seed,
+        effort=effort,
+        progress=progress,
     )
+    found = best_basis(query)
     if found.ids.size < needed:
         raise BadInputError(_unreachable(choice, found, needed))
     best = choice.allocation(found.ids)
@@ -99,7 +115,7 @@ def design(
             bound=found.bound[1],
             gates=_share(problem, best, needed, seed),
         )
-    known = _known_maximal(problem, choice, must, start, needed, error, seed)
+    known = _known_maximal(replace(query, effort=EFFORT, progress=None), must)
     for candidate in _by_score(choice, [best, *known]):
         verdict = certify(problem, candidate, error=error, seed=seed)
         if verdict.kind == VerdictKind.MAXIMAL:
@@ -121,7 +137,18 @@ def _needed(problem: Problem, error: float, seed: int) -> Needed:
     own = replace(problem, network=teacher, teacher=None)
     choice = Choice(teacher, teacher.shapes, None, None)
     limit, order = teacher.expressible(problem.samples), choice.order()
-    found = best_basis(own, choice, order, order[:0], limit, (), error=error, seed=seed)
+    found = best_basis(
+        BasisQuery(
+            problem=own,
+            choice=choice,
+            order=order,
+            start=order[:0],
+            wanted=limit,
+            gains=(),
+            error=error,
+            seed=seed,
+        )
+    )
     return Needed(found.ids.size, found.grade if found.best else NUMERICAL)
 
 
@@ -196,9 +223,19 @@ def repair(
     order = np.concatenate([within, choice.order(_load(choice, allocation))])
     stays = np.zeros(choice.allowed.size)
     stays[held] = 1.0
-    gains = (stays, choice.score)
     found = best_basis(
-        problem, choice, order, held[:0], wanted, gains, effort, progress, error=error, seed=seed
+        BasisQuery(
+            problem=problem,
+            choice=choice,
+            order=order,
+            start=held[:0],
+            wanted=wanted,
+            gains=(stays, choice.score),
+            error=error,
+            seed=seed,
+            effort=effort,
+            progress=progress,
+        )
     )
     if found.ids.size < wanted:
         raise BadInputError(_unreachable(choice, found, wanted))
@@ -262,26 +299,18 @@ def _check_allowed(choice: Choice, ids: Ids, what: str) -> None:
         raise BadInputError(f"{name}({i}, {j}) is both {what} and forbidden.")
 
 
-def _known_maximal(
-    problem: Problem,
-    choice: Choice,
-    must: Allocation,
-    start: Ids,
-    needed: int,
-    error: float,
-    seed: int,
-) -> Iterator[Allocation]:
+def _known_maximal(query: BasisQuery, must: Allocation) -> Iterator[Allocation]:
+    problem, choice = query.problem, query.choice
     yield from saturated_allocations(problem, choice, must)
-    network = problem.network
     for name in choice.names:
-        alone = Allocation.whole(network, [name])
-        if len(choice.names) == 1 or (set(must.names) - {name}) or not is_affine(network, alone):
+        alone = Allocation.whole(problem.network, [name])
+        if len(choice.names) == 1 or (set(must.names) - {name}):
             continue
-        order, gains = choice.order(), (choice.score,)
-        mine = order[np.isin(order, choice.ids(alone))]
-        basis = best_basis(problem, choice, mine, start, needed, gains, error=error, seed=seed)
-        if basis.ids.size == needed:
-            yield choice.allocation(basis.ids)
+        if is_affine(problem.network, alone):
+            mine = query.order[np.isin(query.order, choice.ids(alone))]
+            basis = best_basis(replace(query, order=mine))
+            if basis.ids.size == query.wanted:
+                yield choice.allocation(basis.ids)
 
 
 def _by_score(choice: Choice, found: list[Allocation]) -> list[Allocation]:

@@ -29,11 +29,18 @@ from sublearn._intervals import clopper_pearson
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice, Ids
-from sublearn.designs._witness import doubt_of, realise, settled_gates
+from sublearn.designs._witness import realise
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
-from sublearn.verdicts import Point, draw_point, miss_probability, points_needed
+from sublearn.verdicts import (
+    Point,
+    doubt_of,
+    draw_point,
+    miss_probability,
+    points_needed,
+    settled_gates,
+)
 
 EFFORT = 2000
 """How many nodes are bounded, unless told otherwise."""
@@ -92,46 +99,47 @@ class GateShare:
         return {"full": self.full, "sampled": self.sampled, "interval": list(self.interval)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class BasisQuery:
+    """Which basis is looked for: ``start``, and the best others of ``order``, ``wanted`` in all.
+
+    ``order`` falls in ``gains``. Only ReLU networks need ``effort`` and ``progress``.
+    """
+
+    problem: Problem
+    choice: Choice
+    order: Ids
+    start: Ids
+    wanted: int
+    gains: Gains
+    error: float
+    seed: int
+    effort: int = EFFORT
+    progress: Progress | None = None
+
+    @property
+    def candidates(self) -> Ids:
+        """What is required, and then the others in their order."""
+        return np.concatenate([self.start, self.order[~np.isin(self.order, self.start)]])
+
+
 def value_of(ids: Ids, gains: Gains) -> Value:
     """Size and sums, correctly rounded: equal sets of numbers have equal sums in any order."""
     return (float(ids.size), *(fsum(gain[ids]) for gain in gains))
 
 
-def basis_over_gates(
-    problem: Problem,
-    choice: Choice,
-    order: Ids,
-    start: Ids,
-    wanted: int,
-    gains: Gains,
-    effort: int,
-    progress: Progress | None,
-    *,
-    error: float,
-    seed: int,
-) -> Basis:
-    """The best admissible ``wanted`` weights that were found: ``start`` and others of ``order``."""
-    search = _Search(problem, choice, order, start, wanted, gains, effort, error, seed)
-    return search.run(progress)
+def basis_over_gates(query: BasisQuery) -> Basis:
+    """The best admissible weights that were found."""
+    return _Search(query).run(query.progress)
 
 
 class _Search:
-    def __init__(
-        self,
-        problem: Problem,
-        choice: Choice,
-        order: Ids,
-        start: Ids,
-        wanted: int,
-        gains: Gains,
-        effort: int,
-        error: float,
-        seed: int,
-    ) -> None:
-        self.problem, self.choice, self.gains = problem, choice, gains
-        self.start, self.wanted = start.size, wanted
-        self.candidates = np.concatenate([start, order[~np.isin(order, start)]])
-        self.rng = named_stream(seed, "design", problem.digest)
+    def __init__(self, query: BasisQuery) -> None:
+        problem, choice, wanted, effort = query.problem, query.choice, query.wanted, query.effort
+        self.problem, self.choice, self.gains = problem, choice, query.gains
+        self.start, self.wanted = query.start.size, wanted
+        self.candidates = query.candidates
+        self.rng = named_stream(query.seed, "design", problem.digest)
         # The gates that are tried do not depend on the seed, so that the answer does not.
         self.draws = named_stream(0, "gates of designs", problem.digest)
         network = problem.network
@@ -157,7 +165,7 @@ class _Search:
         # Open gates at most double the degree of the outputs, hence of the minors.
         miss = min(1.0, 2 * miss_probability(problem, network, wanted) + 1e-9)
         bounds = 2 * self.effort + 1
-        self.points = points_needed(miss, error / bounds)
+        self.points = points_needed(miss, query.error / bounds)
         self.grade = wrong_by_chance(bounds * miss**self.points)
 
     def run(self, progress: Progress | None) -> Basis:

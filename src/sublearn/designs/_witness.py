@@ -14,60 +14,11 @@ import numpy as np
 
 from sublearn._arrays import Array, Mask
 from sublearn.ensembles import LowRank, Problem, draw_weights
-from sublearn.networks import FeedForward, Gates, Network, Weights
+from sublearn.networks import Gates, Network
+from sublearn.verdicts import doubt_of, settled_gates
 
 ATTEMPTS = 8
 _ALTERNATIONS = 200
-_EPS = float(np.finfo(float).eps)
-
-
-def settled_gates(
-    network: Network, weights: Weights, inputs: Array, doubt: float = 0.0
-) -> tuple[dict[int, Array], dict[int, Mask]] | None:
-    """The gates of every ReLU step at a point, and where they are free; None if rounding leaves doubt.
-
-    Every number carries a bound on its rounding error (Higham 2002, section 3.1, doubled to cover the
-    rounding of the bound), inputs that of ``doubt``. A gate is free where nothing reaches the unit, for
-    all weights nearby: its pre-activation is exactly 0, and so is all that the gate multiplies.
-    """
-    blocks = network.split_inputs(inputs)
-    state = error = np.zeros((0, 0))
-    gates: dict[int, Array] = {}
-    free: dict[int, Mask] = {}
-    for position, step in enumerate(network.steps):
-        if step.block is not None:
-            block = blocks[step.block]
-            off = np.full_like(block, doubt)
-            if step.encoder is not None:
-                block, off = _product(weights[step.encoder], block, off)
-            if state.size:
-                state, error = state + block, error + off + _EPS * np.abs(state + block)
-            else:
-                state, error = block, off
-        state, error = _product(weights[step.weight], state, error)
-        if step.bias is not None:
-            state = state + weights[step.bias]
-            error = error + _EPS * np.abs(state)
-        if step.activation == "linear":
-            continue
-        silent = (state == 0) & (error == 0)
-        if (~silent & (np.abs(state) <= 2 * error)).any():
-            return None
-        gates[position], free[position] = (state > 0).astype(np.float64), silent
-        state, error = state * gates[position], error * gates[position]
-    return gates, free
-
-
-def doubt_of(problem: Problem, inputs: Array) -> float:
-    """What rounding does to inputs that are a product: the point meant has the product itself."""
-    if not isinstance(problem.ensemble.inputs, LowRank):
-        return 0.0
-    return 1e-12 * float(np.abs(inputs).max())
-
-
-def _product(matrix: Array, state: Array, error: Array) -> tuple[Array, Array]:
-    size = np.abs(matrix)
-    return matrix @ state, size @ error + (matrix.shape[1] + 2) * _EPS * (size @ np.abs(state))
 
 
 def realise(problem: Problem, gates: Gates, rng: np.random.Generator) -> bool:
@@ -77,7 +28,7 @@ def realise(problem: Problem, gates: Gates, rng: np.random.Generator) -> bool:
     weights allow; the rows of a later layer see fixed states, and each solves linear inequalities.
     """
     network = problem.network
-    if not isinstance(network, FeedForward):
+    if network.layered is None:
         return False
     for attempt in range(ATTEMPTS):
         point = _attempt(problem, network, gates, rng, drawn=attempt % 2 == 1)
@@ -94,7 +45,7 @@ def _agree(gates: Gates, settled: Mapping[int, Array], free: Mapping[int, Mask])
 
 
 def _attempt(
-    problem: Problem, network: FeedForward, gates: Gates, rng: np.random.Generator, *, drawn: bool
+    problem: Problem, network: Network, gates: Gates, rng: np.random.Generator, *, drawn: bool
 ) -> tuple[dict[str, Array], Array] | None:
     """Weights and inputs that should have the gates; with ``drawn`` inputs as the ensemble draws them."""
     law = problem.ensemble.inputs

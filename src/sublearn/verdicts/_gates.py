@@ -9,13 +9,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._grades import Grade, weakest
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Distribution, Normal, Problem, draw_weights
-from sublearn.networks import REALS, Network, Trace, Weights, run
+from sublearn.ensembles import Distribution, LowRank, Normal, Problem, draw_weights
+from sublearn.networks import REALS, Network, Weights, run
 from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 
@@ -23,6 +23,7 @@ GATED_POINTS = 50
 """At the gates of how many random points a ReLU network is looked at."""
 
 ATTEMPTS = 20
+_EPS = float(np.finfo(float).eps)
 
 
 def gated_rank(
@@ -126,50 +127,56 @@ def occurring_gates(
     for attempt in count():
         # Tails so heavy that numbers overflow are left out in the end.
         weights, inputs = draw_point(problem, network, rng, plain=attempt >= ATTEMPTS)
-        with np.errstate(over="ignore", invalid="ignore"):
-            trace = run(network, weights, inputs, REALS)
-            if not _beyond_doubt(network, weights, trace):
-                continue
-        return {
-            position: (trace.before[position] > 0).astype(np.float64)
-            for position, step in enumerate(network.steps)
-            if step.activation == "relu"
-        }
+        settled = settled_gates(network, weights, inputs, doubt_of(problem, inputs))
+        if settled is not None:
+            return settled[0]
     raise AssertionError("the loop has no end")
 
 
-def _beyond_doubt(network: Network, weights: Weights, trace: Trace) -> bool:
-    """Whether every pre-activation of a ReLU step is further from 0 than rounding can have moved it.
+@np.errstate(over="ignore", invalid="ignore")
+def settled_gates(
+    network: Network, weights: Weights, inputs: Array, doubt: float = 0.0
+) -> tuple[dict[int, Array], dict[int, Mask]] | None:
+    """The gates of every ReLU step at a point, and where they are free; None if rounding leaves doubt.
 
-    A sum of k products in float64 is off by at most k 2^-53 / (1 - k 2^-53) of the sum of their sizes,
-    in any order (Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1). The slack is
-    larger by far; it covers inputs that are rounded products, and tanh as numpy computes it. No
-    activation stretches an error.
+    Every number carries a bound on its rounding error (Higham 2002, section 3.1, doubled to cover the
+    rounding of the bound), inputs that of ``doubt``; no activation stretches an error. A gate is free
+    where nothing reaches the unit, for all weights nearby: its pre-activation is exactly 0, and so is
+    all that the gate multiplies.
     """
-    widest = max(columns for _, columns in network.shapes.values())
-    slack = 2.0**-46 * (widest + 16)
+    trace = run(network, weights, inputs, REALS)
     error: Array | float = 0.0
+    gates: dict[int, Array] = {}
+    free: dict[int, Mask] = {}
     for position, step in enumerate(network.steps):
+        entering, before = trace.entering[position], trace.before[position]
         if step.block is not None:
-            link = trace.links[position]
-            block = np.abs(link.entering if link.encoder is None else link.block)
-            size = float(
-                block.max(initial=0.0)
-            )  # LowRank: a small entry may be a rounded large sum
-            injected = np.full_like(block, size)
+            block = network.split_inputs(inputs)[step.block]
+            off = np.full_like(block, doubt)
             if step.encoder is not None:
-                injected = np.abs(weights[step.encoder]) @ injected
-            error = error + slack * injected
-        matrix = np.abs(weights[step.weight])
-        error = matrix @ (error + slack * np.abs(trace.entering[position]))
+                off = _product_error(weights[step.encoder], block, off)
+            error = error + off + _EPS * np.abs(entering)
+        error = _product_error(weights[step.weight], entering, error)
         if step.bias is not None:
-            error = error + slack * np.abs(weights[step.bias])
+            error = error + _EPS * np.abs(before)
         if step.activation == "relu":
-            # No error at all: every unit before it is off, and then the gate makes no difference.
-            sure = (np.abs(trace.before[position]) > error) | (error == 0)
-            if not sure.all():
-                return False
-            error = np.where(trace.before[position] > 0, error, 0.0)
+            silent = (before == 0) & (error == 0)
+            if not (silent | (np.abs(before) > 2 * error)).all():
+                return None
+            gates[position], free[position] = (before > 0).astype(np.float64), silent
+            error = error * gates[position]
         elif step.activation != "linear":
-            error = error + slack
-    return True
+            error = error + 8 * _EPS  # of tanh as numpy computes it
+    return gates, free
+
+
+def _product_error(matrix: Array, state: Array, error: Array | float) -> Array:
+    size = np.abs(matrix)
+    return np.asarray(size @ (error + (matrix.shape[1] + 2) * _EPS * np.abs(state)))
+
+
+def doubt_of(problem: Problem, inputs: Array) -> float:
+    """What rounding does to inputs that are a product: the point meant has the product itself."""
+    if not isinstance(problem.ensemble.inputs, LowRank):
+        return 0.0
+    return 1e-12 * float(np.abs(inputs).max())
