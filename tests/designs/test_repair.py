@@ -190,9 +190,10 @@ def test_the_asked_error_and_seed_reach_every_question(monkeypatch: pytest.Monke
     def spied(name: str) -> None:
         whole = getattr(_design, name)
 
-        def spy(*given: object, error: float, seed: int) -> object:
-            asked.add((name, error, seed))
-            return whole(*given, error=error, seed=seed)
+        def spy(*given: object, **options: object) -> object:
+            question = options or vars(given[0])
+            asked.add((name, question["error"], question["seed"]))
+            return whole(*given, **options)
 
         monkeypatch.setattr(_design, name, spy)
 
