@@ -192,7 +192,7 @@ def match_line(found: Estimate) -> Row:
         "undecided": found.undecided,
         "proved": grades.get("proof", 0),
         "numerical": grades.get("numerical", 0),
-        "error": sum(record.error for record in found.records),
+        "error": float(np.sum([record.error for record in found.records])),
         "share": share,
         "possible": possible,
         "low": low,
