@@ -68,12 +68,8 @@ def plot(
     if circuit is not None:
         frame: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": ink(), **square}
         kinds.append(Line2D([], [], label="smallest dependent set found", **frame))
+    across = 3 if len(names) > 1 else 1
     fig.legend(
-        handles=kinds,
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-        labelcolor=ink(),
+        handles=kinds, loc="outside lower left", ncols=across, frameon=False, labelcolor=ink()
     )
     return fig

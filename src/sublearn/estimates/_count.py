@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
@@ -27,6 +27,10 @@ from sublearn._limits import check_workers
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._files import described, load, save
+from sublearn.plots import COLOURS, Shown, figure, ink
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 Asked = TypeVar("Asked", bound="Question[Any]")
@@ -59,7 +63,7 @@ class Question(ABC, Generic[Record]):
 
 
 @dataclass(frozen=True, repr=False)
-class Counted(ABC, Generic[Asked, Record]):
+class Counted(Shown, Generic[Asked, Record]):
     """Trials 0, 1, ... of a question, and what they come to.
 
     ``early``: somebody could have stopped after any trial, because it was allowed to, was interrupted, or
@@ -155,6 +159,38 @@ class Counted(ABC, Generic[Asked, Record]):
             **self.facts(),
             "timing": {"seconds": self.seconds},
         }
+
+    outcomes: ClassVar[tuple[str, str, str]] = ("solved", "undecided", "not solved")
+    """What the trials that count, those that may, and the others are called in a picture."""
+
+    def plot(self) -> Figure:
+        """The trials as one bar, by outcome, with the 95% interval of the share below it."""
+        from matplotlib.ticker import PercentFormatter
+
+        fig: Figure
+        fig, ax = figure(height=1.7)
+        low, high = self.confidence
+        least, most = self.bounds if self.trials else (round(low), round(high))
+        total = self.trials or 1
+        colours = (COLOURS[0], ink(), COLOURS[1])
+        ends = (0, least, most, total)
+        for word, colour, begin, end in zip(self.outcomes, colours, ends, ends[1:], strict=False):
+            if end > begin:
+                share = (end - begin) / total
+                hatch = "////" if word == "undecided" else None
+                fill = "none" if hatch else colour
+                ax.barh(
+                    1, share, left=begin / total, height=0.7, color=fill, edgecolor=colour,
+                    hatch=hatch, label=f"{word}: {end - begin}" if self.trials else word,
+                )  # fmt: skip
+        ax.plot([low, high], [0.35, 0.35], color=ink(), marker="|", markersize=9, linewidth=1.6)
+        ax.set_ylim(0, 1.5)
+        ax.set_yticks([0.35, 1], ["95%", f"{self.trials} trials" if self.trials else "proved"])
+        ax.set_xlim(-0.01, 1.01)
+        ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+        ax.grid(False, axis="y")
+        fig.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9, labelcolor=ink())
+        return fig
 
     def more(self, trials: int, **how: Unpack[HowFar[Self]]) -> Self:
         """The same with so many ``trials`` more: the counts are those of one run of them all."""

@@ -103,6 +103,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
         "kind": ("matched", "refuted", "undecided"),
         "grade": ("", "proof", "probability", "numerical"),
     }
+    outcomes = ("matched", "undecided", "refuted")
     # The two ends come from two streams of successes, so each gets half of the 5%.
     early_level = 0.975
 

@@ -202,6 +202,7 @@ class WithinEstimate(Counted[WithinQuestion, WithinTrial]):
     an instance that came within eps may have no exact solution, and one that did not may have.
     """
 
+    outcomes = ("within eps", "undecided", "not reached")
     asks = WithinQuestion
     record = WithinTrial
 

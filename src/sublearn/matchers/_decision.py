@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
+from sublearn.plots import Shown, figure, ink, panels, whole_ticks
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sublearn.matchers.proofs._certificate import Certificate
 
 # A word is taken for its member.
@@ -41,7 +45,7 @@ class Effort:
 
 
 @dataclass(frozen=True, repr=False)
-class Decision:
+class Decision(Shown):
     """MATCHED (a real solution exists), REFUTED (none exists) or UNDECIDED (the budget is spent).
 
     ``grade`` says how sure the first two are (None when undecided). ``values`` are the learnable
@@ -60,6 +64,40 @@ class Decision:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", DecisionKind.read("the kind of a decision", self.kind))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "kind": self.kind,
+            "rung": self.rung,
+            "reason": self.reason,
+            "grade": None if self.grade is None else self.grade.to_dict(),
+            "values": None if self.values is None else self.values.tolist(),
+            "effort": vars(self.effort),
+        }
+
+    def plot(self) -> Figure:
+        """The weights of a match, matrix by matrix; where there is none, the words alone."""
+        fig: Figure
+        if self.weights is None:
+            fig, ax = figure(height=1.2)
+            ax.set_axis_off()
+            ax.text(0, 0.5, fill(str(self), 74), va="center", color=ink())
+            return fig
+        fig, axes = panels(len(self.weights), width=3.4, height=3.0)
+        for ax, (name, weight) in zip(axes, self.weights.items(), strict=True):
+            # Purple to orange, white at 0: told apart by the colour-blind too.
+            most = float(abs(weight).max()) or 1.0
+            drawn = ax.imshow(weight, cmap="PuOr", vmin=-most, vmax=most, aspect="auto")
+            fig.colorbar(drawn, ax=ax).ax.tick_params(colors=ink())
+            ax.grid(False)
+            ax.set_title(name, loc="left", color=ink())
+            ax.set_xlabel("column")
+            ax.set_ylabel("row")
+            whole_ticks(ax)
+        title = f"{self.kind} by {self.rung} ({self.grade})"
+        fig.suptitle(title, x=0.02, ha="left", color=ink())
+        return fig
 
     def __str__(self) -> str:
         if self.kind == "undecided":

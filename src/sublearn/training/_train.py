@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.ensembles import Instance, Problem
+from sublearn.plots import COLOURS, Shown, figure, ink, legend, name_axes, whole_ticks
 from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
@@ -17,12 +18,15 @@ from sublearn.training._named import learner_named, settings_of
 from sublearn.training._objective import Objective, is_one_hot
 from sublearn.training._streams import Streams
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 PRECISIONS = {"double": np.float64, "single": np.float32}
 EPS = 1e-2  # the paper's threshold on the mean squared error (appendix E.1)
 
 
 @dataclass(frozen=True, repr=False)
-class Training:
+class Training(Shown):
     """What training one instance came to.
 
     ``goal`` says what was asked for: within eps (a mean squared error below it), or labels (every label
@@ -84,6 +88,27 @@ class Training:
             "labels_right": self.right,
             "reached": [bool(v) for v in self.starts.reached],
         }
+
+    def plot(self) -> Figure:
+        """The loss of every start against its steps, the best one in full colour."""
+        fig: Figure
+        fig, ax = figure()
+        for start in range(self.starts.loss.size):
+            loss = self.starts.curve[:, start]
+            seen = np.isfinite(loss) & (loss > 0)
+            best = start == self.best
+            ax.plot(
+                self.starts.looks[seen], loss[seen], color=COLOURS[0] if best else ink(),
+                linewidth=1.8 if best else 0.8, alpha=1.0 if best else 0.35, zorder=2 + best,
+                label=f"best of {self.starts.loss.size} starts" if best else None,
+            )  # fmt: skip
+        if self.goal.eps is not None:
+            ax.axhline(self.goal.eps, color=COLOURS[1], linestyle="--", label=self.goal_words)
+        ax.set_yscale("log")
+        name_axes(ax, f"steps of {self.learner.name}", self.loss_name)
+        whole_ticks(ax, "x")
+        legend(ax)
+        return fig
 
     @property
     def goal_words(self) -> str:

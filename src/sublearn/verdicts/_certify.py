@@ -306,7 +306,7 @@ class _Case:
         return Verdict(
             kind=found.kind,
             grade=found.grade,
-            learnable=len(allocation),
+            allocation=allocation,
             equations=problem.equations,
             rank=rank.rank,
             needed=needed.rank,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sublearn._grades import Grade
 from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation, Entry
+from sublearn.plots import Shown, ink
 from sublearn.verdicts._bounds import BrokenBound
 from sublearn.verdicts._equations import EquationCounts
 from sublearn.verdicts._gates import GateRanks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class TheoremCheck:
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict:
+class Verdict(Shown):
     """What can be said about an allocation without sampling.
 
     ``kind``: "maximal" (a match exists with probability 1), "minimal" (probability 0, but see
@@ -76,7 +80,7 @@ class Verdict:
 
     kind: VerdictKind
     grade: Grade
-    learnable: int
+    allocation: Allocation
     equations: int
     rank: int
     needed: int
@@ -100,6 +104,11 @@ class Verdict:
             return self.kind.meaning
         rest = f"unless gates leave the teacher fewer than {self.needed} dimensions"
         return f"{self.kind.meaning}, {rest}"
+
+    @property
+    def learnable(self) -> int:
+        """The number r of learnable weights."""
+        return len(self.allocation)
 
     @property
     def wasted(self) -> int:
@@ -142,6 +151,27 @@ class Verdict:
             "gates": None if self.gates is None else self.gates.to_dict(),
             "solutions": self.solutions,
         }
+
+    def plot(self) -> Figure:
+        """The allocation, with wasted weights and the smallest dependent set found marked.
+
+        >>> import sublearn as sl
+        >>> net = sl.FeedForward((3, 3, 2))
+        >>> cross = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
+        >>> verdict = sl.certify(sl.Problem(net, 2), sl.Allocation.from_entries(net, cross))
+        >>> verdict.plot().get_suptitle()
+        'minimal (proof): rank 3 of 4 needed'
+        """
+        mine, circuit = self.allocation, None
+        if self.circuit is not None:
+            entries = self.circuit.entries
+            circuit = mine.select(
+                [k for k, (name, i, j) in enumerate(mine.labels()) if (i, j) in entries[name]]
+            )
+        fig = mine.plot(self.idle if self.wasted else None, circuit)
+        rank = f"rank {self.rank} of {self.needed} needed"
+        fig.suptitle(f"{self.kind} ({self.grade}): {rank}", x=0.02, ha="left", color=ink())
+        return fig
 
     def __repr__(self) -> str:
         return f"<Verdict {self.kind}, {self.grade}: rank {self.rank} of {self.needed} needed>"
