@@ -36,8 +36,9 @@ from sublearn.ensembles import Instance
 from sublearn.matchers import Budget
 from sublearn.matchers._reference import Reference
 from sublearn.matchers.complete._complete import Complete
+from sublearn.matchers.search._dogleg import search_block
 from sublearn.matchers.search._lifted import Recurrent, recurrent
-from sublearn.matchers.search._lifted_newton import search_block
+from sublearn.matchers.search._lifted_kernel import lift_point, lift_room
 from sublearn.matchers.search._search import Search, find
 from sublearn.verdicts import generic_rank
 
@@ -279,9 +280,14 @@ def iteration_table(quick: bool) -> None:
         best = np.inf
         for attempt in range(4 if quick else 8):
             noise = np.random.default_rng([SEED, attempt]).standard_normal((20, form.unknowns))
+            points = [lift_point(ready.lift, form.unknowns) for _ in range(2)]
+            room = lift_room(ready.lift, form.unknowns)
             begin = time.process_time()
             # No goal: what is timed is the iterations, not the luck.
-            _, count = search_block(ready.lift, noise, 1, 0.0, 200, 0.0, form.condensed, values)
+            rules = (1, 0.0, 1.0, 0.8)
+            _, count = search_block(
+                ready.lift, *points, room, noise, rules, 200, 0.0, values, noise[0].copy()
+            )
             if attempt:
                 best = min(best, (time.process_time() - begin) / count)
         bound = flops(form) / rate

@@ -94,3 +94,25 @@ def _someone_waits() -> bool:
 
 _WATCH = _Watch()
 event.register("numba:compile", _WATCH)  # type: ignore[no-untyped-call]
+
+
+def serves(stub: Callable[..., Any], kind: type) -> Callable[[Function], Function]:
+    """Let a function be what compiled code finds behind ``stub`` where its first argument is a ``kind``.
+
+    ``kind`` is a NamedTuple. One compiled loop can so serve several kinds of systems: it is compiled for
+    each when it is first called with it, together with the functions of that kind alone.
+    """
+    from numba.extending import overload
+
+    def register(function: Function) -> Function:
+        dispatcher = cast(Any, function)
+        options: Any = {key: dispatcher.targetoptions[key] for key in ("error_model", "fastmath")}
+
+        def choose(*arguments: Any) -> Any:
+            given = getattr(arguments[0], "instance_class", None)
+            return dispatcher.py_func if given is kind else None
+
+        overload(stub, jit_options=options, strict=False)(choose)
+        return function
+
+    return register

@@ -8,11 +8,18 @@ from numpy.typing import NDArray
 
 import sublearn as sl
 from sublearn.matchers.search._chain import all_outer
-from sublearn.matchers.search._chain_kernel import jacobian, new_trace, newton_step
+from sublearn.matchers.search._chain_kernel import chain_room, jacobian, shortest
 from sublearn.matchers.search._dogleg import add_product, dogleg, factor, reflect, solve
 from sublearn.matchers.search._lifted import Recurrent, _impulse, recurrent
-from sublearn.matchers.search._lifted_kernel import descent, evaluate, new_point, new_work, residual
-from sublearn.matchers.search._lifted_newton import condensed_step, full_step, new_system
+from sublearn.matchers.search._lifted_kernel import (
+    condensed_step,
+    descent,
+    evaluate,
+    full_step,
+    lift_point,
+    lift_room,
+    residual,
+)
 
 Array = NDArray[np.float64]
 
@@ -112,9 +119,10 @@ def test_residual_and_steps(name: str) -> None:
     ready = form.at_scale(g)
     assert ready is not None
     lift, rng = ready.lift, np.random.default_rng(3)
-    point, other, work = new_point(lift, S), new_point(lift, S), new_work(lift, S)
+    lift = lift._replace(condensed=True)
+    point, other, work = lift_point(lift, S), lift_point(lift, S), lift_room(lift, S)
     z = rng.standard_normal(S)
-    point.z[0] = z
+    point.x[0] = z
     cost = evaluate(lift, point, work)
     _states(form, g, point.U)
 
@@ -138,8 +146,8 @@ def test_residual_and_steps(name: str) -> None:
     # With the weights held the residual is affine in z: differences are derivatives.
     J = np.zeros((sum(q.shape[1] for q in outside), S))
     for e in range(S):
-        other.z[0] = z
-        other.z[0, e] += 1.0
+        other.x[0] = z
+        other.x[0, e] += 1.0
         evaluate(lift, other, work)
         change = other.U - point.U
         moved = change[b:, :k] - change[:-b] @ point.W[:k].T
@@ -152,11 +160,14 @@ def test_residual_and_steps(name: str) -> None:
     assert curvature == pytest.approx(float(np.sum((J @ gradient) ** 2)), rel=1e-7)
     expected = -np.linalg.solve(J, f)
     residual(lift, point, work)
-    assert condensed_step(lift, point, work, new_system(lift, S, True), newton)
+    assert condensed_step(lift, point, work, newton)
     np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
     if not form.mix.size:
-        lift = lift._replace(impulse=_impulse(lift.W, form.D, form.T, k, form.basis))
-        assert full_step(lift, point, work, new_system(lift, S, False), newton)
+        impulse = _impulse(lift.W, form.D, form.T, k, form.basis)
+        lift = lift._replace(impulse=impulse, condensed=False)
+        whole = lift_room(lift, S)
+        residual(lift, point, whole)
+        assert full_step(lift, point, whole, newton)
         np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
@@ -185,10 +196,9 @@ def test_chain_derivatives(network: sl.Network) -> None:
     targets = rng.standard_normal((network.output_size, 3))
     instance = sl.Instance(network, allocation, weights, inputs, targets)
     x = rng.standard_normal(len(allocation))
-    ready = all_outer(instance)
+    chain = all_outer(instance)
     outputs, columns = np.zeros((1, targets.size)), np.zeros((x.size, targets.size))
-    trace = new_trace(ready.chain, ready.widest)
-    jacobian(ready.chain, ready.weights, x, trace, outputs, columns)
+    jacobian(chain, x, chain_room(chain), outputs, columns)
     np.testing.assert_allclose(outputs[0], instance.residual(x).ravel(), atol=1e-12)
     expected = network.jacobian(instance.with_values(x), inputs, allocation)
     np.testing.assert_allclose(columns.T, expected, atol=1e-12)
@@ -203,6 +213,6 @@ def test_newton_step_is_the_shortest(unknowns: int, equations: int, inner: int) 
     )
     step, q = np.zeros(unknowns), equations - inner
     A, tau, x = np.zeros((q, unknowns)), np.zeros(equations), np.zeros((1, unknowns))
-    assert newton_step(columns, outside, inner, A, tau, x, step)
+    assert shortest(columns, outside, inner, A, tau, x, step)
     expected = -np.linalg.pinv(columns[:, inner:].T) @ outside[0, inner:]
     np.testing.assert_allclose(step, expected, atol=1e-10)

@@ -137,15 +137,13 @@ def jacobian_of(instance: Instance) -> Callable[[Array], Array]:
             instance.with_values(x), instance.inputs, instance.allocation
         )
     from sublearn.matchers.search._chain import all_outer
-    from sublearn.matchers.search._chain_kernel import jacobian, new_trace
+    from sublearn.matchers.search._chain_kernel import chain_room, jacobian
 
-    ready = all_outer(instance)
-    trace = new_trace(ready.chain, ready.widest)
-    spare = np.zeros((1, instance.equations))
-    out = np.zeros((len(instance.allocation), instance.equations))
+    chain = all_outer(instance)
+    room = chain_room(chain)
 
     def derivative(x: Array) -> Array:
-        jacobian(ready.chain, ready.weights, x, trace, spare, out)
-        return out.T.copy()
+        jacobian(chain, x, room, room.spare, room.columns)
+        return room.columns.T.copy()
 
     return derivative

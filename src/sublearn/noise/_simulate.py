@@ -13,6 +13,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.ensembles import Instance
+from sublearn.networks import Packed, pack
 from sublearn.noise._loss import check_instance
 from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
@@ -21,8 +22,6 @@ from sublearn.plots import COLOURS, Shown, figure, legend, name_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from sublearn.noise._simulate_chain import Chain
 
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
@@ -132,9 +131,7 @@ def simulate(
     given = check_instances(instance, len(which))
     network, allocation = given[0].network, given[0].allocation
     check_mixed_size(noise.mixing, len(allocation))
-    from sublearn.noise._simulate_chain import chain_of
-
-    chain = chain_of(network, allocation)
+    chain = pack(network, allocation.names)
     run = _Run(
         chain=chain,
         plastic=chain.positions(allocation),
@@ -181,7 +178,7 @@ class _Data:
     targets: Array
     scale: float  # of the sum of squared differences in F
     rest: Array  # the part of F that the inputs cannot explain, (1 or repeats,)
-    teacher: Chain | None = None
+    teacher: Packed | None = None
     teacher_weights: Array | None = None
 
 
@@ -213,15 +210,13 @@ def compress(x: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _fresh(given: Sequence[Instance]) -> _Data:
-    from sublearn.noise._simulate_chain import chain_of
-
     teachers = [one.teacher for one in given if one.teacher is not None]
     if len(teachers) < len(given) or any(t.network != teachers[0].network for t in teachers):
         raise BadInputError(
             "fresh samples need an instance with a teacher, the same network in all: "
             "Instance.from_teacher, or one that is drawn."
         )
-    network, m, chain = given[0].network, given[0].samples, chain_of(teachers[0].network)
+    network, m, chain = given[0].network, given[0].samples, pack(teachers[0].network)
     x = np.zeros((1, sum(network.input_blocks), m))
     y = np.zeros((1, network.output_size, m))
     weights = np.stack([chain.flatten(teacher.weights) for teacher in teachers])
@@ -230,7 +225,7 @@ def _fresh(given: Sequence[Instance]) -> _Data:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    chain: Chain
+    chain: Packed
     plastic: Indices
     start: Array
     data: _Data

@@ -9,9 +9,7 @@ from numba.extending import overload
 
 from sublearn._arrays import Floats
 from sublearn._compile import fused
-
-LINEAR, RELU, TANH, SIGMOID = range(4)
-ACTIVATION_CODES = {"linear": LINEAR, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
+from sublearn.networks import RELU, SIGMOID, TANH
 
 
 def _logistic(x: Any) -> Any:

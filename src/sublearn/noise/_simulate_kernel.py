@@ -12,13 +12,21 @@ import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
 from sublearn._compile import fused
-from sublearn.noise._simulate_activations import LINEAR, activate
+from sublearn.networks import (
+    ACTIVATION,
+    ADDS,
+    BIAS,
+    BLOCK,
+    BLOCK_ROWS,
+    COLUMNS,
+    ENCODER,
+    LINEAR,
+    ROWS,
+    WEIGHT,
+)
+from sublearn.noise._simulate_activations import activate
 from sublearn.noise._simulate_random import State, fill_normals
 
-# Columns of the table. Places are positions in the vector of weights, -1 where there is none; the
-# input block is rows (BLOCK, BLOCK + COLUMNS or the encoder's columns) of the inputs.
-WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, ENCODER, ENCODER_COLUMNS, BIAS, ADDS = range(9)
-FIELDS = 9
 # Entries of a matrix up to which loops beat a call of BLAS.
 SMALL = 500
 SMALL_OUTER = 64
@@ -120,7 +128,7 @@ def _forward(
         entering = states[here : here + columns * m]
         if block >= 0:
             if table[t, ENCODER] >= 0:
-                inner = table[t, ENCODER_COLUMNS]
+                inner = table[t, BLOCK_ROWS]
                 place = table[t, ENCODER]
                 encoder = w[place : place + columns * inner].reshape(columns, inner)
                 added = scratch[: columns * m]
@@ -201,7 +209,7 @@ def _backward(
         adjoint = following
         flip = 1 - flip
         if table[t, ENCODER] >= 0:
-            inner = table[t, ENCODER_COLUMNS]
+            inner = table[t, BLOCK_ROWS]
             place = table[t, ENCODER]
             target = g[place : place + columns * inner].reshape(columns, inner)
             _outer(following.reshape(columns, m), x[block : block + inner], target, True)

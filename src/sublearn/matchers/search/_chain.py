@@ -9,7 +9,8 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.matchers.search._chain_kernel import BIAS, ENCODER, WEIGHT, Chain
+from sublearn.matchers.search._chain_kernel import SplitChain
+from sublearn.networks import pack
 from sublearn.verdicts import is_affine
 
 # Sizes of the starts, over the usual size of a weight, taken in turn.
@@ -18,11 +19,9 @@ SCALES = (1.0, 3.0, 0.4, 10.0)
 
 @dataclass(frozen=True)
 class Prepared:
-    """The chain, its weights in one buffer, and where inner and outer unknowns stand in the labels."""
+    """The chain, and where inner and outer unknowns stand in the labels."""
 
-    chain: Chain
-    weights: Array
-    widest: int
+    chain: SplitChain
     inner: Indices
     outer: Indices
     size: Array  # (u,): typical size of each outer weight, 1 / sqrt(row length)
@@ -30,65 +29,35 @@ class Prepared:
 
 def prepare(instance: Instance) -> Prepared:
     """The instance as flat arrays, with the largest weight that enters affinely projected out."""
-    return _prepare(instance, _projected(instance))
-
-
-def all_outer(instance: Instance) -> Prepared:
-    """The instance as flat arrays, with nothing projected out: unknowns in the order of the labels."""
-    return _prepare(instance, None)
-
-
-def _prepare(instance: Instance, projected: str | None) -> Prepared:
-    network, allocation = instance.network, instance.allocation
-    begin: dict[str, int] = {}
-    at = 0
-    for name, (rows, columns) in network.shapes.items():
-        begin[name] = at
-        at += rows * columns
-    buffer = np.concatenate([instance.weights[name].ravel() for name in network.shapes])
-    blocks = network.split_inputs(instance.inputs)
-    block_at = np.concatenate([[0], np.cumsum([len(block) for block in blocks])])
-    steps = np.full((len(network.steps), 7), -1, dtype=np.int64)
-    uses: dict[str, list[tuple[int, int]]] = {name: [] for name in network.shapes}
-    for p, step in enumerate(network.steps):
-        steps[p, :3] = begin[step.weight], *network.shapes[step.weight]
-        uses[step.weight].append((WEIGHT, p))
-        if step.block is not None:
-            steps[p, 3:5] = block_at[step.block], len(blocks[step.block])
-            if step.encoder is not None:
-                steps[p, 5] = begin[step.encoder]
-                uses[step.encoder].append((ENCODER, p))
-        if step.bias is not None:
-            steps[p, 6] = begin[step.bias]
-            uses[step.bias].append((BIAS, p))
-    labels = allocation.labels()
-    inside = np.array([name == projected for name, _, _ in labels])
-    inner, outer = np.flatnonzero(inside), np.flatnonzero(~inside)
-
-    def table(chosen: Indices) -> tuple[Indices, Indices]:
-        every, places = [], []
-        for e, label in enumerate(chosen.tolist()):
-            name, i, j = labels[label]
-            places.append(begin[name] + i * network.shapes[name][1] + j)
-            every += [(e, kind, p, i, j) for kind, p in uses[name]]
-        shaped = np.array(every, dtype=np.int64).reshape(-1, 5)
-        return shaped, np.array(places, dtype=np.int64)
-
-    inner_uses, inner_at = table(inner)
-    outer_uses, outer_at = table(outer)
-    widths = [size for shape in network.shapes.values() for size in shape]
-    chain = Chain(
-        steps,
-        np.concatenate(blocks),
-        instance.targets,
-        inner_uses,
-        outer_uses,
-        inner_at,
-        outer_at,
-    )
-    lengths = [network.shapes[labels[e][0]][1] for e in outer.tolist()]
+    network, projected = instance.network, _projected(instance)
+    names = np.array([name for name, _, _ in instance.allocation.labels()])
+    inner, outer = np.flatnonzero(names == projected), np.flatnonzero(names != projected)
+    lengths = [network.shapes[name][1] for name in names[outer].tolist()]
     size = 1.0 / np.sqrt(np.array(lengths, dtype=np.float64))
-    return Prepared(chain, buffer, max(widths), inner, outer, size)
+    return Prepared(split_chain(instance, inner, outer), inner, outer, size)
+
+
+def all_outer(instance: Instance) -> SplitChain:
+    """The instance as flat arrays, with nothing projected out: unknowns in the order of the labels."""
+    count = len(instance.allocation)
+    return split_chain(instance, np.arange(0), np.arange(count))
+
+
+def split_chain(instance: Instance, inner: Indices, outer: Indices) -> SplitChain:
+    """The instance as flat arrays; ``inner`` and ``outer`` are positions in the labels."""
+    network, allocation = instance.network, instance.allocation
+    packed = pack(network)
+    at = packed.labels_at(allocation)
+    return SplitChain(
+        packed.table,
+        packed.flatten(instance.weights),
+        instance.inputs.reshape(-1, instance.samples),
+        instance.targets,
+        packed.uses(allocation, inner),
+        packed.uses(allocation, outer),
+        at[inner],
+        at[outer],
+    )
 
 
 def _projected(instance: Instance) -> str | None:

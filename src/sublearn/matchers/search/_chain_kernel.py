@@ -3,6 +3,7 @@
 The learnable weights are split in two: ``inner`` ones in which the outputs are affine, solved for by
 least squares at every point (variable projection), and the others, on which the dogleg moves. There
 may be no inner ones, and there may be more unknowns than equations: steps are then the shortest.
+Without inner ones the numbers may also be complex: so are the weights and the room.
 """
 
 from __future__ import annotations
@@ -11,66 +12,80 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
-from sublearn._compile import fast
-from sublearn.matchers.search._dogleg import dogleg, factor, norm, reflect, solve
+from sublearn._arrays import Array, Floats, Indices
+from sublearn._compile import fast, serves
+from sublearn.matchers.search import _dogleg
+from sublearn.matchers.search._dogleg import factor, norm, reflect, solve
+from sublearn.networks import (
+    AS_ENCODER,
+    AS_WEIGHT,
+    BIAS,
+    BLOCK,
+    BLOCK_ROWS,
+    COLUMNS,
+    ENCODER,
+    ROWS,
+    WEIGHT,
+)
 
 
-class Chain(NamedTuple):
-    """A linear network as flat arrays. Row p of ``steps`` says what step p does.
+class SplitChain(NamedTuple):
+    """A linear network as flat arrays: its table, its numbers, and the two kinds of unknowns."""
 
-    Columns: where its weight begins in the buffer, its rows, its columns; where its block begins in
-    the inputs (-1: none), the block's size; where the encoder begins (-1: none); where the bias begins
-    (-1: none).
-    """
-
-    steps: Indices  # (steps, 7)
+    table: Indices
+    weights: Floats  # all of them; the learnable ones are written where they are used
     inputs: Array  # (all block rows, m)
-    targets: Array  # (d, m)
+    targets: Floats  # (d, m)
     inner: Indices  # (uses, 5): which unknown, kind of use, step, row, column
     outer: Indices
-    inner_at: Indices  # (p,): positions in the buffer
+    inner_at: Indices  # (p,): positions among the weights
     outer_at: Indices  # (u,)
 
 
-# Kinds of use of a learnable weight.
-WEIGHT, ENCODER, BIAS = 0, 1, 2
+class ChainRoom(NamedTuple):
+    """What a run leaves behind, and room for the steps."""
+
+    entering: Floats  # (steps, widest, m)
+    leaving: Floats  # (steps, d, widest): derivative of the outputs by what leaves the step
+    behind: Floats  # (steps, d, widest): by what enters it
+    state: Floats  # (widest, m)
+    columns: Floats  # (u, d m): derivatives by the outer unknowns
+    spare: Floats  # (1, d m)
+    A: Floats  # (d m - p, u)
+    tau: Array  # (d m,)
+    line: Array  # (1, u)
 
 
-class Trace(NamedTuple):
-    """What a run leaves behind."""
-
-    entering: Array  # (steps, widest, m)
-    leaving: Array  # (steps, d, widest): derivative of the outputs by what leaves the step
-    behind: Array  # (steps, d, widest): by what enters it
-    state: Array  # (widest, m)
-
-
-@fast
-def new_trace(chain: Chain, widest: int) -> Trace:
-    d, m = chain.targets.shape
-    steps = chain.steps.shape[0]
-    return Trace(
-        np.zeros((steps, widest, m)),
-        np.zeros((steps, d, widest)),
-        np.zeros((steps, d, widest)),
-        np.zeros((widest, m)),
+def chain_room(chain: SplitChain) -> ChainRoom:
+    (d, m), steps = chain.targets.shape, len(chain.table)
+    p, u = chain.inner_at.size, chain.outer_at.size
+    widest, dtype = int(chain.table[:, [ROWS, COLUMNS]].max()), chain.weights.dtype
+    return ChainRoom(
+        np.zeros((steps, widest, m), dtype),
+        np.zeros((steps, d, widest), dtype),
+        np.zeros((steps, d, widest), dtype),
+        np.zeros((widest, m), dtype),
+        np.zeros((u, d * m), dtype),
+        np.zeros((1, d * m), dtype),
+        np.zeros((d * m - p, u), dtype),
+        np.zeros(d * m),
+        np.zeros((1, u)),
     )
 
 
 @fast
-def run(chain: Chain, weights: Array, trace: Trace, residual: Array) -> None:
+def run(chain: SplitChain, room: ChainRoom, residual: Floats) -> None:
     """Run the chain; residual (1, d m) <- outputs - targets."""
     m = chain.targets.shape[1]
-    state = trace.state
+    state, weights = room.state, chain.weights
     for i in range(state.shape[0]):
         for s in range(m):
             state[i, s] = 0.0
-    for p in range(chain.steps.shape[0]):
-        at, rows, columns = chain.steps[p, 0], chain.steps[p, 1], chain.steps[p, 2]
-        block, size = chain.steps[p, 3], chain.steps[p, 4]
-        encoder, bias = chain.steps[p, 5], chain.steps[p, 6]
-        here = trace.entering[p]
+    for p in range(chain.table.shape[0]):
+        at, rows, columns = chain.table[p, WEIGHT], chain.table[p, ROWS], chain.table[p, COLUMNS]
+        block, size = chain.table[p, BLOCK], chain.table[p, BLOCK_ROWS]
+        encoder, bias = chain.table[p, ENCODER], chain.table[p, BIAS]
+        here = room.entering[p]
         for i in range(columns):
             for s in range(m):
                 here[i, s] = state[i, s]
@@ -95,28 +110,28 @@ def run(chain: Chain, weights: Array, trace: Trace, residual: Array) -> None:
 
 
 @fast
-def run_back(chain: Chain, weights: Array, trace: Trace) -> None:
+def run_back(chain: SplitChain, room: ChainRoom) -> None:
     """The derivatives of the outputs by every state."""
-    d = chain.targets.shape[0]
-    last = chain.steps.shape[0] - 1
+    d, weights = chain.targets.shape[0], chain.weights
+    last = chain.table.shape[0] - 1
     for p in range(last, -1, -1):
-        at, rows, columns = chain.steps[p, 0], chain.steps[p, 1], chain.steps[p, 2]
+        at, rows, columns = chain.table[p, WEIGHT], chain.table[p, ROWS], chain.table[p, COLUMNS]
         for o in range(d):
             for i in range(rows):
                 if p == last:
-                    trace.leaving[p, o, i] = 1.0 if i == o else 0.0
+                    room.leaving[p, o, i] = 1.0 if i == o else 0.0
                 else:
-                    trace.leaving[p, o, i] = trace.behind[p + 1, o, i]
+                    room.leaving[p, o, i] = room.behind[p + 1, o, i]
             for j in range(columns):
-                trace.behind[p, o, j] = 0.0
+                room.behind[p, o, j] = 0.0
             for i in range(rows):
-                value = trace.leaving[p, o, i]
+                value = room.leaving[p, o, i]
                 for j in range(columns):
-                    trace.behind[p, o, j] += value * weights[at + i * columns + j]
+                    room.behind[p, o, j] += value * weights[at + i * columns + j]
 
 
 @fast
-def derivatives(chain: Chain, trace: Trace, uses: Indices, out: Array) -> None:
+def derivatives(chain: SplitChain, room: ChainRoom, uses: Indices, out: Floats) -> None:
     """out[e] (d m,) <- derivative of the outputs by unknown e, summed over its uses."""
     d, m = chain.targets.shape
     for e in range(out.shape[0]):
@@ -125,70 +140,64 @@ def derivatives(chain: Chain, trace: Trace, uses: Indices, out: Array) -> None:
     for q in range(uses.shape[0]):
         e, kind, p, i, j = uses[q, 0], uses[q, 1], uses[q, 2], uses[q, 3], uses[q, 4]
         for o in range(d):
-            if kind == WEIGHT:
-                value = trace.leaving[p, o, i]
+            if kind == AS_WEIGHT:
+                value = room.leaving[p, o, i]
                 for s in range(m):
-                    out[e, o * m + s] += value * trace.entering[p, j, s]
-            elif kind == ENCODER:
-                value = trace.behind[p, o, i]
+                    out[e, o * m + s] += value * room.entering[p, j, s]
+            elif kind == AS_ENCODER:
+                value = room.behind[p, o, i]
                 for s in range(m):
-                    out[e, o * m + s] += value * chain.inputs[chain.steps[p, 3] + j, s]
+                    out[e, o * m + s] += value * chain.inputs[chain.table[p, BLOCK] + j, s]
             else:
-                value = trace.leaving[p, o, i]
+                value = room.leaving[p, o, i]
                 for s in range(m):
                     out[e, o * m + s] += value
 
 
 @fast
 def jacobian(
-    chain: Chain, weights: Array, outer: Array, trace: Trace, residual: Array, out: Array
+    chain: SplitChain, outer: Floats, room: ChainRoom, residual: Floats, out: Floats
 ) -> None:
-    """out (u, d m) <- derivatives by the outer weights, at ``outer``; residual (1, d m) as well."""
+    """out (u, d m) <- derivatives by the outer unknowns at ``outer``; residual (1, d m) as well."""
     for e in range(outer.size):
-        weights[chain.outer_at[e]] = outer[e]
-    run(chain, weights, trace, residual)
-    run_back(chain, weights, trace)
-    derivatives(chain, trace, chain.outer, out)
+        chain.weights[chain.outer_at[e]] = outer[e]
+    run(chain, room, residual)
+    run_back(chain, room)
+    derivatives(chain, room, chain.outer, out)
 
 
-class Point(NamedTuple):
+class ChainPoint(NamedTuple):
     """All that is known at one value of the outer weights."""
 
-    outer: Array  # (u,)
-    inner: Array  # (p,)
+    x: Array  # (1, u): the outer weights
+    values: Array  # (p,): the inner ones
     outside: Array  # (1, d m): residual in the coordinates of the QR of the inner columns
     Q: Array  # (p, d m)
     tau: Array  # (p,)
-    weights: Array  # the whole buffer
 
 
-@fast
-def new_point(chain: Chain, weights: Array) -> Point:
+def chain_point(chain: SplitChain) -> ChainPoint:
     p, u, size = chain.inner_at.size, chain.outer_at.size, chain.targets.size
-    return Point(
-        np.zeros(u),
-        np.zeros(p),
-        np.zeros((1, size)),
-        np.zeros((p, size)),
-        np.zeros(p),
-        weights.copy(),
+    return ChainPoint(
+        np.zeros((1, u)), np.zeros(p), np.zeros((1, size)), np.zeros((p, size)), np.zeros(p)
     )
 
 
+@serves(_dogleg.evaluate, SplitChain)
 @fast
-def evaluate(chain: Chain, point: Point, trace: Trace) -> float:
-    """Fill ``point`` from its outer weights; returns the cost, the residual's squared length."""
-    inner, outer, v = point.inner, point.outer, point.outside
+def evaluate(chain: SplitChain, point: ChainPoint, room: ChainRoom) -> float:
+    """See :func:`_dogleg.evaluate`."""
+    inner, v, weights = point.values, point.outside, chain.weights
     p = inner.size
     zero = p * 0  # not a literal, for which the compiler would make a second copy
-    for e in range(outer.size):
-        point.weights[chain.outer_at[e]] = outer[e]
     for e in range(p):
-        point.weights[chain.inner_at[e]] = 0.0
-    run(chain, point.weights, trace, v)
+        weights[chain.inner_at[e]] = 0.0
+    for e in range(chain.outer_at.size):
+        weights[chain.outer_at[e]] = point.x[0, e]
+    run(chain, room, v)
     if p:
-        run_back(chain, point.weights, trace)
-        derivatives(chain, trace, chain.inner, point.Q)
+        run_back(chain, room)
+        derivatives(chain, room, chain.inner, point.Q)
         factor(point.Q, point.tau, p)
         for e in range(p):
             reflect(point.Q, point.tau, e, v, zero)
@@ -197,7 +206,6 @@ def evaluate(chain: Chain, point: Point, trace: Trace) -> float:
             for f in range(e + 1, p):
                 total -= point.Q[f, e] * inner[f]
             inner[e] = total / point.Q[e, e] if point.Q[e, e] != 0.0 else 0.0
-            point.weights[chain.inner_at[e]] = inner[e]
             v[0, e] = 0.0
     cost = 0.0
     for q in range(p, v.shape[1]):
@@ -205,19 +213,22 @@ def evaluate(chain: Chain, point: Point, trace: Trace) -> float:
     return cost
 
 
+@serves(_dogleg.newton_step, SplitChain)
 @fast
-def linearise(chain: Chain, point: Point, trace: Trace, spare: Array, columns: Array) -> None:
-    """columns (u, d m): the outer columns of the Jacobian in the coordinates of the QR."""
-    run(chain, point.weights, trace, spare)
-    run_back(chain, point.weights, trace)
-    derivatives(chain, trace, chain.outer, columns)
+def newton_step(chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Array) -> bool:
+    """See :func:`_dogleg.newton_step`: the shortest step, below the first p coordinates of the QR."""
+    columns, p = room.columns, point.values.size
+    for e in range(p):
+        chain.weights[chain.inner_at[e]] = point.values[e]
+    jacobian(chain, point.x[0], room, room.spare, columns)
     for e in range(columns.shape[0]):
-        for f in range(point.inner.size):
+        for f in range(p):
             reflect(point.Q, point.tau, f, columns, e)
+    return shortest(columns, point.outside, p, room.A, room.tau, room.line, step)
 
 
 @fast
-def newton_step(
+def shortest(
     columns: Array, outside: Array, p: int, A: Array, tau: Array, x: Array, step: Array
 ) -> bool:
     """step <- the shortest solution of J step = -residual, below the first p coordinates."""
@@ -249,9 +260,11 @@ def newton_step(
     return True
 
 
+@serves(_dogleg.descent, SplitChain)
 @fast
-def descent(columns: Array, outside: Array, p: int, spare: Array, gradient: Array) -> float:
-    """gradient <- J' residual, and |J gradient|^2."""
+def descent(chain: SplitChain, point: ChainPoint, room: ChainRoom, gradient: Array) -> float:
+    """See :func:`_dogleg.descent`."""
+    columns, outside, spare, p = room.columns, point.outside, room.spare, point.values.size
     u, size = columns.shape
     for i in range(size):
         spare[0, i] = 0.0
@@ -263,76 +276,3 @@ def descent(columns: Array, outside: Array, p: int, spare: Array, gradient: Arra
         for i in range(p, size):
             spare[0, i] += total * columns[e, i]
     return norm(spare[0]) ** 2
-
-
-@fast
-def search_block(
-    chain: Chain,
-    weights: Array,
-    widest: int,
-    starts: Array,
-    limit: int,
-    goal: float,
-    inner: Array,
-    outer: Array,
-) -> tuple[int, int]:
-    """Dogleg from each start in turn until the cost is below the goal: (starts, iterations) it took.
-
-    A start is given up after ``limit`` iterations, or when ten of them have not taken a tenth off the
-    cost. Starts is negative if none was solved.
-    """
-    d, m = chain.targets.shape
-    p, u = chain.inner_at.size, chain.outer_at.size
-    here, there = new_point(chain, weights), new_point(chain, weights)
-    trace = new_trace(chain, widest)
-    columns, spare = np.zeros((u, d * m)), np.zeros((1, d * m))
-    A, tau, x = np.zeros((d * m - p, u)), np.zeros(d * m), np.zeros((1, u))
-    gradient, newton, step = np.zeros(u), np.zeros(u), np.zeros(u)
-    iterations = 0
-    for start in range(starts.shape[0]):
-        for e in range(u):
-            there.outer[e] = starts[start, e]
-        cost = mark = reach = curvature = 1.0
-        predicted = radius = 0.0
-        fresh = False
-        for count in range(limit + 1):
-            new = evaluate(chain, there, trace)
-            gain = (cost - new) / predicted if predicted > 0.0 else -1.0
-            if count == 0:
-                cost, mark, fresh = new, new, True
-                here, there = there, here
-                radius = max(norm(here.outer), 1e-3)
-            elif not gain >= 0.1:  # also when the states blew up
-                radius = 0.3 * reach
-            elif gain > 0.75:
-                radius = max(radius, 2.5 * reach)
-            if count and gain > 1e-4:
-                cost, fresh = new, True
-                here, there = there, here
-            elif radius < 1e-9 * (1e-3 + norm(here.outer)):
-                break
-            if cost < goal or count == limit:
-                break
-            if count and count % 10 == 0:
-                if cost > 0.9 * mark:
-                    break
-                mark = cost
-            iterations += 1
-            if fresh:
-                linearise(chain, here, trace, spare, columns)
-                if not newton_step(columns, here.outside, p, A, tau, x, newton):
-                    break
-                if not norm(newton) < np.inf:
-                    break
-                curvature = descent(columns, here.outside, p, spare, gradient)
-                fresh = False
-            reach, predicted = dogleg(newton, gradient, curvature, cost, radius, step)
-            for e in range(u):
-                there.outer[e] = here.outer[e] + step[e]
-        if cost < goal:
-            for e in range(p):
-                inner[e] = here.inner[e]
-            for e in range(u):
-                outer[e] = here.outer[e]
-            return start + 1, iterations
-    return -starts.shape[0], iterations

@@ -1,4 +1,8 @@
-"""Powell's dogleg, and the small dense algebra that every search shares.
+"""Powell's dogleg from many starts, and the small dense algebra that every search shares.
+
+The search knows its system by three functions, :func:`evaluate`, :func:`newton_step` and
+:func:`descent`. Each form of system has its own, chosen by the type of the first argument when the loop
+is compiled for it; so one loop serves all, and only what is used is compiled.
 
 The systems of one instance have 4 to 100 unknowns: too small for a call into LAPACK to pay, so the
 loops are written out, four terms at a time, which is what keeps the vector units busy.
@@ -7,11 +11,27 @@ loops are written out, four terms at a time, which is what keeps the vector unit
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._compile import fast
+
+
+def evaluate(system: Any, point: Any, room: Any) -> float:
+    """Fill ``point`` from its unknowns, point.x; returns the cost, the residual's squared length."""
+    raise NotImplementedError("machine code only: see the overloads")
+
+
+def newton_step(system: Any, point: Any, room: Any, newton: Array) -> bool:
+    """newton <- the Newton step at a point that was evaluated; false if there is none."""
+    raise NotImplementedError("machine code only: see the overloads")
+
+
+def descent(system: Any, point: Any, room: Any, gradient: Array) -> float:
+    """gradient <- J' residual, and |J gradient|^2, after :func:`newton_step` at the same point."""
+    raise NotImplementedError("machine code only: see the overloads")
 
 
 @fast
@@ -199,3 +219,82 @@ def dogleg(
         step[e] = part * newton[e] - (1.0 - part) * reach * gradient[e]
     corner = cost - 2.0 * reach * slope * slope + reach * reach * curvature
     return radius, cost - (1.0 - part) ** 2 * corner
+
+
+@fast
+def search_block(
+    system: Any,
+    here: Any,
+    there: Any,
+    room: Any,
+    noise: Array,
+    rules: tuple[int, float, float, float],
+    limit: int,
+    goal: float,
+    values: Array,
+    unknowns: Array,
+) -> tuple[int, int]:
+    """Dogleg from one start after the other until the cost is below the goal: (starts, iterations).
+
+    Each row of ``noise`` is a start. ``rules`` are (walk, kick, least, slow). The first of every
+    ``walk`` rows is taken as it stands; the others are added, ``kick`` times as large as the unknowns,
+    to where the start before them got stuck: in many unknowns it is far better to shake a point that is
+    nearly a root than to begin anew. The first radius is at least ``least``. A start is given up after
+    ``limit`` iterations, or when ten of them have not brought the cost down to ``slow`` of itself.
+    Starts is negative if none was solved; else ``values`` and ``unknowns`` are those of the root.
+    """
+    walk, kick, least, slow = rules
+    size = noise.shape[1]
+    gradient, newton, step = np.zeros(size), np.zeros(size), np.zeros(size)
+    iterations = 0
+    for start in range(noise.shape[0]):
+        shake = kick * norm(here.x[0]) / np.sqrt(size)
+        fresh_start = start % walk == 0 or not shake < np.inf
+        for e in range(size):
+            shaken = here.x[0, e] + shake * noise[start, e]
+            there.x[0, e] = noise[start, e] if fresh_start else shaken
+        cost = mark = reach = curvature = 1.0
+        predicted = radius = length = 0.0
+        fresh = sloped = False
+        for count in range(limit + 1):
+            new = evaluate(system, there, room)
+            gain = (cost - new) / predicted if predicted > 0.0 else -1.0
+            if count == 0:
+                cost, mark, fresh = new, new, True
+                here, there = there, here
+                radius = max(norm(here.x[0]), least)
+            elif not gain >= 0.1:  # also when the states blew up
+                radius = 0.3 * reach
+            elif gain > 0.75:
+                radius = max(radius, 2.5 * reach)
+            if count and gain > 1e-4:
+                cost, fresh = new, True
+                here, there = there, here
+            elif radius < 1e-9 * (1e-3 + norm(here.x[0])):
+                break
+            if cost < goal or count == limit:
+                break
+            if count and count % 10 == 0:
+                if cost > slow * mark:
+                    break
+                mark = cost
+            iterations += 1
+            if fresh:
+                regular = newton_step(system, here, room, newton)
+                length = norm(newton)
+                if not (regular and length < np.inf):
+                    break
+                fresh = sloped = False
+            if length > radius and not sloped:
+                curvature = descent(system, here, room, gradient)
+                sloped = True
+            reach, predicted = dogleg(newton, gradient, curvature, cost, radius, step)
+            for e in range(size):
+                there.x[0, e] = here.x[0, e] + step[e]
+        if cost < goal:
+            for e in range(values.size):
+                values[e] = here.values[e]
+            for e in range(size):
+                unknowns[e] = here.x[0, e]
+            return start + 1, iterations
+    return -noise.shape[0], iterations

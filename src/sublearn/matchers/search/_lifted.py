@@ -155,6 +155,7 @@ class Recurrent:
             self.rows,
             self.columns,
             self.ends,
+            self.condensed,
         )
         # What the residual of the states is compared with: the size of what the targets force on them.
         size = float(np.linalg.norm(origin if self.mix.size else targets))

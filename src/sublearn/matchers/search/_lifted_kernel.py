@@ -1,4 +1,4 @@
-"""Row-reduced variable projection: the loops.
+"""Row-reduced variable projection: the loops, and the Newton step in its two forms.
 
 States U_0 = B, U_s = W U_(s-1), written as rows: row t + b of ``U`` follows row t. Frozen rows of W
 and the targets are linear in the states, so the states are affine in a free vector z. The learnable
@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._compile import fast
-from sublearn.matchers.search._dogleg import add_product, add_row_product, factor, reflect
+from sublearn._compile import fast, serves
+from sublearn.matchers.search import _dogleg
+from sublearn.matchers.search._dogleg import add_product, add_row_product, factor, reflect, solve
 
 
 class Lift(NamedTuple):
@@ -43,12 +44,13 @@ class Lift(NamedTuple):
     rows: Indices  # (r,) of the learnable entries, in order
     columns: Indices
     ends: Indices  # (k + 1,): where each row's entries begin
+    condensed: bool  # whether the r x r form of the Newton step is used
 
 
-class Point(NamedTuple):
+class LiftPoint(NamedTuple):
     """All that is known at one z."""
 
-    z: Array  # (1, S)
+    x: Array  # (1, S): z
     U: Array  # (C + b, n)
     outside: Array  # (k, C): residual of each row in the coordinates of its QR
     Q: Array  # (k, widest, C)
@@ -58,8 +60,8 @@ class Point(NamedTuple):
     W_t: Array
 
 
-class Work(NamedTuple):
-    """Room for the loops."""
+class LiftRoom(NamedTuple):
+    """Room for the loops, and for the linear system of a Newton step in either form."""
 
     E: Array  # (C, k): the residual
     F: Array  # (C, k)
@@ -67,31 +69,19 @@ class Work(NamedTuple):
     tangent: Array  # (C + b, n): tangents of the states
     along: Array  # (1, S)
     line: Array  # (1, longest row)
+    A: Array  # (size, size)
+    right_side: Array  # (size,)
+    readouts: Array  # (T d, n): D W^a
+    left: Array  # (T d, r): the same at the rows of the learnable entries
+    right: Array  # (C, r): states at their columns
+    markov: Array  # (C d, r), only where inputs mix the states
+    response: Array  # (k, (k - d) T): change of the residual after a unit of z
 
 
-@fast
-def new_work(lift: Lift, unknowns: int) -> Work:
-    n, k = lift.active_t.shape
-    b, C = lift.begin.shape[0], lift.targets.shape[0]
-    return Work(
-        np.zeros((C, k)),
-        np.zeros((C, k)),
-        np.zeros((C, n)),
-        np.zeros((C + b, n)),
-        np.zeros((1, unknowns)),
-        np.zeros((1, max(C * k, n))),
-    )
-
-
-@fast
-def new_point(lift: Lift, unknowns: int) -> Point:
-    n, k = lift.active_t.shape
-    b = lift.begin.shape[0]
-    C = lift.targets.shape[0]
-    widest = 1
-    for i in range(k):
-        widest = max(widest, lift.ends[i + 1] - lift.ends[i])
-    return Point(
+def lift_point(lift: Lift, unknowns: int) -> LiftPoint:
+    (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
+    widest = max(1, int(np.diff(lift.ends).max()))
+    return LiftPoint(
         np.zeros((1, unknowns)),
         np.zeros((C + b, n)),
         np.zeros((k, C)),
@@ -100,6 +90,27 @@ def new_point(lift: Lift, unknowns: int) -> Point:
         np.zeros(lift.rows.size),
         lift.W.copy(),
         lift.W.T.copy(),
+    )
+
+
+def lift_room(lift: Lift, unknowns: int) -> LiftRoom:
+    (n, k), d, r = lift.active_t.shape, len(lift.readout), lift.rows.size
+    b, C = len(lift.begin), len(lift.targets)
+    size = r if lift.condensed else unknowns
+    return LiftRoom(
+        np.zeros((C, k)),
+        np.zeros((C, k)),
+        np.zeros((C, n)),
+        np.zeros((C + b, n)),
+        np.zeros((1, unknowns)),
+        np.zeros((1, max(C * k, n))),
+        np.zeros((size, size)),
+        np.zeros(size),
+        np.zeros((C // b * d, n)),
+        np.zeros((C // b * d, r)),
+        np.zeros((C, r)),
+        np.zeros((C * d if lift.mix.size else 0, r)),
+        np.zeros((k, lift.impulse.shape[1])),
     )
 
 
@@ -186,13 +197,14 @@ def coordinates(lift: Lift, U: Array, b: int, z: Array, line: Array) -> None:
             z[t * (k - d) + i] = line[0, d + i]
 
 
+@serves(_dogleg.evaluate, Lift)
 @fast
-def evaluate(lift: Lift, point: Point, work: Work) -> float:
-    """Fill ``point`` from its z; returns |E|^2."""
+def evaluate(lift: Lift, point: LiftPoint, room: LiftRoom) -> float:
+    """See :func:`_dogleg.evaluate`: the cost is |E|^2."""
     k = lift.active_t.shape[1]
     b, C = lift.begin.shape[0], lift.targets.shape[0]
-    U, Q, tau, v, F = point.U, point.Q, point.tau, point.outside, work.F
-    run_states(lift, point.z, U, work.line, 1.0)
+    U, Q, tau, v, F = point.U, point.Q, point.tau, point.outside, room.F
+    run_states(lift, point.x, U, room.line, 1.0)
     for t in range(C):
         for i in range(k):
             F[t, i] = U[b + t, i]
@@ -227,9 +239,9 @@ def evaluate(lift: Lift, point: Point, work: Work) -> float:
 
 
 @fast
-def residual(lift: Lift, point: Point, work: Work) -> None:
-    """work.E <- the residual in its natural coordinates."""
-    E, row = work.E, work.line
+def residual(lift: Lift, point: LiftPoint, room: LiftRoom) -> None:
+    """room.E <- the residual in its natural coordinates."""
+    E, row = room.E, room.line
     zero = E.shape[0] * 0
     for i in range(E.shape[1]):
         for t in range(E.shape[0]):
@@ -240,12 +252,13 @@ def residual(lift: Lift, point: Point, work: Work) -> None:
             E[t, i] = row[0, t]
 
 
+@serves(_dogleg.descent, Lift)
 @fast
-def descent(lift: Lift, point: Point, work: Work, gradient: Array) -> float:
+def descent(lift: Lift, point: LiftPoint, room: LiftRoom, gradient: Array) -> float:
     """gradient <- J' E, and |J gradient|^2, where J = d E / d z with the weights projected out."""
     n, k = lift.active_t.shape
     b, C = lift.begin.shape[0], lift.targets.shape[0]
-    E, F, Y, dU, row = work.E, work.F, work.Y, work.tangent, work.line
+    E, F, Y, dU, row = room.E, room.F, room.Y, room.tangent, room.line
     for t in range(C):
         for i in range(k):
             Y[t, i] = E[t, i]
@@ -254,8 +267,8 @@ def descent(lift: Lift, point: Point, work: Work, gradient: Array) -> float:
     add_product(E[b:], point.W[:k], Y[: C - b], -1.0)
     pull_back(lift, Y, gradient, row)
     for e in range(gradient.size):
-        work.along[0, e] = gradient[e]
-    run_states(lift, work.along, dU, row, 0.0)
+        room.along[0, e] = gradient[e]
+    run_states(lift, room.along, dU, row, 0.0)
     for t in range(C):
         for i in range(k):
             total = dU[b + t, i]
@@ -272,3 +285,152 @@ def descent(lift: Lift, point: Point, work: Work, gradient: Array) -> float:
         for t in range(count, C):
             curvature += row[0, t] * row[0, t]
     return curvature
+
+
+@fast
+def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
+    """newton <- the Newton step, from the d m x r system in the learnable weights alone.
+
+    Linearising U_(t+b) = W U_t gives dU_(t+b) = W dU_t + (dW U_t - E_t), and the targets do not move:
+    sum_a D W^a (dW U_(t-ab) - E_(t-ab)) = 0 for every t, mixed by the inputs where there are any.
+    """
+    k = lift.active_t.shape[1]
+    d, r = lift.readout.shape[0], lift.rows.size
+    C, b = lift.targets.shape[0], lift.begin.shape[0]
+    T = C // b
+    L, left, right, x = room.readouts, room.left, room.right, room.right_side
+    for o in range(d):
+        for i in range(lift.readout.shape[1]):
+            L[o, i] = lift.readout[o, i]
+    for a in range(d, T * d):
+        for i in range(lift.readout.shape[1]):
+            L[a, i] = 0.0
+    for a in range(1, T):
+        add_product(L[(a - 1) * d : a * d], point.W, L[a * d : (a + 1) * d], 1.0)
+    for a in range(T * d):
+        for e in range(r):
+            left[a, e] = L[a, lift.rows[e]]
+    for t in range(C):
+        for e in range(r):
+            right[t, e] = point.U[t, lift.columns[e]]
+    mixed = lift.mix.size > 0
+    A = room.A
+    J = room.markov if mixed else A
+    for q in range(r):
+        x[q] = 0.0
+    for t in range(C):
+        for o in range(d):
+            q = t * d + o
+            total = 0.0
+            for i in range(k):
+                total += L[o, i] * room.E[t, i]
+            for e in range(r):
+                J[q, e] = left[o, e] * right[t, e]
+            top = t // b
+            pairs = top // 2 * 2
+            for a in range(1, pairs + 1, 2):
+                u, v = a * d + o, a * d + d + o
+                s = t - a * b
+                for i in range(k):
+                    total += L[u, i] * room.E[s, i] + L[v, i] * room.E[s - b, i]
+                for e in range(r):
+                    J[q, e] += left[u, e] * right[s, e] + left[v, e] * right[s - b, e]
+            if pairs < top:
+                u, s = top * d + o, t - top * b
+                for i in range(k):
+                    total += L[u, i] * room.E[s, i]
+                for e in range(r):
+                    J[q, e] += left[u, e] * right[s, e]
+            if mixed:
+                for j in range(lift.mix.shape[1]):
+                    x[j * d + o] += lift.mix[t, j] * total
+            else:
+                x[q] = total
+    if mixed:
+        for j in range(lift.mix.shape[1]):
+            for o in range(d):
+                for e in range(r):
+                    A[j * d + o, e] = 0.0
+                for t in range(C):
+                    weight = lift.mix[t, j]
+                    for e in range(r):
+                        A[j * d + o, e] += weight * J[t * d + o, e]
+    # Rows differ by the powers of W in them: without this the pivots would be chosen by size alone.
+    for q in range(r):
+        largest = 0.0
+        for e in range(r):
+            largest = max(largest, abs(A[q, e]))
+        if not largest > 0.0:
+            return False
+        inverse = 1.0 / largest
+        for e in range(r):
+            A[q, e] *= inverse
+        x[q] *= inverse
+    if not solve(A, x) > 0.0:
+        return False
+    dU, zero = room.tangent, k * 0
+    for t in range(b + C):
+        for i in range(dU.shape[1]):
+            dU[t, i] = 0.0
+    for t in range(C):
+        for i in range(k):
+            dU[b + t, i] = -room.E[t, i]
+        for e in range(r):
+            dU[b + t, lift.rows[e]] += x[e] * right[t, e]
+        if t >= b:
+            add_row_product(dU, t, zero, point.W_t, dU, b + t, zero, 1.0)
+    coordinates(lift, dU, b, newton, room.line)
+    return True
+
+
+@fast
+def full_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
+    """newton <- the Newton step, from the S x S system in z: the smaller one when k is close to d."""
+    k, d = lift.active_t.shape[1], lift.readout.shape[0]
+    C, b = lift.targets.shape[0], lift.begin.shape[0]
+    T, free, zero = C // b, k - d, k * 0
+    A, x, response, row = room.A, room.right_side, room.response, room.line
+    # A unit of z at time t moves state t by impulse[0], state t + b by impulse[1], and so on.
+    for i in range(k):
+        for j in range(free * T):
+            response[i, j] = 0.0
+    add_product(point.W[:k], lift.impulse, response, -1.0)
+    for i in range(k):
+        for f in range(free):
+            for j in range(T - 1, 0, -1):
+                response[i, f * T + j] = lift.impulse[i, f * T + j] + response[i, f * T + j - 1]
+            response[i, f * T] = lift.impulse[i, f * T]
+    place = 0
+    for i in range(k):
+        count = lift.ends[i + 1] - lift.ends[i]
+        for c in range(count, C):
+            for t in range(C):
+                row[0, t] = 0.0
+            row[0, c] = 1.0
+            for e in range(count - 1, -1, -1):
+                reflect(point.Q[i], point.tau[i], e, row, zero)
+            for f in range(free):
+                for t in range(C):
+                    A[place, f * C + t] = 0.0
+                for j in range(T):
+                    weight = response[i, f * T + j]
+                    for t in range(C - j * b):
+                        A[place, f * C + t] += weight * row[0, t + j * b]
+            x[place] = -point.outside[i, c]
+            place += 1
+    if not solve(A, x) > 0.0:
+        return False
+    for f in range(free):
+        for t in range(C):
+            newton[t * free + f] = x[f * C + t]
+    return True
+
+
+@serves(_dogleg.newton_step, Lift)
+@fast
+def newton_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
+    """See :func:`_dogleg.newton_step`."""
+    residual(lift, point, room)
+    if lift.condensed:
+        return condensed_step(lift, point, room, newton)
+    return full_step(lift, point, room, newton)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,11 +136,11 @@ def candidates(
 def _on_states(
     form: Recurrent, starts: int, iterations: int, rng: np.random.Generator, before: int
 ) -> Iterator[Found]:
-    from sublearn.matchers.search._lifted_newton import search_block
+    from sublearn.matchers.search._dogleg import search_block
 
-    walk, kick = form.walk, form.kick
-    lifts: dict[float, Scaled | None] = {}
-    values = np.zeros(form.rows.size)
+    rules = form.walk, form.kick, 1.0, 0.8
+    lifts: dict[float, tuple[Scaled, Any, Any, Any] | None] = {}
+    values, unknowns = np.zeros(form.rows.size), np.zeros(form.unknowns)
     used = steps = turn = 0
     block = 2
     while used < starts:
@@ -148,16 +148,17 @@ def _on_states(
         scale = scales[turn % len(scales)]
         turn += 1
         if scale not in lifts:
-            lifts[scale] = form.at_scale(scale)
+            lifts[scale] = _with_room(form, scale)
         ready = lifts[scale]
-        noise = rng.standard_normal((min(max(block, walk), starts - used), form.unknowns))
+        noise = rng.standard_normal((min(max(block, form.walk), starts - used), form.unknowns))
         if ready is None:
             used += len(noise)
             yield Found(None, used, steps)
             continue
-        goal = (ACCURACY * ready.size) ** 2
+        (lift, size), here, there, room = ready
+        goal = (ACCURACY * size) ** 2
         tried, count = search_block(
-            ready.lift, noise, walk, kick, iterations, goal, form.condensed, values
+            lift, here, there, room, noise, rules, iterations, goal, values, unknowns
         )
         used, steps = used + abs(tried), steps + count
         out = None
@@ -169,13 +170,27 @@ def _on_states(
             block = min(2 * block, 40)
 
 
+def _with_room(form: Recurrent, scale: float) -> tuple[Scaled, Any, Any, Any] | None:
+    """The lift at a time scale with two points and room for its loops, or None."""
+    from sublearn.matchers.search._lifted_kernel import lift_point, lift_room
+
+    ready = form.at_scale(scale)
+    if ready is None:
+        return None
+    lift, size = ready.lift, form.unknowns
+    return ready, lift_point(lift, size), lift_point(lift, size), lift_room(lift, size)
+
+
 def _on_weights(
     instance: Instance, starts: int, iterations: int, rng: np.random.Generator
 ) -> Iterator[Found]:
     from sublearn.matchers.search._chain import SCALES, prepare
-    from sublearn.matchers.search._chain_kernel import search_block
+    from sublearn.matchers.search._chain_kernel import chain_point, chain_room
+    from sublearn.matchers.search._dogleg import search_block
 
     ready = prepare(instance)
+    chain = ready.chain
+    here, there, room = chain_point(chain), chain_point(chain), chain_room(chain)
     inner, outer = np.zeros(ready.inner.size), np.zeros(ready.outer.size)
     with np.errstate(all="ignore"):
         goal = (ACCURACY * float(np.linalg.norm(instance.targets))) ** 2
@@ -186,7 +201,7 @@ def _on_weights(
         turn += 1
         noise = rng.standard_normal((min(block, starts - used), outer.size)) * ready.size * scale
         tried, count = search_block(
-            ready.chain, ready.weights, ready.widest, noise, iterations, goal, inner, outer
+            chain, here, there, room, noise, (1, 0.0, 1e-3, 0.9), iterations, goal, inner, outer
         )
         used, steps = used + abs(tried), steps + count
         out = None

@@ -1,19 +1,38 @@
-"""A network as the table of whole numbers that the simulation's machine code reads."""
+"""A chain as a table of whole numbers: the one form in which machine code reads a network.
+
+All weights are one vector. A row of the table is a step; places are positions in the vector, -1 where
+there is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn.allocations import Allocation
-from sublearn.networks import Network
+from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._network import Network
+
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation
+
+# Columns of the table. BLOCK is the first row of the step's block among those of all blocks, of which
+# it has BLOCK_ROWS; ADDS says of a gradient by the weight: written (0), added to (1), not wanted (2).
+FIELDS = 9
+WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, BLOCK_ROWS, ENCODER, BIAS, ADDS = range(FIELDS)
+ACTIVATION_CODES = {name: code for code, name in enumerate(ACTIVATIONS)}
+LINEAR, RELU, TANH, SIGMOID = (
+    ACTIVATION_CODES[name] for name in ("linear", "relu", "tanh", "sigmoid")
+)
+# Kinds of use of a weight: as the matrix of a step, as its encoder, as its bias.
+AS_WEIGHT, AS_ENCODER, AS_BIAS = range(3)
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Packed:
     """The table of a network and the order of its weights in one vector.
 
     A *layer* is a matrix with its bias; layers stand one after the other, so that the norm of a
@@ -58,23 +77,33 @@ class Chain:
         """Where the layers begin and end among these positions; layers without any are left out."""
         return np.unique(np.searchsorted(positions, self.bounds)).astype(np.int64)
 
+    def labels_at(self, allocation: Allocation) -> Indices:
+        """Positions of the learnable weights in the vector, in the order of the labels."""
+        return np.concatenate([self.places[name] + allocation.flat(name) for name in self.shapes])
 
-def chain_of(network: Network, allocation: Allocation | None = None) -> Chain:
-    """The chain of a network; gradients are computed for the weights that the allocation touches."""
-    from sublearn.noise._simulate_activations import ACTIVATION_CODES
-    from sublearn.noise._simulate_kernel import (
-        ACTIVATION,
-        ADDS,
-        BIAS,
-        BLOCK,
-        COLUMNS,
-        ENCODER,
-        ENCODER_COLUMNS,
-        FIELDS,
-        ROWS,
-        WEIGHT,
-    )
+    def uses(self, allocation: Allocation, positions: Indices | None = None) -> Indices:
+        """(unknown, kind of use, step, row, column) of every use of the learnable weights.
 
+        ``positions``: of some of them only, which are the unknowns then, in their order.
+        """
+        by_name: dict[str, list[tuple[int, int]]] = {name: [] for name in self.shapes}
+        names = {place: name for name, place in self.places.items()}
+        for p, row in enumerate(self.table.tolist()):
+            for kind, field in ((AS_WEIGHT, WEIGHT), (AS_ENCODER, ENCODER), (AS_BIAS, BIAS)):
+                if row[field] >= 0:
+                    by_name[names[row[field]]].append((kind, p))
+        labels = allocation.labels()
+        chosen = range(len(labels)) if positions is None else positions.tolist()
+        out = [
+            (unknown, kind, p, *labels[label][1:])
+            for unknown, label in enumerate(chosen)
+            for kind, p in by_name[labels[label][0]]
+        ]
+        return np.array(out, dtype=np.int64).reshape(-1, 5)
+
+
+def pack(network: Network, wanted: Collection[str] | None = None) -> Packed:
+    """The table of a network; ``wanted`` are the weights whose gradients are (default: all)."""
     shapes = network.shapes
     layers: list[tuple[str, ...]] = []
     for step in network.steps:
@@ -89,18 +118,17 @@ def chain_of(network: Network, allocation: Allocation | None = None) -> Chain:
         bounds.append(start)
     starts = np.concatenate([[0], np.cumsum(network.input_blocks)])
     uses = [step.weight for step in network.steps]
-    wanted = set(shapes) if allocation is None else set(allocation.names)
     table = np.full((len(network.steps), FIELDS), -1, dtype=np.int64)
     for row, step in zip(table, network.steps, strict=True):
         row[WEIGHT] = places[step.weight]
         row[[ROWS, COLUMNS]] = shapes[step.weight]
         row[ACTIVATION] = ACTIVATION_CODES[step.activation]
         if step.block is not None:
-            row[BLOCK] = starts[step.block]
+            row[BLOCK], row[BLOCK_ROWS] = starts[step.block], network.input_blocks[step.block]
         if step.encoder is not None:
             row[ENCODER] = places[step.encoder]
-            row[ENCODER_COLUMNS] = shapes[step.encoder][1]
         if step.bias is not None:
             row[BIAS] = places[step.bias]
-        row[ADDS] = 2 if step.weight not in wanted else int(uses.count(step.weight) > 1)
-    return Chain(table, places, shapes, np.array(bounds, dtype=np.int64))
+        kept = wanted is None or step.weight in wanted
+        row[ADDS] = int(uses.count(step.weight) > 1) if kept else 2
+    return Packed(table, places, shapes, np.array(bounds, dtype=np.int64))
