@@ -105,8 +105,6 @@ def _save(found: Training, folder: Path) -> list[str]:
     import numpy as np
 
     from sublearn._files import write_whole
-    from sublearn.plots import COLOURS, figure, legend, name_axes
-    from sublearn.plots import save as save_picture
 
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["step,start,loss"]
@@ -117,17 +115,7 @@ def _save(found: Training, folder: Path) -> list[str]:
             if np.isfinite(value)
         ]
     write_whole(folder / "curve.csv", ("\n".join(lines) + "\n").encode())
-    fig, ax = figure()
-    for start, losses in enumerate(found.starts.curve.T):
-        if start != found.best:
-            ax.plot(found.starts.looks, losses, color=COLOURS[4], alpha=0.4, linewidth=0.8)
-    ax.plot(
-        *found.curve, color=COLOURS[0], linewidth=1.6, label=f"best start, {found.learner.name}"
-    )
-    ax.set_yscale("log")
-    name_axes(ax, "steps", found.loss_name, title=found.instance.network.spec)
-    legend(ax)
-    png, svg = save_picture(fig, folder / "curve")
+    png, svg = found.save_plot(folder / "curve")
     weights: dict[str, Any] = found.weights
     packed = io.BytesIO()
     np.savez(packed, **weights)
