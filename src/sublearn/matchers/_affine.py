@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.exact import PrimeField, columns, eliminate, random_prime
-from sublearn.matchers._behind import contradiction
+from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
@@ -221,7 +221,9 @@ def _solution(
             instance.with_values(zero), instance.inputs, instance.allocation
         )
         wanted = -instance.residual(zero).ravel()
-        start = _least_squares(jacobian, wanted)
+        sizes = np.abs(jacobian).max(axis=1, keepdims=True)
+        sizes[sizes == 0] = 1.0
+        start = shortest_solution(jacobian / sizes, wanted / sizes[:, 0])
         if start is not None:
             error = np.abs(jacobian @ start - wanted)
             scale = np.abs(jacobian) @ np.abs(start) + np.abs(wanted)
@@ -234,19 +236,6 @@ def _solution(
             return start, 53
         minor = list(range(instance.equations)), free.tolist()
     return _refined(instance, held, *minor, max_bits)
-
-
-def _least_squares(jacobian: Array, wanted: Array) -> Array | None:
-    """The solution of least norm after rows are scaled to size 1, or None where float64 has none."""
-    if not (np.isfinite(jacobian).all() and np.isfinite(wanted).all()):
-        return None
-    rows = np.abs(jacobian).max(axis=1)
-    rows[rows == 0] = 1.0
-    try:
-        found: Array = np.linalg.lstsq(jacobian / rows[:, None], wanted / rows, rcond=None)[0]
-    except np.linalg.LinAlgError:
-        return None
-    return found if np.isfinite(found).all() else None
 
 
 def _refined(

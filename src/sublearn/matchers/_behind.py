@@ -93,10 +93,18 @@ def least_squares(instance: Instance) -> Array | None:
             return None
         jacobian = float_matrix(found[0])
         right = np.array([float(e.mid()) for e in found[1]])
-    if not (np.isfinite(jacobian).all() and np.isfinite(right).all()):
+    return shortest_solution(jacobian, right)
+
+
+def shortest_solution(matrix: Array, right: Array) -> Array | None:
+    """The least-squares solution of least norm, or None where float64 has none."""
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
         return None
-    values: Array = np.linalg.lstsq(jacobian, right, rcond=None)[0]
-    return values
+    try:
+        found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
 
 
 def solved(instance: Instance, bits: int) -> tuple[list[Dyadic], list[int]] | None:

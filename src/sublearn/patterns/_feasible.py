@@ -21,7 +21,7 @@ from sublearn.exact import (
 )
 from sublearn.patterns._pattern import as_pattern
 from sublearn.patterns._shallow import learnable_rows
-from sublearn.patterns._system import System, build_system, why_no_system
+from sublearn.patterns._system import System, require_system
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,14 +53,9 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
     >>> found, found.values.tolist(), sl.patterns.pattern_feasible(given, [[0]]).feasible
     (<PatternFeasibility feasible (proof)>, [2.0], False)
     """
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
-    why = why_no_system(instance)
-    if why is not None:
-        raise BadInputError(f"{why}.")
+    system = require_system(instance)
     rows = learnable_rows(instance.allocation)
     held = as_pattern(pattern, (len(rows), instance.samples))
-    system = build_system(instance)
     found = decide_pattern(system, held)
     if found is None:
         raise BadInputError("the numbers of the instance are too far apart for the exact program.")

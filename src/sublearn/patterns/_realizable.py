@@ -11,7 +11,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.ensembles import Instance
 from sublearn.exact import Feasible, Table, decide_program
 from sublearn.patterns._shallow import learnable_rows
-from sublearn.patterns._system import System, build_system, why_no_system
+from sublearn.patterns._system import System, require_system
 
 MOST_PATTERNS = 20_000
 
@@ -32,18 +32,13 @@ def realizable_patterns(instance: Instance, row: int) -> Mask:
     >>> len(sl.patterns.realizable_patterns(sl.draw(problem, held), 0))
     11
     """
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
-    why = why_no_system(instance)
-    if why is not None:
-        raise BadInputError(f"{why}.")
+    system = require_system(instance)
     rows = learnable_rows(instance.allocation)
     if whole_number("row", row, least=0) not in rows:
         raise BadInputError(f"row must be one with learnable weights ({list(rows)}), not {row}.")
     most = sum(comb(instance.samples, j) for j in range(rows[row] + 1))
     if most > MOST_PATTERNS:
         raise BadInputError(f"row {row} can have {most} patterns, more than {MOST_PATTERNS}.")
-    system = build_system(instance)
     found: list[list[bool]] = [[]]
     for _ in range(instance.samples):
         longer = [[*signs, on] for signs in found for on in (False, True)]

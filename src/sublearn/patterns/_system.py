@@ -14,16 +14,14 @@ No bound on any number enters. (With r = d m learnable weights there are k m equ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, Rational, Table, orthogonal, power_of_two, to_float, to_floats
 from sublearn.patterns._shallow import why_not_shallow
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 MOST_PAIRS = 128  # the tableaux of a branch then fit in 50 MB
 MOST_PRODUCTS = 200_000
@@ -146,6 +144,16 @@ def build_system(instance: Instance) -> System:
         frozen,
         inputs,
     )
+
+
+def require_system(instance: Instance) -> System:
+    """The system of an instance, or a :class:`BadInputError` that says why it has none."""
+    if not isinstance(instance, Instance):
+        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
+    why = why_no_system(instance)
+    if why is not None:
+        raise BadInputError(f"{why}.")
+    return build_system(instance)
 
 
 def _equations(

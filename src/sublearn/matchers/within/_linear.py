@@ -20,6 +20,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn.exact import orthogonal_near
+from sublearn.matchers._behind import shortest_solution
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import Bands, rational
@@ -89,7 +90,7 @@ def solve(linear: Linear, bands: Bands) -> Found | None:
     sizes[sizes == 0] = 1.0
     scaled /= sizes
     constants = np.array([float(c.mid()) for c in linear.constants])
-    start = _least_squares(scaled, (middle - constants)[asked] / half[asked])
+    start = shortest_solution(scaled, (middle - constants)[asked] / half[asked])
     if start is None:
         return None
     x = start / sizes
@@ -223,16 +224,6 @@ def _in_fractions(
         table.append([rational(e, upper=False) for e in column])
     out = orthogonal_near(table, y[support])
     return [arb(x) for x in out] if any(x != 0 for x in out) else None
-
-
-def _least_squares(matrix: Array, right: Array) -> Array | None:
-    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
-        return None
-    try:
-        found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    return found if np.isfinite(found).all() else None
 
 
 def _rest(linear: Linear, x: Array) -> list[Ball]:
