@@ -14,8 +14,7 @@ from sublearn.matchers.relu._branch import check_tree, covers_all, decide_by_bra
 from sublearn.matchers.relu._cone import cone_contradiction, outside_cone
 from sublearn.matchers.relu._kernel import Leaves
 from sublearn.matchers.relu._leaf import LeafProofs
-from sublearn.matchers.relu._program import build_program
-from sublearn.patterns import System, build_system
+from sublearn.patterns import System, build_program, build_system, in_coordinates
 
 
 def _system(n: int, k: int, trial: int) -> System:
@@ -144,13 +143,15 @@ def test_the_equations_hold_for_the_networks_own_outputs() -> None:
     x = rng.integers(-8, 9, (3, 5)) / 4
     held = sl.Allocation.from_entries(network, {"W1": [(0, 0), (0, 2), (2, 1), (3, 0), (3, 1)]})
     system = build_system(sl.Instance(network, held, weights, x, network.forward(weights, x)))
-    before = (weights["W1"] @ x)[[0, 2, 3]].ravel()
-    unit = Fraction(int(system.unit.p), int(system.unit.q))
-    v = [Fraction(float(t)) / unit for t in (*np.maximum(before, 0), *np.maximum(-before, 0))]
-    for row in system.exact:
+    program = in_coordinates(system)
+    factor = Fraction(int(program.factor.p), int(program.factor.q))
+    before = (weights["W1"] @ x)[[0, 2, 3]]
+    both = np.stack([np.maximum(before, 0), np.maximum(-before, 0)], axis=1).ravel()
+    v = [Fraction(float(t)) * factor for t in both]
+    for row in program.exact:
         left = sum(Fraction(int(g.p), int(g.q)) * t for g, t in zip(row, v, strict=False))
         assert left == Fraction(int(row[-1].p), int(row[-1].q))
-    assert len(system.exact) == 2 * 5 + (5 - 2) + (5 - 1) + (5 - 2)
+    assert len(program.exact) == 2 * 5 + (5 - 2) + (5 - 1) + (5 - 2)
 
 
 def test_the_cone_test_survives_the_largest_numbers() -> None:

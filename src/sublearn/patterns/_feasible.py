@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from sublearn.exact import (
     to_float,
 )
 from sublearn.patterns._pattern import as_pattern
+from sublearn.patterns._program import Program, build_program, coordinates
 from sublearn.patterns._shallow import learnable_rows
 from sublearn.patterns._system import System, require_system
 
@@ -66,19 +68,26 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
 
 def decide_pattern(system: System, pattern: Mask) -> Feasible | Infeasible | None:
     """The program of one pattern: a float64 simplex finds the basis, rationals decide."""
-    on = pattern.ravel()
-    is_open = np.concatenate([on, ~on])
-    if not system.usable:
-        return decide_program(system.exact, is_open)
-    rows, size = system.matrix.shape
+    program, on = in_coordinates(system), pattern.reshape(system.k, system.m)
+    is_open = np.stack([on, ~on], axis=1).reshape(-1)
+    if not program.usable:
+        return decide_program(program.exact, is_open)
+    matrix, right = program.columns.matrix, program.columns.right
+    rows, size = matrix.shape
     table, basis, out = np.empty((rows, size + rows + 1)), np.empty(rows, np.int64), np.zeros(4)
-    simplex.start(system.matrix, system.right, table, basis)
+    simplex.start(matrix, right, table, basis)
     simplex.solve(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
     if out[0] == simplex.INFEASIBLE:
         vector = out[2] * table[int(out[1]), size : size + rows]
-        if separates(system.exact, system.matrix, vector, is_open):
+        if separates(program.exact, matrix, vector, is_open):
             return Infeasible()
-    return decide_program(system.exact, is_open, basis.tolist())
+    return decide_program(program.exact, is_open, basis.tolist())
+
+
+@lru_cache(maxsize=4)
+def in_coordinates(system: System) -> Program:
+    """G v = h in the coordinates a_i and u_i, unit by unit: m columns a_is, then m columns u_is."""
+    return build_program(system, [coordinates(system, i) for i in range(system.k)])
 
 
 def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
@@ -90,16 +99,14 @@ def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
     from flint import fmpq, fmpq_mat
 
     out = [fmpq(0)] * system.size
-    zero, m = fmpq(0), system.m
+    zero, m, factor = fmpq(0), system.m, in_coordinates(system).factor
     for i in range(system.k):
         columns = system.columns[i]
         lines = []
         for s in range(m):
-            p = i * m + s
-            want = values.get(p, zero) - values.get(system.pairs + p, zero)
-            lines.append(
-                [system.inputs[j][s] for j in columns] + [want * system.unit - system.frozen[i][s]]
-            )
+            a_is, u_is = 2 * i * m + s, (2 * i + 1) * m + s
+            want = (values.get(a_is, zero) - values.get(u_is, zero)) / factor
+            lines.append([system.inputs[j][s] for j in columns] + [want - system.frozen[i][s]])
         reduced, rank = fmpq_mat(lines).rref()
         for line in reduced.tolist()[:rank]:
             pivot = next(c for c in range(len(line)) if line[c] != 0)

@@ -1,4 +1,4 @@
-"""A shallow ReLU instance as a complementarity problem, in rationals and rounded to float64.
+"""A shallow ReLU instance as a complementarity problem, in rationals.
 
 Let units 1..k have learnable weights in W1, w_i the columns of W2 that belong to them, and R_s what is
 left of the targets of sample s when the other units have done their part. A match is (Lemma D.2)
@@ -7,8 +7,9 @@ left of the targets of sample s when the other units have done their part. A mat
 
 where z_i, the pre-activations of unit i, range over c_i + V_i: c_i is the frozen part and V_i the span
 of the input rows J_i that unit i may weigh. With N_i a basis of the vectors orthogonal to V_i, the
-middle equation is N_i (a_i - u_i) = N_i c_i. So: G v = h, v = (a, u) >= 0, one of each pair zero.
-No bound on any number enters. (With r = d m learnable weights there are k m equations for k m pairs.)
+middle equation is N_i (a_i - u_i) = N_i c_i. So: G v = h, v = (a, u) >= 0, one of each pair zero
+(``_program.py``). No bound on any number enters. (With r = d m learnable weights there are k m equations
+for k m pairs.)
 """
 
 from __future__ import annotations
@@ -17,33 +18,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
-from sublearn.exact import Dyadics, Rational, Table, orthogonal, power_of_two, to_float, to_floats
+from sublearn.exact import Dyadics, Table
 from sublearn.patterns._shallow import why_not_shallow
 
 MOST_PAIRS = 128  # the tableaux of a branch then fit in 50 MB
 MOST_PRODUCTS = 200_000
-SMALLEST, LARGEST = 2.0**-900, 2.0**900  # outside, rounding to float64 has no relative bound
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """G v = h exactly (``exact``: rows of G with h behind) and rounded, row by row a power of 2 apart.
-
-    Column i m + s of G is a_is, column k m + i m + s is u_is. Equations s d + o belong to sample s and
-    output o; then come those of the units. ``usable`` is False where float64 cannot hold the numbers.
-    """
+    """The numbers of the problem, exactly."""
 
     units: tuple[int, ...]
     columns: tuple[tuple[int, ...], ...]  # J_i, rows of the inputs; the last one is 1 with a bias
     places: tuple[tuple[int, ...], ...]  # the same entries as positions in the allocation
-    exact: Table
-    matrix: Array
-    right: Array
-    usable: bool
-    unit: Rational  # h was divided by this: v times this is (a, u)
     readout: Table  # (d, k): w_i as columns
     rest: Table  # (d, m): R
     frozen: Table  # (k, m): c
@@ -128,22 +118,8 @@ def build_system(instance: Instance) -> System:
     columns = tuple(tuple(j for j, _ in entries[i]) for i in units)
     frozen = [before[i] for i in units]
     kept = [[row[i] for i in units] for row in readout]
-    exact = _equations(kept, rest, frozen, inputs, columns)
-    matrix, right, usable, unit = _rounded(exact)
-    return System(
-        units,
-        columns,
-        tuple(tuple(place for _, place in entries[i]) for i in units),
-        exact,
-        matrix,
-        right,
-        usable,
-        unit,
-        kept,
-        rest,
-        frozen,
-        inputs,
-    )
+    places = tuple(tuple(place for _, place in entries[i]) for i in units)
+    return System(units, columns, places, kept, rest, frozen, inputs)
 
 
 def require_system(instance: Instance) -> System:
@@ -154,51 +130,3 @@ def require_system(instance: Instance) -> System:
     if why is not None:
         raise BadInputError(f"{why}.")
     return build_system(instance)
-
-
-def _equations(
-    readout: Table,
-    rest: Table,
-    frozen: Table,
-    inputs: Table,
-    columns: tuple[tuple[int, ...], ...],
-) -> Table:
-    from flint import fmpq
-
-    d, k, m = len(rest), len(frozen), len(rest[0])
-    pairs, zero, out = k * m, fmpq(0), []
-    for s in range(m):
-        for o in range(d):
-            row = [zero] * (2 * pairs + 1)
-            for i in range(k):
-                row[i * m + s] = readout[o][i]
-            row[-1] = rest[o][s]
-            out.append(row)
-    for i in range(k):
-        for normal in orthogonal([inputs[j] for j in columns[i]]):
-            row = [zero] * (2 * pairs + 1)
-            for s, x in normal.items():
-                row[i * m + s], row[pairs + i * m + s] = x, -x
-                row[-1] += x * frozen[i][s]
-            out.append(row)
-    return out
-
-
-def _rounded(exact: Table) -> tuple[Array, Array, bool, Rational]:
-    """float64 copies with every row of G, and all of h, scaled to size 1; scales ``exact`` alike."""
-    for row in exact:
-        scale = power_of_two(max(abs(to_float(x)) for x in row[:-1]))
-        row[:] = [x * scale if x != 0 else x for x in row]
-    scale = power_of_two(max(abs(to_float(row[-1])) for row in exact))
-    for row in exact:
-        row[-1] *= scale
-    table = to_floats(exact)
-    sizes = np.abs(table)
-    low = np.array([[x != 0 for x in row] for row in exact]) & (sizes < SMALLEST)
-    usable = bool(np.isfinite(table).all() and not low.any() and (sizes < LARGEST).all())
-    return (
-        np.ascontiguousarray(table[:, :-1]),
-        np.ascontiguousarray(table[:, -1]),
-        usable,
-        1 / scale,
-    )

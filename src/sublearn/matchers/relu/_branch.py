@@ -12,8 +12,7 @@ from sublearn._arrays import Mask
 from sublearn.exact import Feasible, Infeasible, Rational, decide_program
 from sublearn.matchers.relu._kernel import CANDIDATE, REFUTED, Leaves, branch
 from sublearn.matchers.relu._leaf import LeafProofs
-from sublearn.matchers.relu._program import Program, build_program
-from sublearn.patterns import System, decide_pattern
+from sublearn.patterns import Program, System, build_program, decide_pattern
 
 Decide = Callable[[System, Mask], Feasible | Infeasible | None]
 

@@ -1,8 +1,9 @@
 """Branch and bound over the sides of hyperplanes, with a dual simplex at every node (compiled).
 
-The linear program of a node: G v = h, v >= 0, some entries of v held at 0 (see ``_program.py``). A node is
-a tableau in memory; a child copies it, puts one unit on one side of one sample's hyperplane, which holds
-the columns of the other side at 0, and goes on from there: a handful of pivots and no solver call.
+The linear program of a node: G v = h, v >= 0, some entries of v held at 0 (see ``patterns/_program.py``).
+A node is a tableau in memory; a child copies it, puts one unit on one side of one sample's hyperplane,
+which holds the columns of the other side at 0, and goes on from there: a handful of pivots and no solver
+call.
 
 An infeasible node leaves its Farkas vector behind, which is believed only once it is proved (``_leaf.py``).
 """
@@ -17,22 +18,13 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._compile import compiled
 from sublearn.exact import simplex
+from sublearn.patterns import Columns
 
 REFUTED, CANDIDATE, SPENT = 0, 1, 2
 DRIFT = 1e-8  # an error of the equations, whose right sides are at most 1
 LEVEL = 1e-10  # of y: a sum this close to 0 counts as 0
 FEASIBLE, INFEASIBLE, STALLED = simplex.FEASIBLE, simplex.INFEASIBLE, simplex.STALLED
 TOLERANCE = simplex.TOLERANCE
-
-
-class Columns(NamedTuple):
-    """The numbers of a program: G and h, and for each column of G its unit and its pre-activations."""
-
-    matrix: Array
-    right: Array
-    owner: Indices
-    sides: Array  # (columns, m)
-    influence: Array  # (k,): the lengths of the units' columns of W2
 
 
 class Leaves(NamedTuple):

@@ -5,7 +5,7 @@ Let y_s in R^d be a weight on the equations of sample s, and eta_is = y_s . w_i.
     sum_s y_s . R_s = sum_i sum_s eta_is a_is >= sum_i min { eta_i . relu(z) : z on the leaf's sides },
 
 so the leaf is refuted if the right side is larger than the left. The minimum of unit i is that over its
-vertices, provided that no ray goes down: eta_i . relu(ray) >= 0 (see ``_program.py``).
+vertices, provided that no ray goes down: eta_i . relu(ray) >= 0 (see ``patterns/_program.py``).
 
 The simplex gives y at a corner, where many rays are exactly level and rounding may point them down by
 1e-16. Vertices and the final comparison have room for rounding; rays have none. So y is tilted a little,
@@ -22,8 +22,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._compile import compiled
 from sublearn.exact import separates, to_float, to_floats
-from sublearn.matchers.relu._program import Program
-from sublearn.patterns import LARGEST, SMALLEST
+from sublearn.patterns import LARGEST, SMALLEST, Program
 
 UNIT = 2.0**-53
 TINY = 1e-290  # covers underflow

@@ -14,7 +14,7 @@ from sublearn.exact import Feasible
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.relu._relu import solved
-from sublearn.patterns import System, build_system, decide_pattern, why_no_system
+from sublearn.patterns import System, build_system, decide_pattern, in_coordinates, why_no_system
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -52,7 +52,7 @@ class MixedInteger(Matcher):
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         system = build_system(instance)
-        if not system.usable:
+        if not in_coordinates(system).usable:
             return Decision("undecided", self.name, "the numbers are out of float64's reach")
         derived = output_bounds(system)
         nodes = 0
@@ -80,19 +80,23 @@ class MixedInteger(Matcher):
         return Decision("refuted", self.name, reason, NUMERICAL, effort=Effort(nodes=nodes))
 
 
+def equations(system: System) -> tuple[Array, Array]:
+    """G and h in float64; column i m + s of G is a_is, column k m + i m + s is u_is."""
+    columns = in_coordinates(system).columns
+    by_unit = columns.matrix.reshape(-1, system.k, 2, system.m)
+    return np.swapaxes(by_unit, 1, 2).reshape(len(by_unit), -1), columns.right
+
+
 def reach(system: System) -> float:
     """How large numbers may have to be: the largest right side over the smallest size of a column.
 
     A column counts among the equations of the samples and among those of the units apart, since in
     each it may be the only one that can make up for the right side.
     """
-    first = system.d * system.m
-    sizes = [
-        np.abs(part).max(axis=0, initial=0.0)
-        for part in (system.matrix[:first], system.matrix[first:])
-    ]
+    first, (matrix, right) = system.d * system.m, equations(system)
+    sizes = [np.abs(part).max(axis=0, initial=0.0) for part in (matrix[:first], matrix[first:])]
     smallest = min(float(size[size > 0].min(initial=np.inf)) for size in sizes)
-    return float(np.abs(system.right).max()) / smallest
+    return float(np.abs(right).max()) / smallest
 
 
 def output_bounds(system: System) -> Array:
@@ -103,6 +107,7 @@ def output_bounds(system: System) -> Array:
     from scipy.optimize import linprog
 
     d, k, m = system.d, system.k, system.m
+    matrix, right = equations(system)
     out = np.full(system.pairs, np.inf)
     for s in range(m):
         part = slice(s * d, (s + 1) * d)
@@ -111,7 +116,7 @@ def output_bounds(system: System) -> Array:
             goal = np.zeros(k)
             goal[i] = -1.0
             found: Any = linprog(
-                goal, A_eq=system.matrix[part][:, columns], b_eq=system.right[part], method="highs"
+                goal, A_eq=matrix[part][:, columns], b_eq=right[part], method="highs"
             )
             if found.status == 0:
                 out[i * m + s] = -found.fun * (1 + 1e-6) + 1e-6
@@ -123,16 +128,17 @@ def solve(system: System, derived: Array, big: float, node_limit: int) -> tuple[
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity
 
-    rows, size = system.matrix.shape
+    matrix, right = equations(system)
+    rows, size = matrix.shape
     pairs = system.pairs
     most = np.minimum(derived, big)
     unit, none = identity(pairs, format="csr"), csr_matrix((pairs, pairs))
     diagonal = identity(pairs, format="csr").multiply(most[:, None]).tocsr()
     constraints = [
         LinearConstraint(
-            hstack([csr_matrix(system.matrix), csr_matrix((rows, pairs))]),
-            system.right,
-            system.right,
+            hstack([csr_matrix(matrix), csr_matrix((rows, pairs))]),
+            right,
+            right,
         ),
         LinearConstraint(hstack([unit, none, -diagonal]), -np.inf, 0.0),
         LinearConstraint(hstack([none, unit, big * unit]), -np.inf, big),

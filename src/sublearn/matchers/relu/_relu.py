@@ -61,8 +61,6 @@ class Relu(Matcher):
         why = cone_contradiction(system)
         if why is not None:
             return Decision("refuted", self.name, why, PROOF)
-        if not system.usable:
-            return Decision("undecided", self.name, "the numbers are out of float64's reach")
         outcome = decide_by_branching(system, budget.nodes, rng)
         effort = Effort(nodes=outcome.nodes)
         if outcome.values is not None:

@@ -24,10 +24,17 @@ from sublearn.matchers._behind import behind_output
 from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
-from sublearn.matchers.relu._program import Corner, Unit, build_program, choose_units
 from sublearn.matchers.within._bands import BITS, Bands, bands, rational
 from sublearn.matchers.within._points import largest_error
-from sublearn.patterns import System, build_system, why_no_system
+from sublearn.patterns import (
+    Corner,
+    System,
+    Unit,
+    build_program,
+    build_system,
+    choose_units,
+    why_no_system,
+)
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance

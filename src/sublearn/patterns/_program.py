@@ -10,7 +10,7 @@ the vertices and rays z_j of all cells, and a_j = relu(z_j),
 with lambda >= 0 holds for every match, and a solution is a match if no unit mixes two sides of a
 hyperplane. To put unit i on one side of z_s = 0 is to hold the generators of the other side at 0. What
 is relaxed is only the mixing: this is the smallest convex set that holds a unit's outputs, while the
-equations of ``patterns.System`` leave every output of a unit free to grow.
+equations of ``_system.py`` leave every output of a unit free to grow.
 
 A unit with too many vertices (they grow as C(m, rho)) stays in those coordinates: its columns are the rays
 a_is and u_is, which stand for 1 and -1 on sample s, with the equations N_i (a_i - u_i) = N_i c_i in the
@@ -23,14 +23,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Array, Indices, Mask
 from sublearn.exact import Rational, Table, orthogonal, power_of_two, to_float, to_floats
-from sublearn.matchers.relu._kernel import Columns
-from sublearn.patterns import LARGEST, SMALLEST, System
+from sublearn.patterns._system import System
 
+SMALLEST, LARGEST = 2.0**-900, 2.0**900  # outside, rounding to float64 has no relative bound
 MOST_CORNERS = 250  # of one unit
 MOST_NUMBERS = 12_000_000  # of all tableaux on the way down to a leaf, 8 bytes each
 
@@ -49,6 +50,16 @@ class Unit:
 
     corners: list[Corner]
     normals: list[dict[int, Rational]] | None = None
+
+
+class Columns(NamedTuple):
+    """The numbers of a program: G and h, and for each column of G its unit and its pre-activations."""
+
+    matrix: Array
+    right: Array
+    owner: Indices
+    sides: Array  # (columns, m)
+    influence: Array  # (k,): the lengths of the units' columns of W2
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +183,12 @@ def choose_units(system: System) -> list[Unit]:
             break
         chosen.add(i)
     return [
-        Unit(_corners(bases[i], system.frozen[i])) if i in chosen else _coordinates(system, i)
+        Unit(_corners(bases[i], system.frozen[i])) if i in chosen else coordinates(system, i)
         for i in range(k)
     ]
 
 
-def _coordinates(system: System, i: int) -> Unit:
+def coordinates(system: System, i: int) -> Unit:
     """a_is for every sample s, then u_is."""
     from flint import fmpq
 
