@@ -19,7 +19,7 @@ def table(rows: Table, headings: Mapping[str, str], name: str) -> str:
         each = "; ".join(f"{headings.get(c, c)}: {shown(rows[0].get(c))}" for c in stated)
         constant = tag("p", f"The same in every row: {each}.", class_="constant")
     kept = [c for c in columns if c not in same]
-    head = "".join(_heading(c, headings.get(c, c)) for c in kept)
+    head = "".join(_heading(c, headings.get(c, c), rows) for c in kept)
     body = "".join(around("tr", "".join(_cell(row.get(c)) for c in kept)) + "\n" for row in rows)
     inside = around("thead", around("tr", head)) + "\n" + around("tbody", "\n" + body)
     button = (
@@ -37,17 +37,22 @@ def table(rows: Table, headings: Mapping[str, str], name: str) -> str:
     return constant + around("p", button, class_="tools") + scroll
 
 
-def _heading(column: str, words: str) -> str:
+def _heading(column: str, words: str, rows: Table) -> str:
     button = tag("button", words, type="button")
-    return around("th", button, scope="col", data_column=column)
+    # Above numbers, which end at the right, the heading does too.
+    kind = {"class_": "number"} if any(_is_number(row.get(column)) for row in rows) else {}
+    return around("th", button, scope="col", data_column=column, **kind)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cell(value: Json) -> str:
     text = shown(value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # The full value travels with the cell: sorting and copying use it.
     exact = {} if value is None or str(value) == text else {"data_v": repr(value)}
-    return tag("td", text, **({"class_": "number"} if number else {}), **exact)
+    return tag("td", text, **({"class_": "number"} if _is_number(value) else {}), **exact)
 
 
 def shown(value: Json) -> str:
