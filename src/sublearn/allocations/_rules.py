@@ -7,6 +7,7 @@ weights than can be independent. Anywhere is uniform over all sets of a given si
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
@@ -25,33 +26,42 @@ _TRIES = 500
 _LARGE = 4096
 
 
+class Rule(ABC):
+    """A law of sets of entries of one weight; without a ``count`` it takes what the problem needs, d m."""
+
+    count: int | None
+
+
+def _check_count(count: int | None) -> None:
+    if count is not None:
+        whole_number("count", count, least=1)
+
+
 @dataclass(frozen=True)
-class FirstRows:
+class _FirstLines(Rule):
+    k: int
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("k", self.k, least=1)
+        _check_count(self.count)
+
+
+@dataclass(frozen=True)
+class FirstRows(_FirstLines):
     """Uniform over the sets of ``count`` entries in the first ``k`` rows that keep the degree bounds.
 
     ``count`` defaults to what the problem needs, d m.
     """
 
-    k: int
-    count: int | None = None
-
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 @dataclass(frozen=True)
-class FirstColumns:
+class FirstColumns(_FirstLines):
     """Uniform over the sets of ``count`` entries in the first ``k`` columns that keep the bounds."""
 
-    k: int
-    count: int | None = None
-
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 @dataclass(frozen=True)
-class Anywhere:
+class Anywhere(Rule):
     """Uniform over all sets of ``count`` entries of the weight, whether they keep the bounds or not.
 
     ``count`` defaults to what the problem needs, d m.
@@ -66,17 +76,7 @@ class Anywhere:
     count: int | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
-
-
-Rule = FirstRows | FirstColumns | Anywhere
-
-
-def _check(rule: Rule) -> None:
-    if not isinstance(rule, Anywhere):
-        whole_number("k", rule.k, least=1)
-    if rule.count is not None:
-        whole_number("count", rule.count, least=1)
+        _check_count(self.count)
 
 
 def draw_flat(
@@ -97,6 +97,7 @@ def draw_flat(
         turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
         found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng)
         return np.sort((found % rows) * columns + found // rows)
+    assert isinstance(rule, FirstRows)
     return _first_rows("rows", rule.k, name, shape, bounds, count, rng)
 
 

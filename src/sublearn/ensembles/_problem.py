@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_memory
-from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.allocations import Allocation, Rule, draw_flat
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.ensembles._source import Source, Taught
 from sublearn.networks import Network
@@ -179,7 +179,7 @@ class Problem:
         open_rules = []
         for name, rule in rules.items():
             self.network.shape(name)
-            if not isinstance(rule, (FirstRows, FirstColumns, Anywhere)):
+            if not isinstance(rule, Rule):
                 raise BadInputError(
                     f"the rule for {name} must be FirstRows, FirstColumns or Anywhere, not {rule!r}."
                 )

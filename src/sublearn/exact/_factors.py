@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
 from sublearn._compile import compiled
-from sublearn.exact._field import PrimeField
+from sublearn.exact._field import PrimeField, balance
 
 STRIP = 128  # entries treated at once, so that their factors stay in the cache
 
@@ -33,16 +33,6 @@ def check_factors(left: Array, right: Array) -> tuple[int, int, int, int]:
 
 
 @compiled
-def _reduce_strip(values: Array, p: float) -> None:
-    inverse = 1.0 / p
-    for k in range(values.size):
-        value = values[k]
-        value = value - p * np.rint(value * inverse)
-        # Twice, so that the result is exactly balanced (see `PrimeField.reduce`).
-        values[k] = value - p * np.rint(value * inverse)
-
-
-@compiled
 def _combine(left: Array, right: Array, out: Array, p: float, delay: int, strip: int) -> None:
     """out[o, s, k] = sum_t left[t, o, k] right[t, s, k] modulo p."""
     uses, d, entries = left.shape
@@ -58,8 +48,8 @@ def _combine(left: Array, right: Array, out: Array, p: float, delay: int, strip:
                     for k in range(stop - start):
                         target[k] += one[k] * two[k]
                     if t % delay == delay - 1:
-                        _reduce_strip(target, p)
-                _reduce_strip(target, p)
+                        balance(target, p)
+                balance(target, p)
 
 
 @compiled
@@ -84,8 +74,8 @@ def _combine_gated(
                 for s in range(m):
                     sums[s] += one[s] * two[s]
                 if t % delay == delay - 1:
-                    _reduce_strip(sums, p)
-            _reduce_strip(sums, p)
+                    balance(sums, p)
+            balance(sums, p)
             for s in range(m):
                 out[o, s, k] = sums[s]
 

@@ -56,7 +56,8 @@ def random_prime(rng: np.random.Generator) -> int:
 
 
 @compiled
-def _balance(values: Array, p: float) -> None:
+def balance(values: Array, p: float) -> None:
+    """Bring whole numbers below 2^53 to their balanced residues, in place."""
     inverse = 1.0 / p
     for position in range(values.size):
         value = values[position]
@@ -121,7 +122,7 @@ class PrimeField:
     def _settled(self, fresh: ArrayLike) -> Array:
         """The same as `reduce` for a new array that may be overwritten."""
         values = np.asarray(fresh, dtype=np.float64, order="C")
-        _balance(values.reshape(-1), float(self.p))
+        balance(values.reshape(-1), float(self.p))
         return values
 
     def add(self, a: ArrayLike, b: ArrayLike) -> Array:

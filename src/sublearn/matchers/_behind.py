@@ -13,7 +13,6 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn.ensembles import Instance
-from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._equations import ChainEquations
@@ -31,7 +30,7 @@ BITS = (128, 512)
 
 def is_affine_before_output(instance: Instance) -> bool:
     """Whether the last pre-activations are affine in the learnable weights."""
-    return is_affine(without_output(instance.network), instance.allocation)
+    return is_affine(instance.network.before_output(), instance.allocation)
 
 
 def is_affine_behind(instance: Instance) -> bool:
@@ -41,7 +40,7 @@ def is_affine_behind(instance: Instance) -> bool:
 
 def behind_output(instance: Instance) -> Instance:
     """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
-    return _without_targets(instance, without_output(instance.network))
+    return _without_targets(instance, instance.network.before_output())
 
 
 def without_targets(instance: Instance) -> Instance:

@@ -32,7 +32,7 @@ from sublearn.matchers.proofs._balls import (
 )
 from sublearn.matchers.proofs._dyadic import from_ball
 from sublearn.matchers.proofs._prove import prove_from
-from sublearn.networks import LinearRNN
+from sublearn.networks import Recurrence
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -47,15 +47,15 @@ class Construct(Matcher):
     name = "construct"
 
     def refusal(self, instance: Instance) -> str | None:
-        network, allocation = instance.network, instance.allocation
-        if not isinstance(network, LinearRNN):
+        form, allocation = instance.network.recurrence, instance.allocation
+        if form is None:
             return "the network is not a linear RNN"
-        if allocation.names != ("W",):
-            return "weights outside W are learnable"
+        if allocation.names != (form.weight,):
+            return f"weights outside {form.weight} are learnable"
         if len(allocation) != instance.equations:
             return f"r = {len(allocation)} is not d m = {instance.equations}"
         if not forms(instance):
-            return "neither rows nor columns of W are saturated"
+            return f"neither rows nor columns of {form.weight} are saturated"
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
@@ -78,15 +78,27 @@ class Construct(Matcher):
         return Decision("undecided", self.name, reason, effort=Effort(bits=bits))
 
 
+def _recurrence(instance: Instance) -> Recurrence:
+    form = instance.network.recurrence
+    assert form is not None, "refusal lets linear RNNs pass"
+    return form
+
+
+def _ends(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
+    """B and D."""
+    form = _recurrence(instance)
+    return ball_matrix(instance.weights[form.encoder]), ball_matrix(instance.weights[form.readout])
+
+
 def forms(instance: Instance) -> list[Form]:
     """The ways in which a match of this allocation of W can be built."""
-    network, allocation, m = instance.network, instance.allocation, instance.samples
-    assert isinstance(network, LinearRNN)
-    rows, columns = allocation.row_counts("W"), allocation.column_counts("W")
+    network, allocation, m = _recurrence(instance), instance.allocation, instance.samples
+    rows, columns = allocation.row_counts(network.weight), allocation.column_counts(network.weight)
+    row, column = network.saturated(m)
     out: list[Form] = []
-    if ((rows == 0) | (rows == network.T * min(network.b, m))).all():
+    if ((rows == 0) | (rows == row)).all():
         out.append("states" if m >= network.b else "samples")
-    if ((columns == 0) | (columns == network.T * network.d)).all():
+    if ((columns == 0) | (columns == column)).all():
         out.append("readouts")
     return out
 
@@ -113,11 +125,10 @@ def _by_states(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     rows. So Y - (z = 0) = sum_s sum_q D P^q z_s X_{T+1-s-q}: the coefficients of z_s are products of
     D P^q with inputs.
     """
-    network = instance.network
-    assert isinstance(network, LinearRNN)
+    network = _recurrence(instance)
     b, d, T, m = network.b, network.d, network.T, instance.samples
     passive, active = _passive(instance, axis=0)
-    encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
+    encoder, decoder = _ends(instance)
     blocks = input_blocks(instance, BALLS)
     powers = _powers(decoder, passive, T)
     k = len(active)
@@ -157,11 +168,10 @@ def _by_samples(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     h_t = P (h_{t-1} + B X_t) + z_t and Y = D h_T, so Y - (z = 0) = sum_t D P^{T-t} z_t: d equations
     for the d = T k free entries of each sample, the same matrix for all of them.
     """
-    network = instance.network
-    assert isinstance(network, LinearRNN)
+    network = _recurrence(instance)
     d, T = network.d, network.T
     passive, active = _passive(instance, axis=0)
-    encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
+    encoder, decoder = _ends(instance)
     driven = [encoder * block for block in input_blocks(instance, BALLS)]
     powers = _powers(decoder, passive, T)
     system = BALLS.matrix(
@@ -190,11 +200,10 @@ def _by_readouts(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
     active columns. So Y - (z = 0) = sum_s z_s a_s with a_T = B X_1, a_s = P a_{s+1} + B X_{T+1-s}:
     m equations for the m = T c free entries of each row, the same matrix for all of them.
     """
-    network = instance.network
-    assert isinstance(network, LinearRNN)
+    network = _recurrence(instance)
     d, T, m = network.d, network.T, instance.samples
     passive, active = _passive(instance, axis=1)
-    encoder, decoder = ball_matrix(instance.weights["B"]), ball_matrix(instance.weights["D"])
+    encoder, decoder = _ends(instance)
     driven = [encoder * block for block in input_blocks(instance, BALLS)]
     adjoints = [driven[0]]
     for injected in driven[1:]:
@@ -222,12 +231,12 @@ def _weights(
     instance: Instance, before: BallMatrix, after: BallMatrix, *, by_rows: bool
 ) -> list[Ball]:
     """The learnable weights, from W before = after row by row, or before W = after by columns."""
-    frozen = ball_matrix(instance.weights["W"])
+    frozen = ball_matrix(instance.weights[_recurrence(instance).weight])
     if not by_rows:
         # The columns of W are the rows of its transpose.
         before, after, frozen = before.transpose(), after.transpose(), frozen.transpose()
     lines: dict[int, list[int]] = {}
-    for i, j in instance.allocation.entries["W"]:
+    for i, j in instance.allocation.entries[_recurrence(instance).weight]:
         line, place = (i, j) if by_rows else (j, i)
         lines.setdefault(line, []).append(place)
     rest = after - frozen * before
@@ -240,15 +249,16 @@ def _weights(
         right = column_vector([rest[line, c] for c in range(width)])
         for place, value in zip(places, system.solve(right).entries(), strict=True):
             solved[(line, place) if by_rows else (place, line)] = value
-    return [solved[entry] for entry in instance.allocation.entries["W"]]
+    return [solved[entry] for entry in instance.allocation.entries[_recurrence(instance).weight]]
 
 
 def _passive(instance: Instance, axis: int) -> tuple[BallMatrix, list[int]]:
     """W with its active rows (axis 0) or columns (axis 1) set to 0, and which ones these are."""
     allocation = instance.allocation
-    counts = allocation.row_counts("W") if axis == 0 else allocation.column_counts("W")
+    name = _recurrence(instance).weight
+    counts = allocation.row_counts(name) if axis == 0 else allocation.column_counts(name)
     active = np.flatnonzero(counts)
-    matrix = np.array(instance.weights["W"])
+    matrix = np.array(instance.weights[_recurrence(instance).weight])
     matrix[(active, slice(None)) if axis == 0 else (slice(None), active)] = 0.0
     return ball_matrix(matrix), active.tolist()
 

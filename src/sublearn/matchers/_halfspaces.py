@@ -17,7 +17,6 @@ from sublearn.exact import Feasible, Infeasible, decide_program, to_float
 from sublearn.matchers._behind import behind_output, is_affine_before_output
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers._simplify import without_output
 from sublearn.matchers.proofs._equations import ChainEquations
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Halfspaces(Matcher):
 
     def refusal(self, instance: Instance) -> str | None:
         is_relu = instance.network.steps[-1].activation == "relu"
-        if not is_relu or not without_output(instance.network).is_linear:
+        if not is_relu or not instance.network.before_output().is_linear:
             return "the network is no linear one behind a ReLU"
         if not is_affine_before_output(instance):
             return "the outputs are not affine in the learnable weights before the ReLU"

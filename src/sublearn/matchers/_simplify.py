@@ -22,7 +22,7 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Teacher, split_rows
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
-from sublearn.networks import FeedForward, LinearRNN, Network, evaluate
+from sublearn.networks import FeedForward, LinearRNN, evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,19 +63,12 @@ def whole(instance: Instance) -> Instance:
     return out
 
 
-def without_output(network: Network) -> Network:
-    """The network up to its last pre-activation."""
-    if isinstance(network, FeedForward) and network.output != "linear":
-        return FeedForward(network.sizes, network.activation, "linear", network.bias)
-    return network
-
-
 def _before_outputs(instance: Instance) -> Instance:
     """Both networks up to their last pre-activations, if the same invertible function follows."""
     teacher = instance.teacher
     if teacher is None or instance.network.steps[-1].activation not in INVERTIBLE:
         return instance
-    student, shown = without_output(instance.network), without_output(teacher.network)
+    student, shown = instance.network.before_output(), teacher.network.before_output()
     same = instance.network.steps[-1].activation == teacher.network.steps[-1].activation
     if not same or student is instance.network or shown is teacher.network:
         return instance

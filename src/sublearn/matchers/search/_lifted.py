@@ -21,7 +21,6 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
 from sublearn.matchers.search._lifted_kernel import Lift
-from sublearn.networks import LinearRNN
 
 # Inputs that are less regular than this stay in the system instead of being divided out.
 _REGULAR = 1e-10
@@ -164,8 +163,8 @@ class Recurrent:
 
 def refusal(instance: Instance) -> str | None:
     """Why the projection does not apply to an instance, or None if it does."""
-    network, r = instance.network, len(instance.allocation)
-    if not isinstance(network, LinearRNN) or instance.allocation.names != ("W",):
+    network, r = instance.network.recurrence, len(instance.allocation)
+    if network is None or instance.allocation.names != (network.weight,):
         return "only the recurrent weights of a linear RNN are projected out"
     if r != instance.equations:
         return f"r = {r} learnable weights are not d m = {instance.equations}"
@@ -177,11 +176,12 @@ def refusal(instance: Instance) -> str | None:
 @np.errstate(all="ignore")
 def recurrent(instance: Instance) -> Recurrent | None:
     """The lift with the fewest unknowns, or None where no lift has room for a match."""
-    network = instance.network
-    assert isinstance(network, LinearRNN)
+    network = instance.network.recurrence
+    assert network is not None, "refusal lets linear RNNs pass"
     T, b, d, m = network.T, network.b, network.d, instance.samples
-    W, B, D = (instance.weights[name] for name in ("W", "B", "D"))
-    rows, columns = np.divmod(instance.allocation.flat("W"), network.n)
+    names = (network.weight, network.encoder, network.readout)
+    W, B, D = (instance.weights[name] for name in names)
+    rows, columns = np.divmod(instance.allocation.flat(network.weight), network.n)
     mix = instance.inputs[::-1].reshape(T * b, m)
     if m == T * b and 1.0 / np.linalg.cond(mix) > _REGULAR:
         targets: Array = np.linalg.solve(mix.T, instance.targets.T).astype(np.float64)
