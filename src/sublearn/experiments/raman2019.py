@@ -77,13 +77,14 @@ def deep_sigmoid(
     if whole_number("width", width, least=5) > 1000:
         raise BadInputError(f"width must be at most 1000, not {width}.")
     small, wide = _deep_network(5), _deep_network(width)
+    every, all_wide = Allocation.whole(small), Allocation.whole(wide)
     which = repeats if isinstance(repeats, range) else range(repeats)
     drawn = [_deep_draw(small, seed, number) for number in which]
     starts = [start for _, _, start, _ in drawn]
     if earlier_cycles:
         earlier = simulate(
             [
-                Instance(small, Allocation.whole(small), start, x, small.forward(other, x))
+                Instance(small, every, start, x, small.forward(other, x))
                 for _, other, start, x in drawn
             ],
             noise,
@@ -98,9 +99,7 @@ def deep_sigmoid(
     # The samples only say how many there are: every cycle has its own.
     return simulate(
         [
-            Instance.from_teacher(
-                wide, Allocation.whole(wide), _padded(wide, start), x, teacher, small
-            )
+            Instance.from_teacher(wide, all_wide, _padded(wide, start), x, teacher, small)
             for (teacher, _, _, x), start in zip(drawn, starts, strict=True)
         ],
         noise,
