@@ -13,7 +13,6 @@ from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
 from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
 from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
-from sublearn.networks import FeedForward
 from sublearn.runs import Row, Table
 from sublearn.training import learner_named
 
@@ -103,9 +102,9 @@ def _eps(point: Params) -> float | None:
 
 def _sizes(problem: Problem) -> tuple[int, int]:
     """Inputs and outputs of the feed-forward network."""
-    if not isinstance(problem.network, FeedForward):
+    if problem.network.is_sequence:
         raise BadInputError(f"labelled data need a feed-forward network, not {problem.network}.")
-    return problem.network.sizes[0], problem.network.sizes[-1]
+    return problem.network.input_blocks[0], problem.network.output_size
 
 
 @lru_cache(maxsize=8)  # data are read once, and their digest is taken once
