@@ -53,7 +53,7 @@ $(MODELS_INSTALLED): pyproject.toml
 # What needs neither torch nor JAX runs in `make unit` too.
 test-models: $(MODELS_INSTALLED)
 	@$(MODELS)/bin/python -m pytest -q -n $(WORKERS) tests/models src/sublearn/models
-	@$(MODELS)/bin/python -m pytest -q tests/test_docs.py -k docs/models
+	@$(MODELS)/bin/python -m pytest -q tests/test_docs.py tests/experiments/test_declarations.py -k 'docs/models or tuning'
 
 # Worker processes would each compile the same: once before them is cheaper.
 $(COMPILED): $(INSTALLED)

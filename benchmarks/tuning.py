@@ -474,9 +474,9 @@ class Lora:
         numbers = [number for pair in pairs.values() for number in pair]
         optimizer = torch.optim.Adam(numbers, rate)
         inputs, labels = trainer.inputs[ids], trainer.labels[ids]
-        for step in range(trainer.steps):
+        for step in range(trainer.how.steps):
             for group in optimizer.param_groups:
-                group["lr"] = rate * (1 - step / trainer.steps)
+                group["lr"] = rate * (1 - step / trainer.how.steps)
             optimizer.zero_grad()
             held = {name: base[name] + b @ a for name, (b, a) in pairs.items()}
             trainer.loss_of(functional_call(trainer.model, held, (inputs,)), labels).backward()

@@ -247,6 +247,14 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         "one row per sample",
     ),
     "no model": (lambda: sm.attach(3), "must be a torch.nn.Module or a JaxModel|needs PyTorch"),
+    "wrong width": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), np.zeros((6, 9))),
+        r"could not be run on inputs of shape \(6, 9\)",
+    ),
+    "wrong width, to choose": (
+        lambda: sm.choose(sm.JaxModel(_apply, _params()), np.zeros((6, 9)), np.zeros(6, int), 1),
+        r"could not be run on inputs of shape \(6, 9\)",
+    ),
     "outputs": (
         lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), outputs=[[5]] * 6),
         "outputs must lie within",

@@ -79,3 +79,11 @@ def test_layers_add_up() -> None:
     assert found.verdict == "warn"
     assert {"rank", "wasted", "layers", "verdict", "grade"} <= set(found.to_dict())
     assert "rank 5 of 8" in str(found)
+
+
+def test_plain_numbers_also_where_rounding_fills_the_gap() -> None:
+    """A report in JSON knows no truth values of numpy."""
+    J = np.outer([1.0, 2.0, 3.0], [1.0, 1.0])
+    J[0, 0] += 1e-15
+    found = spectrum(lambda: iter([J]), 3, 2, precision="double")
+    assert found.rank == 1 and type(found.gap) is float and type(found.clear) is bool

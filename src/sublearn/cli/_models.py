@@ -1,4 +1,4 @@
-"""models: which weights of one's own torch model to tune, whether they are enough, how choices compare."""
+"""models: which weights of one's own model to tune, whether they are enough, how choices compare."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ MakerOption = Annotated[
         "inputs, labels), or a dict of these and of loss, step, loop, metric or test.",
     ),
 ]
+StepsOption = Annotated[int, typer.Option("--steps", help="Of each short run.")]
+FoldsOption = Annotated[int, typer.Option("--folds", help="Parts of the samples held out in turn.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")]
 
 
@@ -44,10 +46,8 @@ def choose(
             "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
         ),
     ] = None,
-    steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60,
-    folds: Annotated[
-        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
-    ] = 3,
+    steps: StepsOption = 60,
+    folds: FoldsOption = 3,
     within: Annotated[
         list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
     ] = None,
@@ -74,7 +74,7 @@ def choose(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose which weights of a torch model to tune on your samples.
+    """Choose which weights of a torch or JAX model to tune on your samples.
 
     By default rules and rates race on held-out parts of the samples, and the winner chooses again by
     all of them. What it will cost is said first; the model is left as it was.
@@ -86,10 +86,8 @@ def choose(
 
     with _watched("race") as watch:
         found = verb(
-            made.pop("model"),
-            made.pop("inputs"),
-            made.pop("labels"),
-            budget,
+            **made,
+            budget=budget,
             method=method,
             rules=_words(rules),
             steps=steps,
@@ -103,7 +101,6 @@ def choose(
             resume=resume,
             watch=watch,
             say=_say,
-            **made,
         )
     if file is not None:
         found.save(file)
@@ -146,7 +143,7 @@ def audit(
     ] = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Audit the weights of a torch model that may change: can they move the outputs at all?
+    """Audit the weights of a model that may change: can they move the outputs at all?
 
     Rank, waste by layer with known causes, and a verdict: ok, warn or fail. It rests on floating
     point, and rank is a veto, no ranking. The model is left as it was.
@@ -183,10 +180,8 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many repetitions.")] = 5,
-    steps: Annotated[int, typer.Option("--steps", help="Of each run.")] = 60,
-    folds: Annotated[
-        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
-    ] = 3,
+    steps: StepsOption = 60,
+    folds: FoldsOption = 3,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Save results.csv and the picture here."),
@@ -206,17 +201,14 @@ def compare(
 
     with _watched("comparison") as watch:
         found = verb(
-            made.pop("model"),
-            made.pop("inputs"),
-            made.pop("labels"),
-            budgets,
+            **made,
+            budgets=budgets,
             methods=_words(methods),
             seeds=seeds,
             steps=steps,
             folds=folds,
             watch=watch,
             say=_say,
-            **made,
         )
     saved = None if folder is None else save_comparison(found, folder)
     if as_json:
@@ -309,6 +301,6 @@ def _watched(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 models_app = typer.Typer(
     no_args_is_help=True,
-    help="Your own torch model: which weights to tune, are they enough, how the choices compare.",
+    help="Your own model, in torch or JAX: which weights to tune, are they enough, how the choices compare.",
 )
 add_commands(models_app, choose, audit, compare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,35 +106,16 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
+        names = (
+            "verdict", "grade", "rank", "needed", "count", "wasted", "surplus", "samples", "outputs",
+            "clear", "reachable", "perturbed", "precision",
+        )  # fmt: skip
         return {
-            "verdict": self.verdict,
-            "grade": self.grade,
+            **{name: getattr(self, name) for name in names},
             "reasons": list(self.reasons),
-            "rank": self.rank,
-            "needed": self.needed,
-            "count": self.count,
-            "wasted": self.wasted,
-            "surplus": self.surplus,
-            "samples": self.samples,
-            "outputs": self.outputs,
             "gap": self.gap if math.isfinite(self.gap) else None,
-            "clear": self.clear,
-            "reachable": self.reachable,
-            "perturbed": self.perturbed,
-            "precision": self.precision,
             "layers_with_weights": list(self.covered),
-            "layers": [
-                {
-                    "name": row.name,
-                    "count": row.count,
-                    "size": row.size,
-                    "rank": row.rank,
-                    "idle": row.idle,
-                    "zero": row.zero,
-                    "dead": row.dead,
-                }
-                for row in self.layers
-            ],
+            "layers": [{**asdict(row), "idle": row.idle} for row in self.layers],
             "parallel": [[list(entry) for entry in group] for group in self.parallel],
             "singular_values": [float(v) for v in self.values],
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from sublearn.models._files import reading_arrays, write_arrays
 from sublearn.models._masks import mask_at
 
 FORMAT = "sublearn choice 1"
+_SAID = ("budget", "method", "rate", "metric", "gap", "linearisation_error", "passes", "seed")
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,8 @@ class Choice:
             lines.append("")
         rows = self.layers
         wide = max([len(row["layer"]) for row in rows] + [8])
-        lines.append(f"  {'layer':<{wide}}  {'chosen':>8}  {'of':>3}  {'share':>5}")
         digits = max([len(str(row["of"])) for row in rows] + [3])
-        lines[-1] = f"  {'layer':<{wide}}  {'chosen':>8}  {'of':>{digits}}  {'share':>5}"
+        lines.append(f"  {'layer':<{wide}}  {'chosen':>8}  {'of':>{digits}}  {'share':>5}")
         lines += [
             f"  {row['layer']:<{wide}}  {row['chosen']:>8}  {row['of']:>{digits}}  {row['share']:>5.1%}"
             for row in rows
@@ -164,26 +164,14 @@ class Choice:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the masks, which only their counts stand for."""
         return {
-            "method": self.method,
-            "budget": self.budget,
+            **{name: getattr(self, name) for name in _SAID},
+            "notes": list(self.notes),
             "chosen": self.count,
             "of": self.size,
-            "rate": self.rate,
-            "metric": self.metric,
-            "gap": self.gap,
-            "linearisation_error": self.linearisation_error,
-            "passes": self.passes,
-            "seed": self.seed,
-            "notes": list(self.notes),
             "digest": self.digest,
             "layers": self.layers,
             "standings": [
-                {
-                    "rule": row.rule,
-                    "rate": row.rate,
-                    "scores": _plain(row.scores),
-                    "losses": _plain(row.losses),
-                }
+                {**asdict(row), "scores": _plain(row.scores), "losses": _plain(row.losses)}
                 for row in self.standings
             ],
         }
@@ -224,27 +212,17 @@ def load(path: str | Path) -> Choice:
             name: mask_at(tuple(shape), stored[f"entries_{number}"])
             for number, (name, shape) in enumerate(places)
         }
-        choice = Choice(
-            masks=masks,
-            budget=int(about["budget"]),
-            method=str(about["method"]),
-            rate=about["rate"],
-            standings=tuple(
-                Standing(
-                    row["rule"],
-                    row["rate"],
-                    _numbers(row["scores"], -np.inf),
-                    _numbers(row["losses"], np.inf),
-                )
-                for row in about["standings"]
-            ),
-            metric=about["metric"],
-            gap=about["gap"],
-            linearisation_error=about["linearisation_error"],
-            passes=int(about["passes"]),
-            seed=int(about["seed"]),
-            notes=tuple(about["notes"]),
+        standings = tuple(
+            Standing(
+                row["rule"],
+                row["rate"],
+                _numbers(row["scores"], -np.inf),
+                _numbers(row["losses"], np.inf),
+            )
+            for row in about["standings"]
         )
+        said = {name: about[name] for name in _SAID}
+        choice = Choice(masks, standings=standings, notes=tuple(about["notes"]), **said)
         if choice.digest != about["digest"]:
             raise BadInputError(f"{path} is damaged: its entries do not have the digest it names.")
     return choice

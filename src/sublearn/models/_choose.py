@@ -120,10 +120,13 @@ def choose(
 
 def read_rates(rates: Sequence[float]) -> tuple[float, ...]:
     """The rates as distinct positive numbers."""
-    found = tuple(dict.fromkeys(float(rate) for rate in rates))
-    if not found or not all(np.isfinite(rate) and rate > 0 for rate in found):
-        raise BadInputError(f"rates must be positive numbers, not {list(rates)}.")
-    return found
+    try:
+        numbers = tuple(dict.fromkeys(float(rate) for rate in rates))
+    except (TypeError, ValueError):
+        numbers = ()
+    if not numbers or not all(np.isfinite(rate) and rate > 0 for rate in numbers):
+        raise BadInputError(f"rates must be positive numbers, not {rates!r}.")
+    return numbers
 
 
 def _run_race(
@@ -135,11 +138,11 @@ def _run_race(
 ) -> tuple[list[Standing], int]:
     trainer, runners, folds = contest.trainer, list(contest.rules), len(contest.folds)
     runs = sum(stages(len(runners) * len(rates), folds))
-    passes = runs * trainer.steps
+    passes = runs * trainer.how.steps
     passes += (folds + 1) * choice_passes(runners, min(trainer.goal.width, 32), ROUNDS)
     record = Record(resume, question_digest(contest, rates)) if resume is not None else None
     cost = (
-        f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.steps} steps, "
+        f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.how.steps} steps, "
         f"about {passes} passes over {len(contest.folds[0][0])} samples"
     )
     (say or say_in_terminal)(cost)
@@ -174,7 +177,13 @@ def question_digest(contest: Contest, rates: Sequence[float]) -> str:
     """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
     trainer, limits = contest.trainer, contest.limits
     content = sha256()
-    settings = [contest.budget, contest.seed, len(contest.folds), trainer.steps, trainer.batch]
+    settings = [
+        contest.budget,
+        contest.seed,
+        len(contest.folds),
+        trainer.how.steps,
+        trainer.how.batch,
+    ]
     content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
     for name, mask in limits.allowed.items():
         content.update(repr((name, mask.shape)).encode())

@@ -269,7 +269,7 @@ def compare(
         per_cell += sum(stages(len([rule for rule in rules if rule != ALL]) * len(rates), folds))
     total = per_cell * len(sizes) * len(numbers)
     (say or say_in_terminal)(
-        f"comparison: at most {total} runs of {trainer.steps} steps, {total * trainer.steps} passes"
+        f"comparison: at most {total} runs of {trainer.how.steps} steps, {total * trainer.how.steps} passes"
     )
     results: list[Result] = []
     with nullcontext(watch) if watch is not None else progress_line() as show:

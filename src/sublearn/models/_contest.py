@@ -14,8 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from sublearn._arrays import Indices, Mask
-from sublearn._errors import one_of
-from sublearn.models._labels import Labels
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.models._labels import OWN, Labels
 from sublearn.models._limits import Limits, Where
 from sublearn.models._masks import mask_at
 from sublearn.models._race import Outcome, split_samples
@@ -32,6 +32,18 @@ Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
 class Training(TypedDict, total=False):
+    """How chosen entries are tuned and scored; see :class:`How`."""
+
+    steps: int
+    batch: int
+    loss: Loss | None
+    step: Step | None
+    loop: Loop | None
+    metric: Metric | None
+
+
+@dataclass(frozen=True)
+class How:
     """How chosen entries are tuned and scored.
 
     ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
@@ -41,12 +53,34 @@ class Training(TypedDict, total=False):
     in place of the model, and ``loop`` returns new ones.
     """
 
-    steps: int
-    batch: int
-    loss: Loss | None
-    step: Step | None
-    loop: Loop | None
-    metric: Metric | None
+    steps: int = STEPS
+    batch: int = BATCH
+    loss: Loss | None = None
+    step: Step | None = None
+    loop: Loop | None = None
+    metric: Metric | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("batch", 1), ("seed", 0)):
+            whole_number(name, getattr(self, name), least=least)
+
+    def check_labels(self, labels: Any) -> None:
+        """Labels have to be there, unless the loss is computed without."""
+        if labels is None and self.step is None:
+            raise BadInputError("labels may be left out only where step computes the loss itself.")
+
+    def scores(self, goal: Labels) -> str:
+        """What the scores are, in a word."""
+        if self.metric is not None:
+            return str(getattr(self.metric, "__name__", "own metric"))
+        return "minus the loss" if goal.kind == OWN else goal.kind
+
+    @property
+    def functions(self) -> bytes:
+        """The names of a person's own functions."""
+        own = (self.loop, self.step, self.metric, self.loss)
+        return repr([getattr(function, "__qualname__", None) for function in own]).encode()
 
 
 class Bounds(TypedDict, total=False):
@@ -76,9 +110,8 @@ class TunedView(View, Protocol):
 class Trainer(Protocol):
     """A model with its samples: tunes chosen entries on some of them, scores on others."""
 
+    how: How
     samples: int
-    steps: int
-    batch: int
     shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
     goal: Labels
     metric: str  # what the scores are, in a word
@@ -104,7 +137,7 @@ def prepare(
     """The trainer of a torch or JAX model, and the limits, from the options that a person gave."""
     for name in options:
         one_of("an option", name, Options.__annotations__)
-    training = {k: v for k, v in options.items() if k in Training.__annotations__}
+    training: Any = {k: v for k, v in options.items() if k in Training.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
     from sublearn.models._jax import JaxModel
 
@@ -117,7 +150,7 @@ def prepare(
         from sublearn.models import TorchTrainer
 
         make = TorchTrainer
-    trainer: Trainer = make(model, inputs, labels, seed=seed, **training)
+    trainer: Trainer = make(model, inputs, labels, How(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
 
 

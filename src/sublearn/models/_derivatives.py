@@ -34,7 +34,7 @@ from sublearn.models._inputs import (
     take,
 )
 from sublearn.models._passes import PIECE, Pass, tolerance
-from sublearn.models._places import output_places
+from sublearn.models._places import output_places, running
 from sublearn.models._recorder import Recorder
 from sublearn.models._uses import Layout, Tensor, front
 
@@ -90,6 +90,7 @@ class Derivatives:
         self.dtype, self.device = first.dtype, first.device
         self._generator = torch.Generator().manual_seed(seed)
         self._kept: Pass | None = None
+        self._norms: dict[str, NDArray[Any]] | None = None
         self._layouts: list[Layout | None] = []  # of the uses, in their order
         self._single: list[str] = []  # followed, but samples lie in no known layout
         self._unknown: list[str] = []  # used by operations that are not followed
@@ -145,7 +146,9 @@ class Derivatives:
         yield from total.items()
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
-        """|J_e|^2 for every entry e, by parameter."""
+        """|J_e|^2 for every entry e, by parameter; computed once."""
+        if self._norms is not None:
+            return self._norms
         total = self._zeros()
         known = [n for n in self.parameters if n not in {*self._single, *self._unknown}]
         if known:
@@ -157,7 +160,8 @@ class Derivatives:
         for _, _, block in self._dense():
             for name, found in block.items():
                 total[name] += found.square().flatten(0, 1).sum(0)
-        return {name: array_of(found) for name, found in total.items()}
+        self._norms = {name: array_of(found) for name, found in total.items()}
+        return self._norms
 
     def gather(self, masks: Mapping[str, Any]) -> NDArray[Any]:
         """The columns of J at the entries that ``masks`` hold, (samples x outputs, r).
@@ -279,19 +283,10 @@ class Derivatives:
                         coarsest = max(coarsest, result.dtype, key=lambda d: torch.finfo(d).eps)
                 return result
 
-        try:
-            with Count():
-                found = self._outputs(0, 1)
-        except BadInputError:
-            raise
-        except Exception as problem:
-            shapes = [tuple(t.shape) for t in leaves(self.inputs) if isinstance(t, torch.Tensor)]
-            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-            raise BadInputError(
-                f"the model could not be run on inputs of shape {', '.join(map(str, shapes))}: {first}"
-            ) from problem
+        with running(leaves(self.inputs)), Count():
+            outputs = self._outputs(0, 1)
         self.coarsest = coarsest
-        return found, kept
+        return outputs, kept
 
     def _outputs(self, low: int, high: int) -> Tensor:
         return as_outputs(

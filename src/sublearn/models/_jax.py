@@ -12,7 +12,7 @@ from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._masks import resolve_masks
-from sublearn.models._places import output_places
+from sublearn.models._places import output_places, running
 from sublearn.models._structure import Structure
 
 PIECE = 1 << 24  # numbers of a temporary
@@ -187,7 +187,8 @@ class JaxDerivatives:
             )
         self.samples = sizes.pop()
         with self._double(True):
-            raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
+            with running(leaves):
+                raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
             if raw.ndim == 0 or raw.shape[0] != self.samples:
                 raise BadInputError(
                     f"the model must return one row per sample, {self.samples} here, not outputs of "

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Mask
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._contest import BATCH, STEPS, Loop, Loss, Metric, Step
+from sublearn.models._contest import How
 from sublearn.models._jax import JaxDerivatives, JaxModel
-from sublearn.models._labels import CLASSES, OWN, Labels, metric_name
+from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
 from sublearn.models._limits import layer_of
+from sublearn.models._places import running
 from sublearn.models._race import Outcome
 
 
@@ -28,32 +29,16 @@ class JaxTrainer:
     only these are chosen from.
     """
 
-    def __init__(
-        self,
-        model: JaxModel,
-        inputs: Any,
-        labels: Any,
-        *,
-        loss: Loss | None = None,
-        step: Step | None = None,
-        loop: Loop | None = None,
-        metric: Metric | None = None,
-        steps: int = STEPS,
-        batch: int = BATCH,
-        seed: int = 0,
-    ) -> None:
-        self.model, self.params = model, jax.tree.map(jax.numpy.asarray, model.params)
-        self.seed = whole_number("seed", seed, least=0)
-        self.steps = whole_number("steps", steps, least=1)
-        self.batch = whole_number("batch", batch, least=1)
-        self.own_loss, self.step, self.loop, self.metric_of = loss, step, loop, metric
-        if labels is None and step is None:
-            raise BadInputError("labels may be left out only where step computes the loss itself.")
+    def __init__(self, model: JaxModel, inputs: Any, labels: Any, how: How | None = None) -> None:
+        self.model, self.how = model, how or How()
+        self.params = jax.tree.map(jax.numpy.asarray, model.params)
+        self.how.check_labels(labels)
         self.inputs = jax.tree.map(np.asarray, inputs)
         self.samples = len(jax.tree.leaves(self.inputs)[0])
-        self.labels = None if labels is None else np.asarray(labels)
+        self.labels = None if labels is None else np.asarray(as_labels(labels))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
-        outputs = np.asarray(model.apply(self.params, self.inputs))
+        with running(jax.tree.leaves(self.inputs)):
+            outputs = np.asarray(model.apply(self.params, self.inputs))
         if outputs.ndim == 0 or len(outputs) != self.samples:
             raise BadInputError(
                 f"the model must return one row per sample, {self.samples} here, not outputs of shape "
@@ -65,7 +50,7 @@ class JaxTrainer:
                 "labels that are classes need one row of outputs per sample, not outputs of shape "
                 f"{outputs.shape}."
             )
-        self.metric = metric_name(metric, self.goal.kind)
+        self.metric = self.how.scores(self.goal)
         self._run = jax.jit(self._adam)
         self._gradient = jax.jit(jax.grad(self._loss))
         self._squares = jax.jit(self._squared)
@@ -76,11 +61,11 @@ class JaxTrainer:
         return some
 
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
-        if self.step is not None:
-            return self.step(params, x, y)
+        if self.how.step is not None:
+            return self.how.step(params, x, y)
         outputs = self.model.apply(params, x)
-        if self.own_loss is not None:
-            return self.own_loss(outputs, y)
+        if self.how.loss is not None:
+            return self.how.loss(outputs, y)
         if self.goal.kind == CLASSES:
             logs = jax.nn.log_softmax(outputs)
             return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
@@ -97,7 +82,7 @@ class JaxTrainer:
 
     def _adam(self, params: Any, masks: Any, x: Any, y: Any, batches: Any, rate: Any) -> Any:
         """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero."""
-        tree, count = jax.tree.map, self.steps
+        tree, count = jax.tree.map, self.how.steps
 
         def step(state: Any, given: Any) -> Any:
             weights, mean, square = state
@@ -131,15 +116,15 @@ class JaxTrainer:
 
     def _tune(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Any:
         x, y = self.take(ids)
-        if self.loop is not None:
-            return self._checked(self.loop(self.params, masks, x, y, rate), masks)
-        rng = np.random.default_rng(self.seed)
-        size = min(self.batch, len(ids))
+        if self.how.loop is not None:
+            return self._checked(self.how.loop(self.params, masks, x, y, rate), masks)
+        rng = np.random.default_rng(self.how.seed)
+        size = min(self.how.batch, len(ids))
         whole = size == len(ids)
         batches = np.stack(
             [
                 np.arange(size) if whole else rng.permutation(len(ids))[:size]
-                for _ in range(self.steps)
+                for _ in range(self.how.steps)
             ]
         )
         tree = self.model.mask_tree({n: m for n, m in masks.items() if m.any()})
@@ -162,11 +147,11 @@ class JaxTrainer:
         x, y = self.take(ids)
         loss = float(self._loss(self.params, x, y))
         loss = loss if np.isfinite(loss) else np.inf
-        if self.goal.kind == OWN and self.metric_of is None:
+        if self.goal.kind == OWN and self.how.metric is None:
             return -loss, loss
         outputs = self.model.apply(self.params, x)
-        if self.metric_of is not None:
-            return float(self.metric_of(outputs, y)), loss
+        if self.how.metric is not None:
+            return float(self.how.metric(outputs, y)), loss
         return self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss
 
     def view(self, ids: Any, seed: int) -> JaxView:
@@ -175,9 +160,8 @@ class JaxTrainer:
 
     def contents(self) -> Iterable[bytes]:
         """Parameters, samples and the names of a person's own functions."""
-        functions = (self.model.apply, self.loop, self.step, self.metric_of, self.own_loss)
-        for function in functions:
-            yield repr(getattr(function, "__qualname__", None)).encode()
+        yield self.how.functions
+        yield repr(getattr(self.model.apply, "__qualname__", None)).encode()
         for leaf in jax.tree.leaves((self.params, self.inputs, self.labels)):
             array = np.asarray(leaf)
             yield repr((array.shape, str(array.dtype))).encode()

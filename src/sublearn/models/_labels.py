@@ -15,6 +15,19 @@ CLASSES, NUMBERS, OWN = "accuracy", "R^2", "own"
 LEFT_OUT = -100  # the label that torch's cross-entropy leaves out
 
 
+def as_labels(labels: Any) -> Any:
+    """The labels, if they are numbers in an array, a tensor or nested lists."""
+    try:
+        plain = np.asarray(labels) if not hasattr(labels, "dtype") else None
+    except ValueError:
+        plain = np.asarray(None)
+    if plain is not None and plain.dtype.kind not in "iubf":
+        raise BadInputError(
+            f"labels must be whole numbers (classes) or numbers, one row per sample, not {labels!r:.60}."
+        )
+    return labels if plain is None else plain
+
+
 class Labels:
     """Labels of the samples: classes where they are whole numbers, else numbers; OWN without any.
 
@@ -85,10 +98,3 @@ class Labels:
         if self.kind == CLASSES:
             return wanted_change(outputs, labels=self.values[ids])
         return wanted_change(outputs, targets=self.values[ids].reshape(outputs.shape))
-
-
-def metric_name(metric: Any, kind: str) -> str:
-    """What the scores are, in a word."""
-    if metric is not None:
-        return str(getattr(metric, "__name__", "own metric"))
-    return "minus the loss" if kind == OWN else kind

@@ -136,80 +136,69 @@ class Limits:
         smaller index, comes first. Fewer than ``count`` come back where no more are allowed, or no
         whole row fits.
         """
-        if self.unit == "row":
-            return self._pick_rows(scores, count, taken)
-        values: list[NDArray[Any]] = []
-        owners: list[Indices] = []
-        entries: list[Indices] = []
-        names = list(self.shapes)
+        names = [name for name in self.shapes if name in scores]
         left = self.left(taken)
-        for place, name in enumerate(names):
-            if name not in scores:
-                continue
-            score = self._checked(name, scores[name])
-            free = self.allowed[name].reshape(-1) & ~taken[name].reshape(-1)
-            # One more than can be taken, for the gap at the cut.
-            want = min(count + 1, left.get(layer_of(name), count + 1))
-            ids = _largest(score, free, want)
-            values.append(score[ids].astype(np.float64))
-            entries.append(ids)
-            owners.append(np.full(len(ids), place, dtype=np.int64))
+        values: list[NDArray[Any]] = []
+        units: list[Indices] = []
+        sizes = {name: self._length(name) for name in names}
+        for name in names:
+            score = self._checked(name, scores[name]).reshape(-1, sizes[name])
+            free = self.allowed[name].reshape(score.shape) & ~taken[name].reshape(score.shape)
+            if self.unit == "row":
+                ids = np.flatnonzero(free.all(axis=1))
+                # By the mean, not the sum: the budget counts entries, and long rows cost more of it.
+                value = score[ids].mean(axis=1, dtype=np.float64)
+                ids, value = ids[np.isfinite(value)], value[np.isfinite(value)]
+            else:
+                # One more than can be taken, for the gap at the cut.
+                want = min(count + 1, left.get(layer_of(name), count + 1))
+                ids = _largest(score[:, 0], free[:, 0], want)
+                value = score[ids, 0].astype(np.float64)
+            values.append(value)
+            units.append(ids)
         if not values or count == 0:
             return Picked({}, None)
-        value, owner, entry = (np.concatenate(parts) for parts in (values, owners, entries))
-        order = np.lexsort((entry, owner, -value))
-        if left:
-            order = order[self._fits(order, owner, names, left)]
-        first = order[:count]
+        owner = np.repeat(np.arange(len(names)), [len(ids) for ids in units])
+        value, unit = np.concatenate(values), np.concatenate(units)
+        order = np.lexsort((unit, owner, -value))
+        if self.unit == "row":
+            first, cut = self._fit_rows(order, owner, names, count, left)
+        else:
+            if left:
+                order = order[self._fits(order, owner, names, left)]
+            first, cut = order[:count], order[count - 1 : count + 1]
         gap = None
-        if len(order) > count and value[order[count - 1]] > 0:
-            last, next_one = value[order[count - 1]], value[order[count]]
-            gap = float((last - next_one) / last)
-        return Picked(_by_name(names, owner[first], entry[first]), gap)
+        if len(cut) == 2 and value[cut[0]] > 0:
+            gap = float((value[cut[0]] - value[cut[1]]) / value[cut[0]])
+        entries = {}
+        for place in np.unique(owner[first]):
+            name, rows = names[place], unit[first[owner[first] == place]]
+            entries[name] = (rows[:, None] * sizes[name] + np.arange(sizes[name])).reshape(-1)
+        return Picked(entries, gap)
 
-    def _pick_rows(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
-        values: list[NDArray[Any]] = []
-        sizes: list[Indices] = []
-        owners: list[Indices] = []
-        rows: list[Indices] = []
-        names = list(self.shapes)
-        left = self.left(taken)
-        for place, name in enumerate(names):
-            if name not in scores:
-                continue
-            shape = self.shapes[name]
-            number = shape[0] if shape else 1
-            score = self._checked(name, scores[name]).reshape(number, -1)
-            free = (self.allowed[name] & ~taken[name]).reshape(number, -1).all(axis=1)
-            ids = np.flatnonzero(free)
-            # By the mean, not the sum: the budget counts entries, and long rows cost more of it.
-            values.append(score[ids].mean(axis=1, dtype=np.float64))
-            sizes.append(np.full(len(ids), score.shape[1], dtype=np.int64))
-            rows.append(ids)
-            owners.append(np.full(len(ids), place, dtype=np.int64))
-        if not values:
-            return Picked({}, None)
-        value, size, owner, row = (np.concatenate(x) for x in (values, sizes, owners, rows))
-        order = np.lexsort((row, owner, -value))
-        usable = order[np.isfinite(value[order])]
+    def _length(self, name: str) -> int:
+        """How many entries are chosen together: one, or a row."""
+        shape = self.shapes[name]
+        return int(np.prod(shape[1:])) if self.unit == "row" and len(shape) > 1 else 1
+
+    def _fit_rows(
+        self, order: Indices, owner: Indices, names: list[str], count: int, left: dict[str, int]
+    ) -> tuple[Indices, Indices]:
+        """Rows from the best down that still fit; and the two on either side of the first that did not."""
         chosen: list[int] = []
-        gap: float | None = None
-        for place in usable:
-            layer = layer_of(names[owner[place]])
-            if size[place] > min(count, left.get(layer, count)):
-                if gap is None and chosen and value[chosen[-1]] > 0:
-                    gap = float((value[chosen[-1]] - value[place]) / value[chosen[-1]])
+        cut: list[int] = []
+        for place in order.tolist():
+            name = names[owner[place]]
+            size, layer = self._length(name), layer_of(name)
+            if size > min(count, left.get(layer, count)):
+                if chosen and not cut:
+                    cut = [chosen[-1], place]
                 continue
-            chosen.append(int(place))
-            count -= int(size[place])
+            chosen.append(place)
+            count -= size
             if layer in left:
-                left[layer] -= int(size[place])
-        entries: dict[str, list[Indices]] = {}
-        for place in chosen:
-            start = row[place] * size[place]
-            ids = np.arange(start, start + size[place], dtype=np.int64)
-            entries.setdefault(names[owner[place]], []).append(ids)
-        return Picked({name: np.concatenate(ids) for name, ids in entries.items()}, gap)
+                left[layer] -= size
+        return np.array(chosen, dtype=np.int64), np.array(cut, dtype=np.int64)
 
     def left(self, taken: Mapping[str, Mask]) -> dict[str, int]:
         """How many entries each limited layer may still give."""
@@ -319,7 +308,3 @@ def _largest(score: NDArray[Any], free: Mask, count: int) -> Indices:
             keep = np.sort(np.concatenate([above, ties]))
             held, values, cut = held[keep], values[keep], least
     return held
-
-
-def _by_name(names: list[str], owner: Indices, entry: Indices) -> dict[str, Indices]:
-    return {names[place]: entry[owner == place] for place in np.unique(owner)}

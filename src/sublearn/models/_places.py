@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,21 @@ from sublearn._errors import BadInputError, whole_number
 
 MOST_OUTPUTS = 4096
 """Outputs per sample above which some must be chosen: every one costs a backward pass."""
+
+
+@contextmanager
+def running(inputs: Iterable[Any]) -> Iterator[None]:
+    """Within, a model is run for the first time: where it cannot be, one sentence says on what."""
+    try:
+        yield
+    except BadInputError:
+        raise
+    except Exception as problem:
+        shapes = ", ".join(str(tuple(t.shape)) for t in inputs if hasattr(t, "shape"))
+        first = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise BadInputError(
+            f"the model could not be run on inputs of shape {shapes}: {first}"
+        ) from problem
 
 
 def output_places(outputs: Any, shape: tuple[int, ...], samples: int, seed: int) -> Indices | None:

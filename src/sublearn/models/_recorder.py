@@ -164,36 +164,27 @@ class _Call:
     def tracked(self, tensor: Any) -> bool:
         return self.recorder.name_of(tensor) is not None
 
-    def _common(self, tensor: Tensor, source: Tensor | None, view: View) -> dict[str, Any]:
-        self.handled.add(id(tensor))
-        return {
-            "name": self.recorder.name_of(tensor),
-            "view": view,
-            "edge": get_gradient_edge(self.result),
-            "shape": tuple(self.result.shape),
-            "source": source,
-            "version": 0 if source is None else self.versions.get(id(source), source._version),
-        }
-
-    def matrix(
+    def use(
         self,
-        weight: Tensor,
-        source: Tensor,
+        kind: Callable[..., Use],
+        tensor: Tensor,
+        source: Tensor | None,
         view: View,
-        factor: Callable[[], Tensor],
-        left: Callable[[Tensor], Tensor],
-        leads: tuple[int, ...],
-        groups: int = 1,
-    ) -> None:
-        self.recorder.uses.append(
-            Matrix(
-                **self._common(weight, source, view),
-                factor=once(factor),
-                left=left,
-                leads=leads,
-                groups=groups,
-            )
+        **own: Any,
+    ) -> Use:
+        """Record a use of ``tensor``, whose derivative needs ``source`` as it is now."""
+        self.handled.add(id(tensor))
+        made = kind(
+            name=self.recorder.name_of(tensor),
+            view=view,
+            edge=get_gradient_edge(self.result),
+            shape=tuple(self.result.shape),
+            source=source,
+            version=0 if source is None else self.versions.get(id(source), source._version),
+            **own,
         )
+        self.recorder.uses.append(made)
+        return made
 
     def direct(
         self,
@@ -202,14 +193,9 @@ class _Call:
         source: Tensor | None = None,
         factor: Callable[[], Tensor] | None = None,
     ) -> None:
-        view = self.recorder.view_of(tensor)
-        self.recorder.uses.append(
-            Direct(
-                **self._common(tensor, source, view),
-                padded=padded,
-                factor=None if factor is None else once(factor),
-            )
-        )
+        """Record a direct use, aligned with the result as ``padded`` says."""
+        view, factor = self.recorder.view_of(tensor), factor and once(factor)
+        self.use(Direct, tensor, source, view, padded=padded, factor=factor)
 
     def aligned(self, tensor: Tensor) -> tuple[int, ...]:
         """The shape of ``tensor`` under broadcasting to the result."""
@@ -223,13 +209,14 @@ class _Call:
 def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View) -> None:
     """result = x W' with W as ``view`` says (rows are outputs)."""
     kept = x.detach()
-    call.matrix(
+    call.use(
+        Matrix,
         weight,
         x,
         view,
-        lambda: kept.unsqueeze(-2),
-        lambda g: g.unsqueeze(-2),
-        tuple(x.shape[:-1]),
+        factor=once(lambda: kept.unsqueeze(-2)),
+        left=lambda g: g.unsqueeze(-2),
+        leads=tuple(x.shape[:-1]),
     )
 
 
@@ -264,18 +251,21 @@ def _matmul(call: _Call) -> None:
             _times_matrix(call, left, right, call.recorder.view_of(right).transposed)
     elif left.dim() == 2 and right.dim() >= 2:
         kept = right.detach().transpose(-1, -2)
-        call.matrix(
+        call.use(
+            Matrix,
             left,
             right,
             call.recorder.view_of(left),
-            lambda: kept.unsqueeze(-2),
-            lambda g: g.transpose(-1, -2).unsqueeze(-2),
-            tuple(kept.shape[:-1]),
+            factor=once(lambda: kept.unsqueeze(-2)),
+            left=lambda g: g.transpose(-1, -2).unsqueeze(-2),
+            leads=tuple(kept.shape[:-1]),
         )
 
 
-def _pair(value: Any, dims: int) -> tuple[int, ...]:
-    return (int(value),) * dims if isinstance(value, int) else tuple(int(v) for v in value)
+def _spread(value: Any, dims: int) -> tuple[int, ...]:
+    """One number for every dimension, from one for all or one for each."""
+    given = (value,) if isinstance(value, int) else tuple(value)
+    return tuple(int(v) for v in (given * dims if len(given) == 1 else given))
 
 
 def _convolution(call: _Call) -> None:
@@ -288,21 +278,15 @@ def _convolution(call: _Call) -> None:
     if not call.tracked(weight) or not weight.is_contiguous():
         return
     stride, dilation = (
-        _pair(1 if given is None or given == () else given, dims)
-        for given in (call.argument(3, "stride"), call.argument(5, "dilation"))
+        _spread(call.argument(place, name) or 1, dims)
+        for place, name in ((3, "stride"), (5, "dilation"))
     )
-    padding, groups = call.argument(4, "padding"), call.argument(6, "groups") or 1
-    if len(stride) != dims or len(dilation) != dims:
-        stride, dilation = (v * dims if len(v) == 1 else v for v in (stride, dilation))
-    kernel = tuple(weight.shape[2:])
+    padding, groups = call.argument(4, "padding") or 0, call.argument(6, "groups") or 1
+    kernel, sides = tuple(weight.shape[2:]), []
     if padding == "same":
         total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
         sides = [side for t in reversed(total) for side in (t // 2, t - t // 2)]
-        padding = (0,) * dims
-    else:
-        sides = []
-        padding = (0,) * dims if padding in (None, "valid", ()) else _pair(padding, dims)
-        padding = padding * dims if len(padding) == 1 else padding
+    padding = _spread(0 if isinstance(padding, str) else padding, dims)
     kept = x.detach()
     samples, positions = x.shape[0], math.prod(call.result.shape[2:])
 
@@ -314,14 +298,15 @@ def _convolution(call: _Call) -> None:
         patches = F.unfold(given, k, dilation=d, padding=p, stride=s)
         return patches.transpose(1, 2).unflatten(-1, (groups, -1))
 
-    call.matrix(
+    call.use(
+        Matrix,
         weight,
         x,
         call.recorder.view_of(weight).matrix,
-        factor,
-        lambda g: g.flatten(2).transpose(1, 2).unflatten(-1, (groups, -1)),
-        (samples, positions),
-        groups,
+        factor=once(factor),
+        left=lambda g: g.flatten(2).transpose(1, 2).unflatten(-1, (groups, -1)),
+        leads=(samples, positions),
+        groups=groups,
     )
 
 
@@ -377,8 +362,8 @@ def _embedding(call: _Call) -> None:
     if padding is not None and padding < 0:
         padding += weight.shape[0]
     view = call.recorder.view_of(weight)
-    use = Rows(**call._common(weight, index, view), index=index, padding=padding)
-    call.recorder.uses.append(use)
+    use = call.use(Rows, weight, index, view, index=index, padding=padding)
+    assert isinstance(use, Rows)
     call.recorder._looked_up[id(call.result)] = (call.result, use)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -97,7 +98,7 @@ def _gap(values: Array, rank: int, tolerance: float, size: int) -> float:
     if rank == 0:
         return float("inf")
     # Below the rounding of the largest there is only noise: a jump beyond it means nothing more.
-    floor = float(values[0]) * np.finfo(np.float64).eps * np.sqrt(size)
+    floor = float(values[0]) * float(np.finfo(np.float64).eps) * math.sqrt(size)
     if rank == values.size:
         return float(values[-1]) / (tolerance * float(values[0]))
     return float(values[rank - 1]) / max(float(values[rank]), floor)

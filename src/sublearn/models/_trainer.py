@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from sublearn._arrays import Array, Mask
-from sublearn._errors import BadInputError, whole_number
-from sublearn.models._contest import BATCH, STEPS, Loop, Loss, Metric, Step
+from sublearn._errors import BadInputError
+from sublearn.models._contest import BATCH, How
 from sublearn.models._inputs import (
     array_of,
     as_inputs,
@@ -22,7 +22,8 @@ from sublearn.models._inputs import (
     parameters_of,
     take,
 )
-from sublearn.models._labels import CLASSES, OWN, Labels, metric_name
+from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
+from sublearn.models._places import running
 from sublearn.models._view import TorchView
 
 
@@ -47,33 +48,15 @@ class TorchTrainer:
     weight, flag and mode is as before when a run ends.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        inputs: Any,
-        labels: Any,
-        *,
-        loss: Loss | None = None,
-        step: Step | None = None,
-        loop: Loop | None = None,
-        metric: Metric | None = None,
-        steps: int = STEPS,
-        batch: int = BATCH,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
+    def __init__(self, model: Any, inputs: Any, labels: Any, how: How | None = None) -> None:
+        self.model, self.how = model, how or How()
         self.free = free_parameters(model)
         self.inputs = as_inputs(model, inputs)
         self.samples = count_samples(self.inputs)
-        self.steps = whole_number("steps", steps, least=1)
-        self.batch = whole_number("batch", batch, least=1)
-        self.seed = whole_number("seed", seed, least=0)
-        self.loop, self.step, self.metric_of, self.own_loss = loop, step, metric, loss
-        if labels is None and step is None:
-            raise BadInputError("labels may be left out only where step computes the loss itself.")
+        self.how.check_labels(labels)
         device = next(iter(self.free.values())).device
-        self.labels = None if labels is None else torch.as_tensor(labels, device=device)
-        with self.evaluating(), torch.no_grad():
+        self.labels = None if labels is None else torch.as_tensor(as_labels(labels), device=device)
+        with self.evaluating(), torch.no_grad(), running(leaves(self.inputs)):
             outputs = self.outputs(slice(0, min(self.samples, BATCH)))
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.output_shape = tuple(outputs.shape[1:])
@@ -83,7 +66,7 @@ class TorchTrainer:
             finite=bool(torch.isfinite(outputs).all()),
         )
         self.kind = self.goal.kind
-        self.metric = metric_name(metric, self.kind)
+        self.metric = self.how.scores(self.goal)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -104,8 +87,8 @@ class TorchTrainer:
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
-        if self.step is not None:
-            value: torch.Tensor = self.step(
+        if self.how.step is not None:
+            value: torch.Tensor = self.how.step(
                 self.model, take(self.inputs, ids), take(self.labels, ids)
             )
             return value
@@ -113,8 +96,8 @@ class TorchTrainer:
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
-        if self.own_loss is not None:
-            own: torch.Tensor = self.own_loss(outputs, labels)
+        if self.how.loss is not None:
+            own: torch.Tensor = self.how.loss(outputs, labels)
             return own
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
@@ -127,7 +110,7 @@ class TorchTrainer:
         """Within: the model, tuned at ``rate`` on the samples ``ids``; afterwards it is as it was."""
         ids = torch.as_tensor(ids)
         with self.evaluating():
-            if self.loop is None:
+            if self.how.loop is None:
                 with self._adam(masks, ids, rate):
                     yield
             else:
@@ -160,7 +143,7 @@ class TorchTrainer:
             value = torch.cat([old.to(wide) for old in before]) if before else torch.zeros(0)
             mean, square = torch.zeros_like(value), torch.zeros_like(value)
             batches = self._batches(ids)
-            for number in range(1, self.steps + 1):
+            for number in range(1, self.how.steps + 1):
                 gradients = torch.autograd.grad(
                     self.loss(next(batches)), weights, allow_unused=True
                 )
@@ -174,7 +157,7 @@ class TorchTrainer:
                 mean.mul_(0.9).add_(gradient, alpha=0.1)
                 square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
                 root = (square / (1 - 0.999**number)).sqrt_().add_(1e-8)
-                falling = rate * (1 - (number - 1) / self.steps)
+                falling = rate * (1 - (number - 1) / self.how.steps)
                 value = value - (falling / (1 - 0.9**number)) * mean / root
                 for weight, place, new in zip(weights, places, value.split(sizes), strict=True):
                     weight.data.index_put_(place, new.to(weight.dtype))
@@ -187,20 +170,20 @@ class TorchTrainer:
 
     def _batches(self, ids: Any) -> Iterator[Any]:
         count = len(ids)
-        draws = torch.Generator().manual_seed(self.seed)
+        draws = torch.Generator().manual_seed(self.how.seed)
         while True:
-            if count <= self.batch:
+            if count <= self.how.batch:
                 yield ids
             else:
-                yield ids[torch.randperm(count, generator=draws)[: self.batch]]
+                yield ids[torch.randperm(count, generator=draws)[: self.how.batch]]
 
     @contextmanager
     def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        assert self.loop is not None
+        assert self.how.loop is not None
         before = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         try:
-            self.loop(self.model, masks, take(self.inputs, ids), take(self.labels, ids), rate)
+            self.how.loop(self.model, masks, take(self.inputs, ids), take(self.labels, ids), rate)
             for name, parameter in self.model.named_parameters():
                 moved = (parameter.detach() != before[name]).cpu().numpy()
                 stray = moved & ~masks[name] if name in masks else moved
@@ -222,16 +205,16 @@ class TorchTrainer:
         """Score, where higher is better, and loss of the model as it is now, on some samples."""
         ids = torch.as_tensor(ids)
         with self.evaluating(), torch.no_grad():
-            if self.step is not None:
+            if self.how.step is not None:
                 loss = float(self.loss(ids))
-                if self.kind == OWN and self.metric_of is None:
+                if self.kind == OWN and self.how.metric is None:
                     return -loss, loss
             outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
             labels = take(self.labels, ids)
-            if self.step is None:
+            if self.how.step is None:
                 loss = float(self.loss_of(outputs, labels))
-            if self.metric_of is not None:
-                score = float(self.metric_of(outputs, labels))
+            if self.how.metric is not None:
+                score = float(self.how.metric(outputs, labels))
             else:
                 score = self.goal.score(array_of(outputs), ids.numpy())
         return score, loss if np.isfinite(loss) else float("inf")
@@ -242,8 +225,7 @@ class TorchTrainer:
 
     def contents(self) -> Iterable[bytes]:
         """Weights, samples and the names of a person's own functions."""
-        for function in (self.loop, self.step, self.metric_of, self.own_loss):
-            yield repr(getattr(function, "__qualname__", None)).encode()
+        yield self.how.functions
         for part in (*self.model.state_dict().values(), *leaves(self.inputs), *leaves(self.labels)):
             if isinstance(part, torch.Tensor):
                 yield repr((tuple(part.shape), str(part.dtype))).encode()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._derivatives import Derivatives as Torch
+from sublearn.models._derivatives import Derivatives as Streamed
 from sublearn.models._inputs import array_of, call_model, take
 from sublearn.models._labels import CLASSES, OWN
 from sublearn.models._pursuit import Derivatives, wanted_change
@@ -98,7 +98,8 @@ class TorchView:
 
     @cached_property
     def layers(self) -> list[list[str]]:
-        return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
+        with self._trainer.evaluating():
+            return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
 
 
 class _Readout:
@@ -145,7 +146,20 @@ class _Readout:
         self._places = (where[..., None] * classes + picked).reshape(samples, -1)
 
     def derivatives(self) -> Derivatives:
-        return _Streamed(self._trainer, take(self._trainer.inputs, self._ids), self._places)
+        trainer = self._trainer
+
+        def forward(model: Any, inputs: Any) -> Any:
+            with trainer.evaluating():
+                return call_model(model, inputs)
+
+        with trainer.evaluating():
+            return Streamed(
+                trainer.model,
+                take(trainer.inputs, self._ids),
+                names=list(trainer.free),
+                outputs=self._places,
+                forward=forward,
+            )
 
     def outputs(self) -> Array:
         """What is looked at, with the weights as they are now."""
@@ -170,33 +184,6 @@ class _Readout:
         return change.reshape(outputs.shape)
 
 
-class _Streamed:
-    """The torch layer's three sums, with the model in evaluation mode whenever they are asked for."""
-
-    def __init__(self, trainer: TorchTrainer, inputs: Any, places: Any) -> None:
-        with trainer.evaluating():
-            self._found = Torch(trainer.model, inputs, names=list(trainer.free), outputs=places)
-        self._trainer = trainer
-        self._norms: dict[str, NDArray[Any]] | None = None
-        self.shapes = {name: tuple(p.shape) for name, p in trainer.free.items()}
-        self.outputs: Array = self._found.outputs
-
-    def scores(self, cotangents: Array) -> dict[str, NDArray[Any]]:
-        with self._trainer.evaluating():
-            return self._found.scores(cotangents)
-
-    def squared_norms(self) -> dict[str, NDArray[Any]]:
-        if self._norms is None:
-            with self._trainer.evaluating():
-                self._norms = self._found.squared_norms()
-        return self._norms
-
-    def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
-        ordered = {name: masks[name] for name in self.shapes if name in masks}
-        with self._trainer.evaluating():
-            return self._found.gather(ordered)
-
-
 def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[list[str]]:
     """The names of the weights of each layer, the one that acts last first.
 
@@ -209,16 +196,12 @@ def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[l
     for module in model.modules():
         if any(True for _ in module.parameters(recurse=False)):
             hooks.append(module.register_forward_hook(lambda m, *_: order.append(m)))
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
     try:
         with torch.no_grad():
             call_model(model, take(inputs, slice(0, 1)))
     finally:
         for hook in hooks:
             hook.remove()
-        for module, mode in modes.items():
-            module.training = mode
     whole = [m for m in order if not any(True for c in m.children() for _ in c.parameters())]
     around = [m for m in order if m not in whole]
     seen: set[str] = set()
