@@ -9,7 +9,7 @@ the same numbers in float32 on one thread, processor time of the same run after 
 chunk of samples that is best for it among 1, 2, 5, 10, 25 and 50 (blocks of at most 0.8 GB). The largest
 difference is relative to the largest entry. "passes" is what no way by backward passes can avoid: one
 forward pass and d backward passes through activations alone, nothing else done. For token models jacrev takes
-only a few times as long as that, so 10x is not to be had there; floors stand where a weight acts few times per
+only a few times as long as that, so 10x is not to be had there; floors stand where a weight acts few times a
 sample, and on J'R, which is what pursuit asks in every round.
 Second: residual pursuit of r = 1000 entries among 10^8 random weights, m = 64, 16 outputs each, in units of
 one forward and backward pass of the same batch (processor time), with the peak of resident memory, each in a

@@ -134,7 +134,8 @@ def test_the_experiment_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "experiment tuning needs the package torch" in refuse("reproduce", "tuning")
     told: list[str] = []
     monkeypatch.setattr(
-        "sublearn.cli._runs._execute", lambda chosen, *rest: told.extend(e.name for e in chosen)
+        "sublearn.cli._runs._Order.carry_out",
+        lambda order, dry_run: told.extend(e.name for e in order.chosen),
     )
     result = CliRunner().invoke(cli.app, ["reproduce"])
     assert result.exit_code == 0, result.output
