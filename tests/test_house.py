@@ -141,16 +141,6 @@ def test_no_room_reaches_back() -> None:
             assert not later, f"{room}/{path.name} uses {', '.join(sorted(later))}"
 
 
-# Rooms that still read private modules of another room; a room leaves this list and never comes back.
-PRIVATE_READERS = {
-    "cli",
-    "estimates",
-    "experiments",
-    "matchers",
-    "reports",
-}
-
-
 def _private_imports(path: Path, room: str) -> list[str]:
     """Imports of another room's private modules; the basement, directly below the package, is for all."""
     found = []
@@ -170,7 +160,7 @@ def test_no_room_reads_the_private_modules_of_another(room: str) -> None:
     found = [
         line for path in (package / room).rglob("*.py") for line in _private_imports(path, room)
     ]
-    assert found == [] or room in PRIVATE_READERS
+    assert found == []
 
 
 def test_models_lean_on_little() -> None:
