@@ -169,7 +169,9 @@ def test_a_worker_of_a_cluster_that_falls_silent_is_left_alone(
     from runs.clusters import cluster
 
     for like in ("POINT", "EXPERIMENT"):
-        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 2.0))
+        monkeypatch.setattr(
+            f"sublearn.runs._schedule._OF_{like}", (1.0, 20.0)
+        )  # a worker answers in less
     small = {"points": 2, "trials": 12, "chunk": 4}
     with cluster(tmp_path, workers=2) as (address, _):
         pit = tmp_path / "pit"

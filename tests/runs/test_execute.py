@@ -138,7 +138,9 @@ def test_a_worker_that_falls_silent_is_replaced(
 ) -> None:
     """Its chunk is given to another, and it is gone itself."""
     for like in ("POINT", "EXPERIMENT"):
-        monkeypatch.setattr(f"sublearn.runs._schedule._OF_{like}", (1.0, 1.0))
+        monkeypatch.setattr(
+            f"sublearn.runs._schedule._OF_{like}", (1.0, 20.0)
+        )  # a worker starts in less
     pit = tmp_path / "pit"
     run = execute([walks(**GRID, pit=str(pit))], out=tmp_path / "run", workers=2)
     assert pit.exists() and run.failures == []
