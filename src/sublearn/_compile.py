@@ -106,7 +106,8 @@ def serves(stub: Callable[..., Any], kind: type) -> Callable[[Function], Functio
 
     def register(function: Function) -> Function:
         dispatcher = cast(Any, function)
-        options: Any = {key: dispatcher.targetoptions[key] for key in ("error_model", "fastmath")}
+        kept = ("error_model", "fastmath")
+        options: Any = {k: v for k, v in dispatcher.targetoptions.items() if k in kept}
 
         def choose(*arguments: Any) -> Any:
             given = getattr(arguments[0], "instance_class", None)

@@ -53,30 +53,25 @@ class Room(NamedTuple):
     weights: Complex  # (r,), row by row
 
 
-@compiled
 def new_room(lift: States) -> Room:
     n, free, T = lift.impulse.shape
-    k = lift.basis.shape[0]
-    C, b = lift.order.shape[0], lift.begin.shape[0]
-    S = C * free
-    begin = np.zeros((C + b, n + k), np.complex128)
-    begin[:b, :n] = lift.begin
-    widest = 1
-    for i in range(k):
-        widest = max(widest, lift.ends[i + 1] - lift.ends[i])
+    k, C, b = len(lift.basis), len(lift.order), len(lift.begin)
+    S, complex_ = C * free, np.complex128
+    states = np.zeros((C + b, n + k), complex_)
+    states[:b, :n] = lift.begin
     return Room(
-        begin,
+        states,
         np.zeros(C + b),
-        lift.W[:k].astype(np.complex128),
-        np.zeros((C, widest), np.complex128),
-        np.zeros(C, np.complex128),
+        lift.W[:k].astype(complex_),
+        np.zeros((C, max(1, int(np.diff(lift.ends).max()))), complex_),
+        np.zeros(C, complex_),
         np.zeros(C, np.int64),
-        np.zeros((S, C), np.complex128),
+        np.zeros((S, C), complex_),
         np.zeros(S, np.int64),
-        np.zeros(S, np.complex128),
-        np.zeros((k, free, T), np.complex128),
-        np.zeros((S, S), np.complex128),
-        np.zeros(lift.columns.size, np.complex128),
+        np.zeros(S, complex_),
+        np.zeros((k, free, T), complex_),
+        np.zeros((S, S), complex_),
+        np.zeros(lift.columns.size, complex_),
     )
 
 

@@ -6,10 +6,12 @@ the states of far solutions are far better conditioned than their weights.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sublearn._arrays import Array, Complex, Indices
-from sublearn._compile import compiled
+from sublearn._compile import compiled, serves
 from sublearn.matchers.complete._product_kernel import Chain, factor, solve
 from sublearn.matchers.complete._state_kernel import (
     Room,
@@ -21,15 +23,11 @@ from sublearn.matchers.complete._state_kernel import (
     new_room,
 )
 from sublearn.matchers.complete._tracker import (
-    ARRIVED,
-    CLOSE,
-    SINGULAR,
-    SMALLEST_STEP,
-    STEP_TOO_SMALL,
-    TOO_MANY_STEPS,
-    TRUST,
-    next_step,
-    predict,
+    begin_at,
+    correct,
+    end_at,
+    follow_all,
+    tangent_of,
 )
 from sublearn.matchers.search._lifted import ordered
 from sublearn.verdicts.counts import ProductForm, ProductNumbers
@@ -119,36 +117,56 @@ def _place(fixed: Complex, moved: Complex, time: float, b: int, room: Room) -> N
             )
 
 
-@compiled
-def _newton(
-    lift: States,
-    fixed: Complex,
-    moved: Complex,
-    time: float,
-    z: Complex,
-    room: Room,
-    pivots: Indices,
-    change: Complex,
-) -> bool:
-    """Newton's method on z until rounding ends it; ``room`` is left filled and factored at z."""
-    previous = np.inf
-    for _ in range(6):
-        _place(fixed, moved, time, lift.begin.shape[0], room)
-        if not (linearize(lift, z, room) and factor(room.matrix, pivots)):
-            return False
-        for e in range(z.size):
-            change[e] = -room.E[e]
-        size = _correction(lift, room, pivots, change)
-        # Below 1e-12 the factors are those of the next point as well.
-        if not (size > 1e-12 and size < 0.5 * previous):
-            break
-        for e in range(z.size):
-            z[e] += change[e]
-        previous = size
-    return True
+class StatePath(NamedTuple):
+    """A path in the states: the affine part of the states, and how it moves with the targets."""
+
+    lift: States
+    fixed: Complex
+    moved: Complex
+    settles: bool
 
 
+class StateRoom(NamedTuple):
+    """What is known at one z, and the row exchanges of its Newton matrix."""
+
+    at: Room
+    pivots: Indices
+
+
+@serves(begin_at, StatePath)
 @compiled
+def _begin(path: StatePath, room: StateRoom, weights: Complex, x: Complex) -> None:
+    free_part(path.lift, weights, x)
+
+
+@serves(correct, StatePath)
+@compiled
+def _correct(
+    path: StatePath, room: StateRoom, here: Complex, x: Complex, time: float, change: Complex
+) -> float:
+    at, pivots = room.at, room.pivots
+    _place(path.fixed, path.moved, time, path.lift.begin.shape[0], at)
+    if not (linearize(path.lift, x, at) and factor(at.matrix, pivots)):
+        return -1.0
+    for e in range(x.size):
+        change[e] = -at.E[e]
+    return _correction(path.lift, at, pivots, change)
+
+
+@serves(tangent_of, StatePath)
+@compiled
+def _tangent(path: StatePath, room: StateRoom, out: Complex) -> None:
+    drift(path.lift, room.at, path.moved, out)
+    _correction(path.lift, room.at, room.pivots, out)
+
+
+@serves(end_at, StatePath)
+@compiled
+def _end(path: StatePath, room: StateRoom, x: Complex, weights: Complex) -> None:
+    for e in range(path.lift.columns.size):
+        weights[path.lift.labels[e]] = room.at.weights[e]
+
+
 def track_states(
     lift: States, points: Complex, begin: Complex, end: Complex, most_steps: int
 ) -> tuple[Complex, Indices, Indices]:
@@ -156,78 +174,12 @@ def track_states(
 
     Returns the weights at the end points, what became of each path (0: it arrived) and its steps.
     """
-    C, d = lift.order.shape
-    b, S = lift.begin.shape[0], C * lift.impulse.shape[1]
-    room, pivots = new_room(lift), np.empty(S, np.int64)
-    base, move = np.empty((C, d), np.complex128), np.empty((C, d), np.complex128)
-    for t in range(C):
-        for o in range(d):
-            base[t, o] = begin[lift.order[t, o]]
-            move[t, o] = end[lift.order[t, o]] - base[t, o]
-    here, tangent = np.zeros(S, np.complex128), np.zeros(S, np.complex128)
-    before, slope = np.zeros(S, np.complex128), np.zeros(S, np.complex128)
-    trial, change = np.zeros(S, np.complex128), np.zeros(S, np.complex128)
+    unknowns, room = len(lift.unit), new_room(lift)
+    b = len(lift.begin)
     fixed, moved = np.zeros_like(room.U[b:]), np.zeros_like(room.U[b:])
+    base = begin[lift.order]
     affine_part(lift, base, 1.0, fixed)
-    affine_part(lift, move, 0.0, moved)
-    out = points.copy()
-    status = np.zeros(points.shape[0], np.int64)
-    steps = np.zeros(points.shape[0], np.int64)
-    for path in range(points.shape[0]):
-        free_part(lift, points[path], here)
-        time, step, last = 0.0, 0.05, 0.0
-        # Far from the origin the states that rounded weights give are only near a solution.
-        if not _newton(lift, fixed, moved, 0.0, here, room, pivots, change):
-            status[path] = SINGULAR
-            continue
-        drift(lift, room, moved, tangent)
-        _correction(lift, room, pivots, tangent)
-        while time < 1.0:
-            steps[path] += 1
-            if steps[path] > most_steps:
-                status[path] = TOO_MANY_STEPS
-                break
-            step = min(step, 1.0 - time)
-            later = time + step if time + step < 1.0 - 1e-12 else 1.0
-            predict(here, tangent, before, slope, step, last, trial)
-            arrived, first_error, previous = False, 0.0, 0.0
-            for turn in range(4):
-                _place(fixed, moved, later, b, room)
-                if not (linearize(lift, trial, room) and factor(room.matrix, pivots)):
-                    break
-                for e in range(S):
-                    change[e] = -room.E[e]
-                size_now = _correction(lift, room, pivots, change)
-                if not size_now < np.inf:
-                    break
-                for e in range(S):
-                    trial[e] += change[e]
-                if turn == 0:
-                    first_error = size_now
-                    if size_now > TRUST:
-                        break
-                elif size_now > 0.5 * previous and size_now > CLOSE:
-                    break
-                if size_now < CLOSE:
-                    arrived = True
-                    break
-                previous = size_now
-            if not arrived:
-                step *= 0.3
-                if step < SMALLEST_STEP:
-                    status[path] = STEP_TOO_SMALL
-                    break
-                continue
-            before[:], slope[:] = here, tangent
-            here[:] = trial
-            last, time = later - time, later
-            # The factors belong to the point before the last correction, which was tiny.
-            drift(lift, room, moved, tangent)
-            _correction(lift, room, pivots, tangent)
-            step = next_step(last, first_error)
-        if status[path] == ARRIVED:
-            if not _newton(lift, fixed, moved, 1.0, here, room, pivots, change):
-                status[path] = SINGULAR
-            for e in range(lift.columns.size):
-                out[path, lift.labels[e]] = room.weights[e]
-    return out, status, steps
+    affine_part(lift, end[lift.order] - base, 0.0, moved)
+    pivots = np.empty(unknowns, np.int64)
+    path = StatePath(lift, fixed, moved, True)
+    return follow_all(path, StateRoom(room, pivots), points, unknowns, most_steps)

@@ -3,14 +3,20 @@
 F is the outputs of a product form (``_product.py``). Each path takes steps of its own: a cubic
 through the last two points and their tangents predicts, Newton's method corrects, and the size of the
 first correction sets the next step.
+
+The loop knows what it follows by four functions, :func:`begin_at`, :func:`correct`, :func:`tangent_of` and
+:func:`end_at`. Here they are those of a path in the weights; ``_state_tracker.py`` has those of a path in
+the states.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from sublearn._arrays import Array, Complex, Indices
-from sublearn._compile import compiled
+from sublearn._compile import compiled, serves
 from sublearn.matchers.complete._product_kernel import evaluate_into, factor, largest, solve, space
 
 ARRIVED = 0
@@ -24,6 +30,26 @@ TRUST = 1e-2
 # A corrected point is accepted when the last correction is below this, relative to the point.
 CLOSE = 1e-6
 SMALLEST_STEP = 1e-14
+
+
+def begin_at(path: Any, room: Any, weights: Complex, x: Complex) -> None:
+    """x <- the unknowns of a solution that is given by its weights."""
+    raise NotImplementedError("machine code only: see `serves`")
+
+
+def correct(path: Any, room: Any, here: Complex, x: Complex, time: float, change: Complex) -> float:
+    """change <- Newton's correction of x at a time; its size, relative to ``here``; -1: singular."""
+    raise NotImplementedError("machine code only: see `serves`")
+
+
+def tangent_of(path: Any, room: Any, out: Complex) -> None:
+    """out <- dx / dt, with the factors of the last correction."""
+    raise NotImplementedError("machine code only: see `serves`")
+
+
+def end_at(path: Any, room: Any, x: Complex, weights: Complex) -> None:
+    """weights <- those of the point that was corrected last, x."""
+    raise NotImplementedError("machine code only: see `serves`")
 
 
 @compiled
@@ -103,6 +129,169 @@ def polish(
 
 
 @compiled
+def _settle(path: Any, room: Any, x: Complex, time: float, change: Complex) -> bool:
+    """Newton's method on x until rounding ends it; the last factors are those at x."""
+    previous = np.inf
+    for _ in range(6):
+        size = correct(path, room, x, x, time, change)
+        if size < 0.0:
+            return False
+        # Below 1e-12 the factors are those of the next point as well.
+        if not (size > 1e-12 and size < 0.5 * previous):
+            break
+        for e in range(x.size):
+            x[e] += change[e]
+        previous = size
+    return True
+
+
+@compiled
+def follow(
+    path: Any,
+    room: Any,
+    points: Complex,
+    most_steps: int,
+    spare: Complex,
+    out: Complex,
+    status: Indices,
+    steps: Indices,
+) -> None:
+    """Follow a path from each row of ``points``: its end, what became of it (0: it arrived), its steps.
+
+    ``spare`` is room for six vectors of unknowns.
+    """
+    here, tangent, before = spare[0], spare[1], spare[2]
+    slope, trial, change = spare[3], spare[4], spare[5]
+    size = here.size
+    for number in range(points.shape[0]):
+        begin_at(path, room, points[number], here)
+        time, step, last = 0.0, 0.05, 0.0
+        # Far from the origin the states that rounded weights give are only near a solution.
+        if path.settles:
+            regular = _settle(path, room, here, 0.0, change)
+        else:
+            regular = not correct(path, room, here, here, 0.0, change) < 0.0
+        if not regular:
+            status[number] = SINGULAR
+            continue
+        tangent_of(path, room, tangent)
+        while time < 1.0:
+            steps[number] += 1
+            if steps[number] > most_steps:
+                status[number] = TOO_MANY_STEPS
+                break
+            step = min(step, 1.0 - time)
+            later = time + step if time + step < 1.0 - 1e-12 else 1.0
+            predict(here, tangent, before, slope, step, last, trial)
+            arrived, first_error, previous = False, 0.0, 0.0
+            for turn in range(4):
+                error = correct(path, room, here, trial, later, change)
+                if not (error >= 0.0 and error < np.inf):
+                    break
+                for e in range(size):
+                    trial[e] += change[e]
+                if turn == 0:
+                    first_error = error
+                    if error > TRUST:
+                        break
+                elif error > 0.5 * previous and error > CLOSE:
+                    break
+                if error < CLOSE:
+                    arrived = True
+                    break
+                previous = error
+            if not arrived:
+                step *= 0.3
+                if step < SMALLEST_STEP:
+                    status[number] = STEP_TOO_SMALL
+                    break
+                continue
+            for e in range(size):
+                before[e], slope[e], here[e] = here[e], tangent[e], trial[e]
+            last, time = later - time, later
+            # The factors belong to the point before the last correction, which was tiny.
+            tangent_of(path, room, tangent)
+            step = next_step(last, first_error)
+        if status[number] == ARRIVED:
+            if path.settles and not _settle(path, room, here, 1.0, change):
+                status[number] = SINGULAR
+            end_at(path, room, here, out[number])
+
+
+def follow_all(
+    path: Any, room: Any, points: Complex, unknowns: int, most_steps: int
+) -> tuple[Complex, Indices, Indices]:
+    """:func:`follow` with room of its own: the ends, what became of each path, its steps."""
+    out, spare = points.copy(), np.zeros((6, unknowns), np.complex128)
+    status, steps = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
+    follow(path, room, points, most_steps, spare, out, status, steps)
+    return out, status, steps
+
+
+class WeightPath(NamedTuple):
+    """A path in the weights themselves: the parts of a chain, and how the targets move."""
+
+    buffer: Complex
+    layout: Indices
+    chain: Indices
+    heads: Indices
+    where: Indices
+    mix: Complex
+    begin: Complex
+    move: Complex
+    settles: bool  # no: what is polished already is a solution
+
+
+class WeightRoom(NamedTuple):
+    """Room for one evaluation and its linear system."""
+
+    states: Complex
+    lefts: Complex
+    raw: Complex
+    values: Complex
+    matrix: Complex
+    pivots: Indices
+
+
+@serves(begin_at, WeightPath)
+@compiled
+def _begin(path: WeightPath, room: WeightRoom, weights: Complex, x: Complex) -> None:
+    for e in range(x.size):
+        x[e] = weights[e]
+
+
+@serves(end_at, WeightPath)
+@compiled
+def _end(path: WeightPath, room: WeightRoom, x: Complex, weights: Complex) -> None:
+    for e in range(x.size):
+        weights[e] = x[e]
+
+
+@serves(correct, WeightPath)
+@compiled
+def _correct(
+    path: WeightPath, room: WeightRoom, here: Complex, x: Complex, time: float, change: Complex
+) -> float:
+    evaluate_into(
+        path.buffer, path.layout, path.chain, path.heads, path.where, path.mix, x,
+        room.states, room.lefts, room.raw, room.values, room.matrix,
+    )  # fmt: skip
+    if not factor(room.matrix, room.pivots):
+        return -1.0
+    for i in range(x.size):
+        change[i] = path.begin[i] + time * path.move[i] - room.values[i]
+    solve(room.matrix, room.pivots, change)
+    return largest(change) / max(largest(here), 1e-300)
+
+
+@serves(tangent_of, WeightPath)
+@compiled
+def _tangent(path: WeightPath, room: WeightRoom, out: Complex) -> None:
+    for i in range(out.size):
+        out[i] = path.move[i]
+    solve(room.matrix, room.pivots, out)
+
+
 def track(
     buffer: Complex,
     layout: Indices,
@@ -120,78 +309,10 @@ def track(
     Returns the end points, what became of each path (0: it arrived), the steps it took, and the last
     Newton correction at the end, relative to the point; of a path that did not arrive, nonsense.
     """
-    size = where.shape[0]
-    own = buffer.copy()
-    states, lefts, raw = space(layout, chain, heads)
-    move = end - begin
-    values, matrix = np.empty(size, np.complex128), np.empty((size, size), np.complex128)
-    pivots = np.empty(size, np.int64)
-    here, tangent = np.empty(size, np.complex128), np.empty(size, np.complex128)
-    before, slope = np.empty(size, np.complex128), np.empty(size, np.complex128)
-    trial = np.empty(size, np.complex128)
-    out = points.copy()
-    status = np.zeros(points.shape[0], np.int64)
-    steps = np.zeros(points.shape[0], np.int64)
-    for path in range(points.shape[0]):
-        here[:] = points[path]
-        time, step, last = 0.0, 0.05, 0.0
-        evaluate_into(
-            own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
-        )
-        if not factor(matrix, pivots):
-            status[path] = SINGULAR
-            continue
-        tangent[:] = move
-        solve(matrix, pivots, tangent)
-        while time < 1.0:
-            steps[path] += 1
-            if steps[path] > most_steps:
-                status[path] = TOO_MANY_STEPS
-                break
-            step = min(step, 1.0 - time)
-            later = time + step if time + step < 1.0 - 1e-12 else 1.0
-            predict(here, tangent, before, slope, step, last, trial)
-            scale = max(largest(here), 1e-300)
-            arrived, first_error, previous = False, 0.0, 0.0
-            for turn in range(4):
-                evaluate_into(
-                    own, layout, chain, heads, where, mix, trial, states, lefts, raw, values, matrix
-                )
-                if not factor(matrix, pivots):
-                    break
-                for i in range(size):
-                    values[i] = begin[i] + later * move[i] - values[i]
-                solve(matrix, pivots, values)
-                size_now = largest(values) / scale
-                if not size_now < np.inf:
-                    break
-                for i in range(size):
-                    trial[i] += values[i]
-                if turn == 0:
-                    first_error = size_now
-                    if size_now > TRUST:
-                        break
-                elif size_now > 0.5 * previous and size_now > 1e-6:
-                    break
-                # The second clause: rounding does not let the corrections become smaller.
-                if size_now < CLOSE or (turn > 1 and size_now < 1e-6):
-                    arrived = True
-                    break
-                previous = size_now
-            if not arrived:
-                step *= 0.3
-                if step < SMALLEST_STEP:
-                    status[path] = STEP_TOO_SMALL
-                    break
-                continue
-            before[:], slope[:] = here, tangent
-            here[:] = trial
-            last, time = later - time, later
-            tangent[:] = move
-            # The factors belong to the point before the last correction, which was tiny.
-            solve(matrix, pivots, tangent)
-            step = next_step(last, first_error)
-        if status[path] == ARRIVED:
-            out[path] = here
+    size = len(where)
+    path = WeightPath(buffer.copy(), layout, chain, heads, where, mix, begin, end - begin, False)
+    matrix, values = np.empty((size, size), np.complex128), np.empty(size, np.complex128)
+    room = WeightRoom(*space(layout, chain, heads), values, matrix, np.empty(size, np.int64))
+    out, status, steps = follow_all(path, room, points, size, most_steps)
     out, error = polish(buffer, layout, chain, heads, where, mix, out, end)
     return out, status, steps, error
