@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.toys import Walk
-from sublearn.runs._chunks import Chunk, Done, Failed, Raised
+from sublearn.runs._chunks import Chunk, Done, Failed, Outcome
 from sublearn.runs._executors import Workers
 from sublearn.runs._schedule import RETRIES, _hung, outcomes
 
@@ -35,15 +35,15 @@ class Played(Workers):
     def __init__(self, act: Callable[[int, int], str]):
         self.act = act
         self.goes: Counter[int] = Counter()
-        self.open: list[tuple[Future[Done | Raised], Chunk]] = []
+        self.open: list[tuple[Future[Outcome], Chunk]] = []
         self.company: list[list[int]] = []
         self.renewed = 0
         self.broken = False
 
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
         if self.broken:
             raise BrokenExecutor
-        future: Future[Done | Raised] = Future()
+        future: Future[Outcome] = Future()
         self.open = [(f, c) for f, c in self.open if not f.done()]
         self.open.append((future, chunk))
         self.company.append([c.index for _, c in self.open])
@@ -61,7 +61,7 @@ class Played(Workers):
                 self.broken = True
                 break
             if what == "raise":
-                future.set_result(Raised(f"chunk {chunk.index}", ""))
+                future.set_result(Failed(f"chunk {chunk.index}"))
             elif what == "lose":
                 future.set_exception(ValueError("cannot be sent"))
             else:
@@ -80,9 +80,9 @@ class Played(Workers):
         pass
 
 
-def play(count: int, act: Callable[[int, int], str]) -> tuple[dict[int, Done | Failed], Played]:
+def play(count: int, act: Callable[[int, int], str]) -> tuple[dict[int, Outcome], Played]:
     workers = Played(act)
-    found: dict[int, Done | Failed] = {}
+    found: dict[int, Outcome] = {}
     for outcome in outcomes(workers, deque(chunks(count)), patience=0.001):
         if outcome is None:
             workers.end()  # nothing ends by itself: let what waits end
@@ -186,7 +186,7 @@ class Clock:
         return self.now
 
 
-def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Done | Failed], Played]:
+def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Outcome], Played]:
     """A play in which some chunks never end; nothing else happens until the clock is set forward."""
     clock = Clock()
 
@@ -197,7 +197,7 @@ def hanging(guilty: set[int], retries: int) -> tuple[dict[int, Done | Failed], P
                     future.set_result(Done({}, 2.0, ""))
 
     workers = Slow(lambda i, go: "end")
-    found: dict[int, Done | Failed] = {}
+    found: dict[int, Outcome] = {}
     waiting = deque(chunks(12))
     for outcome in outcomes(workers, waiting, patience=0.001, retries=retries, clock=clock):
         if outcome is None:
@@ -243,7 +243,7 @@ def test_without_its_like_no_chunk_is_called_hanging() -> None:
 
 def test_its_like_are_the_chunks_of_its_point_first() -> None:
     """Ten minutes or 30 times the longest of its point; an hour or 300 times that of its experiment."""
-    under: Future[Done | Raised] = Future()
+    under: Future[Outcome] = Future()
     one, other = chunks(2)
     like = {("toy", 0): 1.0, ("toy", None): 40.0}
     for chunk, longest, limit in (

@@ -42,23 +42,18 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Raised:
-    """A chunk that raised, in words: an exception itself may not survive the way from a worker."""
-
-    error: str
-    details: str
-
-
-@dataclass(frozen=True)
 class Failed:
-    """A chunk that failed as often as it may."""
+    """A chunk that failed, in words: an exception itself may not survive the way from a worker."""
 
-    attempts: int
     error: str
     details: str = ""
+    attempts: int = 1
 
 
-def compute(chunk: Chunk) -> Done | Raised:
+Outcome = Done | Failed
+
+
+def compute(chunk: Chunk) -> Outcome:
     """Compute a chunk in this process, and check that the rows are what the task promised."""
     import os
     import socket
@@ -73,10 +68,10 @@ def compute(chunk: Chunk) -> Done | Raised:
     return Done(columns, seconds, f"{socket.gethostname()}:{os.getpid()}")
 
 
-def raised(problem: BaseException) -> Raised:
+def raised(problem: BaseException) -> Failed:
     """An exception in words."""
     said = "".join(traceback.format_exception_only(problem)).strip()
-    return Raised(said, "".join(traceback.format_exception(problem)))
+    return Failed(said, "".join(traceback.format_exception(problem)))
 
 
 def by_column(task: Task, rows: list[Row], count: int) -> Columns:

@@ -14,7 +14,7 @@ from typing import Any
 from sublearn._errors import BadInputError, whole_number
 from sublearn._interrupts import deferred, safe_point
 from sublearn._limits import check_workers
-from sublearn.runs._chunks import Chunk, Done, Failed
+from sublearn.runs._chunks import Chunk, Done, Failed, Outcome
 from sublearn.runs._door import at_the_door, earlier_manifest
 from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
 from sublearn.runs._experiment import Experiment
@@ -165,7 +165,7 @@ class _Session:
         self.held.check()
         write_failures(self.folder, self.failures)
 
-    def take(self, chunk: Chunk, outcome: Done | Failed) -> list[Chunk]:
+    def take(self, chunk: Chunk, outcome: Outcome) -> list[Chunk]:
         """Note what came of a chunk; give the chunks that have to be computed again."""
         ledger = self.ledgers[chunk.experiment]
         ledger.take(chunk, outcome)

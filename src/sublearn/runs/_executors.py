@@ -16,7 +16,7 @@ from typing import Any
 
 from sublearn._errors import BadInputError, first_line
 from sublearn._threads import single_thread
-from sublearn.runs._chunks import Chunk, Done, Raised, compute
+from sublearn.runs._chunks import Chunk, Outcome, compute
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -41,7 +41,7 @@ class Workers(ABC):
         return True
 
     @abstractmethod
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
         """Hand out a chunk."""
 
     @abstractmethod
@@ -60,8 +60,8 @@ class ThisProcess(Workers):
     count = 1
     under_way = 1
 
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
-        future: Future[Done | Raised] = Future()
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
         with single_thread():
             future.set_result(compute(chunk))
         return future
@@ -93,7 +93,7 @@ class Processes(Workers):
         )
         self._leash = leash
 
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
         # A process that starts now must not hear Ctrl-C before it has said what it does with it.
         with _blocked():
             return self._pool.submit(compute_alone, chunk)
@@ -168,7 +168,7 @@ class Cluster(Workers):
         self.count = max(1, sum(self._client.nthreads().values()))
         self.under_way = max(8, 3 * self.count)
 
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
         self._handed_out += 1
         if self._handed_out % 64 == 0:
             with suppress(OSError):  # a lost scheduler shows soon enough
@@ -238,9 +238,9 @@ class Given(Workers):
         self._pool = executor
         self.count = count
         self.under_way = 2 * count
-        self._futures: set[Future[Done | Raised]] = set()
+        self._futures: set[Future[Outcome]] = set()
 
-    def submit(self, chunk: Chunk) -> Future[Done | Raised]:
+    def submit(self, chunk: Chunk) -> Future[Outcome]:
         future = self._pool.submit(compute_alone, chunk)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
@@ -262,7 +262,7 @@ class Given(Workers):
             future.cancel()
 
 
-def compute_alone(chunk: Chunk) -> Done | Raised:
+def compute_alone(chunk: Chunk) -> Outcome:
     """Compute a chunk in a worker, which uses one thread for good."""
     _pin_threads()
     return compute(chunk)

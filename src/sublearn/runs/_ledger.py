@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sublearn.runs._chunks import Chunk, Done, Failed
+from sublearn.runs._chunks import Chunk, Failed, Outcome
 from sublearn.runs._files import SHARDS
 from sublearn.runs._manifest import Declared, label
 from sublearn.runs._shards import Part, Shards
@@ -60,7 +60,7 @@ class Ledger:
                 if trials.start in self._left[index]:
                     yield Chunk(e.name, e.task, index, point.params, self.plan.seed, trials)
 
-    def take(self, chunk: Chunk, outcome: Done | Failed) -> None:
+    def take(self, chunk: Chunk, outcome: Outcome) -> None:
         """Note what came of a chunk; its rows go to disk with the next ``flush``."""
         self.trials_left -= len(chunk.trials)
         if isinstance(outcome, Failed):

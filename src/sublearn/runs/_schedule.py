@@ -7,8 +7,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import replace
 
-from sublearn.runs._chunks import Chunk, Done, Failed, Raised, raised
+from sublearn.runs._chunks import Chunk, Done, Failed, Outcome, raised
 from sublearn.runs._executors import Workers
 
 RETRIES = 2
@@ -20,8 +21,6 @@ _GRACE = 10.0  # seconds
 # before one of these is done those of its experiment, whose points may differ a thousandfold.
 _OF_POINT, _OF_EXPERIMENT = (30.0, 600.0), (300.0, 3600.0)
 
-Outcome = tuple[Chunk, Done | Failed]
-
 
 def outcomes(
     workers: Workers,
@@ -29,7 +28,7 @@ def outcomes(
     patience: float = 0.2,
     retries: int = RETRIES,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Outcome | None]:
+) -> Iterator[tuple[Chunk, Outcome] | None]:
     """Each chunk with what came of it, in the order in which they end.
 
     A chunk that raises is tried again, ``retries`` times. When a worker dies or hangs, all chunks under
@@ -40,8 +39,8 @@ def outcomes(
     seconds, so that the caller can look after other things; it may add to ``waiting`` meanwhile.
     """
     suspects: deque[Chunk] = deque()
-    under_way: dict[Future[Done | Raised], Chunk] = {}
-    since: dict[Future[Done | Raised], float] = {}
+    under_way: dict[Future[Outcome], Chunk] = {}
+    since: dict[Future[Outcome], float] = {}
     tries: Counter[tuple[str, int, int]] = Counter()
     longest: dict[tuple[str, int | None], float] = {}
     deaths, alone = 0, False
@@ -90,7 +89,7 @@ def outcomes(
             if tries[chunk.key] <= retries:
                 waiting.append(chunk)
             else:
-                yield chunk, Failed(tries[chunk.key], found.error, found.details)
+                yield chunk, replace(found, attempts=tries[chunk.key])
         since = {future: since[future] for future in under_way}
         if broken:
             deaths += 1
@@ -110,12 +109,12 @@ def outcomes(
             if tries[chunk.key] <= retries:
                 suspects.append(chunk)
             else:
-                yield chunk, Failed(tries[chunk.key], why)
+                yield chunk, Failed(why, attempts=tries[chunk.key])
 
 
 def _hung(
-    under_way: Mapping[Future[Done | Raised], Chunk],
-    since: Mapping[Future[Done | Raised], float],
+    under_way: Mapping[Future[Outcome], Chunk],
+    since: Mapping[Future[Outcome], float],
     longest: Mapping[tuple[str, int | None], float],
     now: float,
 ) -> str | None:
@@ -134,12 +133,12 @@ def _hung(
     return None
 
 
-def _is_lost(future: Future[Done | Raised]) -> bool:
+def _is_lost(future: Future[Outcome]) -> bool:
     """Whether the worker is gone, and not the computation at fault."""
     return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
-def _result(future: Future[Done | Raised]) -> Done | Raised:
+def _result(future: Future[Outcome]) -> Outcome:
     """What came back; an exception is one of the way there and back, such as a task that cannot be sent."""
     problem = future.exception()
     return future.result() if problem is None else raised(problem)
