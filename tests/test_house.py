@@ -163,6 +163,22 @@ def test_no_room_reads_the_private_modules_of_another(room: str) -> None:
     assert found == []
 
 
+def test_the_architecture_page_draws_the_rooms_as_they_are(root: Path) -> None:
+    """The table of rooms lists what each leans on, in the order of the house."""
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z]+)` \| .* \| ([a-z, ]*)\|$", text, flags=re.MULTILINE)
+    written = {
+        room: {name for name in used.replace(" ", "").split(",") if name} for room, used in rows
+    }
+    package = Path(sublearn.__file__).parent
+    drawn = {}
+    for room in ROOMS:
+        used = set().union(*(_rooms_used(path) for path in (package / room).rglob("*.py")))
+        drawn[room] = (used & set(ROOMS)) - {room}
+    assert list(written) == list(ROOMS)
+    assert written == drawn
+
+
 def test_models_lean_on_little() -> None:
     """Other people's models need our allocations and pictures, and none of our science."""
     room = Path(sublearn.__file__).parent / "models"
