@@ -275,7 +275,8 @@ def test_a_crafted_manifest_gives_one_sentence_and_the_shards_go_on(
 ) -> None:
     path = folder / "manifest.json"
     path.write_bytes(MANIFESTS[kind](path.read_bytes()))
-    assert "manifest.json cannot be read (" in looked_at(folder)
+    said = looked_at(folder)
+    assert "manifest.json cannot be read (" in said and "the command that made it goes on" in said
     seen: list[runs.Progress] = []
     execute([whole()], out=folder, progress=seen.append)
     assert seen[0].done == 12, "shards know what they belong to"

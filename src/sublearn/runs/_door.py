@@ -83,14 +83,14 @@ def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str
         try:
             earlier = read_manifest(folder)
         except DamagedManifest as problem:
-            if not _shown_by_shards(folder):
+            if not shown_by_shards(folder):
                 raise BadInputError(
                     f"{str(problem).rstrip('.')}, and no shard beside it shows that this is the "
                     "folder of a run; give another folder."
                 ) from None
     else:
         others = sorted(name for name in os.listdir(folder) if not _is_trace(name))
-        if others and not _shown_by_shards(folder):
+        if others and not shown_by_shards(folder):
             raise BadInputError(
                 f"{folder} holds {others[0]!r} and is not the folder of a run: it has no {MANIFEST}; "
                 "give an empty folder, or one that is not there yet."
@@ -114,14 +114,14 @@ def _check_own(folder: Path, declared: bool) -> None:
     others = [name for name in sorted(os.listdir(folder)) if not _is_trace(name)]
     if others == [SHARDS] and not os.listdir(folder / SHARDS):
         return
-    if others and not _shown_by_shards(folder.parent, folder.name):
+    if others and not shown_by_shards(folder.parent, folder.name):
         raise BadInputError(
             f"{folder} holds {others[0]!r}, and nothing shows that it belongs to this run; give "
             "another folder."
         )
 
 
-def _shown_by_shards(folder: Path, name: str | None = None) -> bool:
+def shown_by_shards(folder: Path, name: str | None = None) -> bool:
     """Whether a shard, whole, and under the name that its content has, says that it belongs here."""
     places = [folder / name] if name else sorted(p for p in folder.iterdir() if p.is_dir())
     for place in places:

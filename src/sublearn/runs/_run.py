@@ -18,6 +18,7 @@ from sublearn._files import explained
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import Chunk, Done
+from sublearn.runs._door import shown_by_shards
 from sublearn.runs._files import (
     KEPT,
     SHARDS,
@@ -28,7 +29,7 @@ from sublearn.runs._files import (
     write_json,
 )
 from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
-from sublearn.runs._manifest import KINDS, label, read_manifest
+from sublearn.runs._manifest import KINDS, DamagedManifest, label, read_manifest
 from sublearn.runs._shards import DAMAGED, Shards
 from sublearn.runs._tables import parse_table
 from sublearn.runs._task import Table, Task
@@ -75,7 +76,13 @@ class Run:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.manifest = read_manifest(self.folder)
+        try:
+            self.manifest = read_manifest(self.folder)
+        except DamagedManifest as problem:
+            if not shown_by_shards(self.folder):
+                raise
+            hint = "its shards show a run, and the command that made it goes on with them."
+            raise DamagedManifest(f"{str(problem).rstrip('.')}; {hint}") from None
         self._damage: dict[str, str] = {}
         self._looked: set[str] = set()
         for name in self.names:
