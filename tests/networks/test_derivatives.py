@@ -19,7 +19,8 @@ from networks.reference import (
     flat,
     unflat,
 )
-from sublearn.networks import REALS, Network, factors, run
+from sublearn import _limits
+from sublearn.networks import REALS, Network, _derivatives, factors, run
 
 SAMPLES = 3
 every_network = pytest.mark.parametrize("network", NETWORKS, ids=by_spec)
@@ -183,3 +184,27 @@ def test_given_states_take_the_place_of_activations(text: str) -> None:
     moved = factors(network, weights, inputs, REALS, slopes, {p: h + 1 for p, h in states.items()})
     last = list(network.shapes)[-1] if network.is_sequence else f"W{len(bent) + 1}"
     assert np.allclose(moved[last].right, given[last].right + 1)
+
+
+def test_a_large_jacobian_is_written_some_weights_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = sl.LinearRNN(n=5, b=2, d=2, T=3)
+    some = sl.Allocation.spread(net, {"W": 11, "D": 3})
+    instance = sl.draw(sl.Problem(net, 3), some)
+    whole = net.jacobian(instance.start, instance.inputs, some)
+    monkeypatch.setattr(_derivatives, "_LIGHT", 8 * whole.shape[0] * 12)
+    np.testing.assert_allclose(
+        net.jacobian(instance.start, instance.inputs, some), whole, rtol=1e-15
+    )
+
+
+def test_a_jacobian_that_does_not_fit_is_refused_before_it_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = sl.FeedForward((4, 5, 2))
+    weights = {name: np.ones(shape) for name, shape in net.shapes.items()}
+    monkeypatch.setattr(_derivatives, "_LIGHT", 0)
+    monkeypatch.setattr(_limits, "memory_limit", lambda: 2000)
+    with pytest.raises(sl.BadInputError, match=r"6 outputs by 30 weights, needs about 2.88 kB"):
+        net.jacobian(weights, np.ones((4, 3)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn._limits import check_memory
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._forward import (
     REALS,
@@ -32,6 +33,8 @@ from sublearn.networks._network import Network, Weights
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation
+
+_LIGHT = 2**28  # bytes that are allocated without a thought
 
 
 def uses(
@@ -111,13 +114,24 @@ def jacobian(
 ) -> Array:
     """See :meth:`Network.jacobian`."""
     parts = []
-    equations = network.output_size * network.split_inputs(inputs)[0].shape[-1]
+    samples = network.split_inputs(inputs)[0].shape[-1]
+    equations = network.output_size * samples
+    count = network.size if allocation is None else len(allocation)
+    if 16 * equations * count > _LIGHT:
+        what = f"the Jacobian of {network.spec!r}, {equations} outputs by {count} weights,"
+        check_memory(what, 16 * equations * count, "fewer samples or fewer learnable weights")
     for name, factor in factors(network, weights, inputs).items():
         rows, columns = network.shapes[name]
         flat = np.arange(rows * columns) if allocation is None else allocation.flat(name)
-        i, j = np.divmod(flat, columns)
-        part = np.einsum("...tois,...tis->...osi", factor.left[..., i, :], factor.right[..., j, :])
-        parts.append(part.reshape(*part.shape[:-3], equations, flat.size))
+        # Factors are gathered per weight: some weights at a time, where all would fill the memory.
+        each = 8 * (factor.left[..., 0, :].size + factor.right[..., 0, :].size)
+        step = max(1, _LIGHT // each)
+        for begin in range(0, max(1, flat.size), step):
+            i, j = np.divmod(flat[begin : begin + step], columns)
+            part = np.einsum(
+                "...tois,...tis->...osi", factor.left[..., i, :], factor.right[..., j, :]
+            )
+            parts.append(part.reshape(*part.shape[:-3], equations, i.size))
     return np.concatenate(parts, axis=-1)
 
 

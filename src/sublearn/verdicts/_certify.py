@@ -12,7 +12,7 @@ from sublearn.ensembles import Problem
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
-from sublearn.verdicts._gates import GateRanks, ranks_at_gates
+from sublearn.verdicts._gates import FEW_POINTS, GATED_POINTS, GateRanks, ranks_at_gates
 from sublearn.verdicts._maximal import Candidate, candidates
 from sublearn.verdicts._needed import (
     Needed,
@@ -29,6 +29,8 @@ from sublearn.verdicts._words import circuit_of
 from sublearn.verdicts.counts import count_solutions
 
 MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
+
+_LIGHT = 200_000_000  # multiplications that nobody waits for
 
 
 def certify(
@@ -171,12 +173,18 @@ class _Case:
     def at_gates(self) -> Verdict:
         """ReLU networks: what holds whatever the gates are is settled, the rest is said of sampled ones."""
         problem, allocation = self.problem, self.allocation
+        counted = rank_bound(problem, allocation)
+        early = self._beyond_count(counted)
         always = generic_rank(
             problem, allocation, error=self.error, seed=self.seed, free_gates=True
         )
-        sampled = ranks_at_gates(problem, allocation, error=self.error, seed=self.seed)
-        needed = needed_rank(problem, sampled.largest, error=self.error, seed=self.seed)
-        counted = rank_bound(problem, allocation)
+        points = GATED_POINTS if early is None or self._looks_light() else FEW_POINTS
+        sampled = ranks_at_gates(
+            problem, allocation, error=self.error, seed=self.seed, points=points
+        )
+        needed = early
+        if needed is None or needed.rank < sampled.largest:
+            needed = needed_rank(problem, sampled.largest, error=self.error, seed=self.seed)
         highest = min(counted, always.rank)
         grade = NUMERICAL  # gates that were not sampled may have a larger rank
         if sampled.largest == highest:
@@ -190,10 +198,26 @@ class _Case:
             # "needed" is the teacher's rank at gates that occur, so never too large.
             why = _too_few(len(allocation), highest, needed.rank, "at most ")
             sure = PROOF if counted < needed.rank else always.grade
+            if sampled.sampled < GATED_POINTS:
+                seen += " Counting settles the verdict, so that few gates were sampled."
             found = _Finding(MINIMAL, sure, (why, seen, *_set_aside(problem, needed)))
         else:
             found = self._between(sampled.largest, needed, seen)
         return self._verdict(rank, needed, found, sampled)
+
+    def _beyond_count(self, counted: int) -> Needed | None:
+        """*needed*, where more of it than counting lets the allocation reach: that settles the verdict."""
+        teacher = self.problem.teacher_network
+        if teacher is not None and counted >= teacher.expressible(self.problem.samples):
+            return None
+        needed = needed_rank(self.problem, error=self.error, seed=self.seed)
+        return needed if counted < needed.rank else None
+
+    def _looks_light(self) -> bool:
+        """Whether ranks at all the gates that are usually sampled cost next to nothing."""
+        problem, count = self.problem, len(self.allocation)
+        rows = problem.equations
+        return GATED_POINTS * rows * count * min(rows, count) <= _LIGHT
 
     def _between(self, largest: int, needed: Needed, seen: str) -> _Finding:
         problem, sure, positive = self.problem, needed.grade, False

@@ -21,6 +21,8 @@ from sublearn.verdicts._rank import GenericRank, generic_rank
 
 GATED_POINTS = 50
 """At the gates of how many random points a ReLU network is looked at."""
+FEW_POINTS = 5
+"""The same for a large network where counting has settled the verdict: its range is told in passing."""
 
 ATTEMPTS = 20
 _EPS = float(np.finfo(float).eps)
@@ -89,14 +91,14 @@ class GateRanks:
 
 
 def ranks_at_gates(
-    problem: Problem, allocation: Allocation, *, error: float, seed: int
+    problem: Problem, allocation: Allocation, *, error: float, seed: int, points: int = GATED_POINTS
 ) -> GateRanks:
-    """The rank at the gates of ``GATED_POINTS`` points, drawn as the ensemble draws them."""
+    """The rank at the gates of so many points, drawn as the ensemble draws them."""
     rng = named_stream(seed, "gates", problem.digest, allocation.digest)
     found = []
-    for _ in range(GATED_POINTS):
+    for _ in range(points):
         gates = occurring_gates(problem, problem.network, rng)
-        each = error / GATED_POINTS
+        each = error / points
         found.append(generic_rank(problem, allocation, error=each, seed=seed, gates=gates))
     ranks = [one.rank for one in found]
     largest = max(ranks)
