@@ -42,6 +42,7 @@ from .networks import FeedForward as FeedForward
 from .networks import LinearEstimator as LinearEstimator
 from .networks import LinearRNN as LinearRNN
 from .networks import Network as Network
+from .networks import RateRNN as RateRNN
 from .noise import Geometry as Geometry
 from .noise import Noise as Noise
 from .noise import Placement as Placement

@@ -14,7 +14,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.networks import RNN, FeedForward, LinearEstimator, LinearRNN, Network
+from sublearn.networks import RNN, FeedForward, LinearEstimator, LinearRNN, Network, RateRNN
 
 PRIME = 2**61 - 1
 
@@ -35,6 +35,10 @@ NETWORKS: list[Network] = [
     FeedForward((3, 4, 2), activation="tanh", output="sigmoid", bias=True),
     FeedForward((2, 3, 3, 2), activation="sigmoid", output="tanh"),
     FeedForward((3, 2), output="tanh", bias=True),
+    # Scalars modulo a prime do not multiply floats: leaks are tested in test_rate.py.
+    RateRNN(n=4, b=2, d=2, T=3, bias=True),
+    RateRNN(n=3, b=1, d=2, T=3, activation="linear", bias=True, start="weights"),
+    RateRNN(n=3, b=2, d=2, T=2, activation="relu", bias=True, readout="every"),
 ]
 LINEAR = [network for network in NETWORKS if network.is_linear]
 RELU = [n for n in NETWORKS if n.is_piecewise_linear and not n.is_linear]
@@ -130,6 +134,31 @@ def _(network: RNN, weights: dict[str, Any], x: Any, apply: Phi) -> list[list[An
         pre = _times(weights["W"], _plus(state, _times(weights["B"], x[t])))
         state = [[apply(t, i, s, v) for s, v in enumerate(row)] for i, row in enumerate(pre)]
     return _times(weights["D"], state)
+
+
+@outputs.register
+def _(network: RateRNN, weights: dict[str, Any], x: Any, apply: Phi) -> list[list[Any]]:
+    m = len(x[0][0])
+    state = [[0] * m for _ in range(network.n)]
+    if network.start == "weights":
+        state = [[row[0]] * m for row in weights["h0"]]
+    read = []
+    for t in range(network.T):
+        pre = _plus(_times(weights["W"], state), _times(weights["Win"], x[t]))
+        if network.bias:
+            pre = _plus(pre, [[row[0]] * m for row in weights["b"]])
+        step = (2 if network.readout == "every" else 1) * t + (network.start == "weights")
+        bent = [[apply(step, i, s, v) for s, v in enumerate(row)] for i, row in enumerate(pre)]
+        if network.leak != 1:
+            keep, leak = 1 - network.leak, network.leak
+            bent = [
+                [keep * old + leak * new for old, new in zip(*rows, strict=True)]
+                for rows in zip(state, bent, strict=True)
+            ]
+        state = bent
+        out = _times(weights["D"], state)
+        read.append(_plus(out, [[row[0]] * m for row in weights["c"]]) if network.bias else out)
+    return [row for part in read for row in part] if network.readout == "every" else read[-1]
 
 
 @outputs.register

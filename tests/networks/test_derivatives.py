@@ -102,7 +102,7 @@ def test_factors_have_their_shapes_and_give_the_jacobian(network: Network) -> No
     column = 0
     for name, (rows, columns) in network.shapes.items():
         left, right = found[name].left, found[name].right
-        uses = sum(name in (s.weight, s.encoder, s.bias) for s in network.steps)
+        uses = sum(name in (s.weight, s.encoder, s.bias, s.drive) for s in network.steps)
         # In linear chains the left factor does not depend on the sample.
         depth = left.shape[-1]
         assert depth == (1 if network.is_linear else SAMPLES) or depth == 1

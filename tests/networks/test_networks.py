@@ -30,10 +30,12 @@ def test_a_network_is_a_consistent_value(network: Network) -> None:
     used = {step.weight for step in network.steps}
     used |= {step.encoder for step in network.steps if step.encoder}
     used |= {step.bias for step in network.steps if step.bias}
+    used |= {step.drive for step in network.steps if step.drive}
     assert used == set(network.shapes)
     assert network.size == sum(rows * columns for rows, columns in network.shapes.values())
     assert sum(network.input_blocks) == np.prod(network.input_shape(1))
-    assert network.shapes[network.steps[-1].weight][0] == network.output_size
+    read = [*(step for step in network.steps[:-1] if step.aside), network.steps[-1]]
+    assert sum(network.shapes[step.weight][0] for step in read) == network.output_size
     again = eval(repr(network), {type(network).__name__: type(network)})
     assert again == network and hash(again) == hash(network) and again.spec == network.spec
     with pytest.raises(AttributeError):

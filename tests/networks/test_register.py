@@ -128,7 +128,7 @@ def test_what_cannot_be_registered() -> None:
 
     @dataclass(frozen=True)
     class Odd(Squeezed):
-        scale: float = 1.0
+        scale: complex = 1.0
 
     with pytest.raises(BadInputError, match=r"the field scale of .*Odd must be an int"):
         register("odd:q=4,k=3,n=5,d=2")(Odd)

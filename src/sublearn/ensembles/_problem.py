@@ -141,8 +141,7 @@ class Problem:
         law, features = self.ensemble.inputs, sum(self.network.input_blocks)
         rank = min(features, law.rank) if isinstance(law, LowRank) else features
         # A bias adds one direction that does not come from the inputs.
-        biased = any(step.bias is not None for step in self.network.steps)
-        return min(self.samples, rank + biased)
+        return min(self.samples, rank + self.network.is_biased)
 
     @property
     def effective_equations(self) -> int:

@@ -57,7 +57,8 @@ class Teacher:
             self.network,
             weights,
             split_rows(self.network, inputs),
-            Dyadics.of(np.ones((1, inputs.shape[1]))),
+            inputs.shape[1],
+            Dyadics.of,
             lambda _, before: before.positive_part(),
         )
         return out

@@ -115,6 +115,16 @@ class PrimeField:
         residues = np.asarray(values % self.p, dtype=np.float64)
         return np.asarray(np.where(residues > self.half, residues - self.p, residues))
 
+    def dyadic(self, number: float) -> Array:
+        """The residue of a float64 number, which is a whole number times a power of 2.
+
+        >>> field = PrimeField(8388593)
+        >>> field.multiply(field.dyadic(0.25), 4.0)
+        array(1.)
+        """
+        whole, power = float(number).as_integer_ratio()
+        return self.from_integers(np.array(whole * pow(power, -1, self.p), dtype=object))
+
     def reduce(self, x: ArrayLike) -> Array:
         """The balanced residues of integers stored as float64, |x| <= 2^53."""
         return self._settled(np.array(x, dtype=np.float64, order="C"))

@@ -55,6 +55,8 @@ def out_of_hull(instance: Instance) -> str | None:
 def sample_out_of_hull(instance: Instance, asked: Bands) -> int | None:
     """A sample whose bands miss all that its outputs can be together, for certain, or None."""
     network, allocation = instance.network, instance.allocation
+    if any(step.aside for step in network.steps):
+        return None  # the last readout is one of several
     last = network.steps[-1]
     weight = np.asarray(instance.weights[last.weight])
     free = allocation.mask(last.weight).any(axis=1)

@@ -34,7 +34,7 @@ MOST_EQUATIONS = 60  # of a linear system that is solved entry by entry in balls
 
 @dataclass(frozen=True)
 class Nonlinear(Matcher):
-    """Decide an instance of a network with tanh, sigmoid or ReLU steps, of any depth.
+    """Decide an instance of a network with tanh, sigmoid or ReLU steps, of any depth, or one that leaks.
 
     REFUTED, by proof: where the targets of a sample lie outside what its outputs can be at all, or where
     the outputs are affine in the learnable weights, up to an invertible output activation, and the
@@ -59,7 +59,10 @@ class Nonlinear(Matcher):
     name = "nonlinear"
 
     def refusal(self, instance: Instance) -> str | None:
-        return "the network is linear" if instance.network.is_linear else too_large(instance)
+        network = instance.network
+        if network.is_linear and network.is_plain:
+            return "the network is linear"
+        return too_large(instance)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares

@@ -8,6 +8,7 @@ outside of them is reached by no values: a proof.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,17 @@ class _Ranges:
 
     def bend(self, position: int, activation: str, before: Range) -> tuple[Range, None]:
         return _bent(before, activation), None
+
+    def times(self, number: float, a: Range) -> Range:
+        return Range(a.low * number, a.high * number, a.no_low, a.no_high)  # leaks are not negative
+
+    def stack(self, parts: Sequence[Range]) -> Range:
+        return Range(
+            BALLS.stacked([part.low for part in parts]),
+            BALLS.stacked([part.high for part in parts]),
+            np.vstack([part.no_low for part in parts]),
+            np.vstack([part.no_high for part in parts]),
+        )
 
 
 def _exact(matrix: BallMatrix) -> Range:

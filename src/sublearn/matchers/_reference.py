@@ -90,6 +90,9 @@ class Reference(Matcher):
 def outputs_minus_targets(instance: Instance) -> Callable[[Array], Array]:
     """x -> vec(outputs - targets), as lean as plain array code gets: fsolve spends its time here."""
     network, allocation = instance.network, instance.allocation
+    if not network.is_plain:
+        inputs, goal = instance.inputs, instance.targets
+        return lambda x: (network.forward(instance.with_values(x), inputs) - goal).ravel()
     weights = {name: np.array(value) for name, value in instance.weights.items()}
     flat = {name: value.reshape(-1) for name, value in weights.items()}
     parts, at = [], 0
@@ -132,7 +135,7 @@ def outputs_minus_targets(instance: Instance) -> Callable[[Array], Array]:
 
 def jacobian_of(instance: Instance) -> Callable[[Array], Array]:
     """x -> d vec(outputs) / d x; compiled for linear networks."""
-    if not instance.network.is_linear:
+    if not (instance.network.is_linear and instance.network.is_plain):
         return lambda x: instance.network.jacobian(
             instance.with_values(x), instance.inputs, instance.allocation
         )

@@ -7,7 +7,7 @@ it has an exact residue; sums and products of residues are residues of sums and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lgamma, log, log2
+from math import lgamma, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BallMatrix
+from sublearn.networks import leak_bits, log2_terms
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -84,14 +85,16 @@ def miss_probability(instance: Instance, size: int, *, augmented: bool) -> float
     rounded = instance.inputs_are_rounded
     spans.append(instance.exact_inputs.extent if rounded else _extent(instance.inputs))
     below, above = max(span[0] for span in spans), max(span[1] for span in spans)
-    terms, degree = _log2_terms(instance), network.degree
+    terms, degree = log2_terms(network), network.degree
     entry = terms + (degree - 1) * (below + above) + 1
     bits = size * entry
     if augmented:
         exact = instance.exact_targets
         assert exact is not None, "only rational targets have residues"
         least, most = exact.extent
-        last = max(degree * below, least) + max(terms + degree * above, most) + 2
+        last = (
+            max(degree * below + leak_bits(network), least) + max(terms + degree * above, most) + 2
+        )
         bits = (size - 1) * entry + max(entry, last)
     return min(1.0, (lgamma(size + 1) / log(2) + bits) / 60 / LARGE_PRIMES)
 
@@ -107,21 +110,3 @@ def _extent(values: Array) -> tuple[int, int]:
     trailing = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
     lowest = exponents.astype(np.int64) - 53 + trailing
     return -min(0, int(lowest.min())), max(0, int(exponents.max()))
-
-
-def _log2_terms(instance: Instance) -> float:
-    """log2 of a bound on the sum of absolute coefficients of an output or a Jacobian entry.
-
-    All coefficients of an output are +1, so their sum is its value with ones everywhere; the
-    derivative by one weight multiplies it by at most the degree.
-    """
-    network = instance.network
-    terms = float("-inf")
-    for step in network.steps:
-        if step.block is not None:
-            width = log2(network.input_blocks[step.block]) if step.encoder is not None else 0.0
-            terms = float(np.logaddexp2(terms, width))
-        terms += log2(network.shapes[step.weight][1])
-        if step.bias is not None:
-            terms = float(np.logaddexp2(terms, 0.0))
-    return terms + log2(network.degree)

@@ -91,7 +91,8 @@ def _behind_frozen(instance: Instance) -> Instance:
         before,
         exact,
         split_rows(before, instance.exact_inputs),
-        Dyadics.of(np.ones((1, instance.samples))),
+        instance.samples,
+        Dyadics.of,
         lambda _, state: state.positive_part(),
     )
     if not np.isfinite(entering.floats()).all():
@@ -108,7 +109,7 @@ def _behind_frozen(instance: Instance) -> Instance:
 def _independent(instance: Instance) -> tuple[Instance, str | None]:
     """A linear student on samples none of which is a combination of those before it."""
     m = instance.samples
-    biased = any(step.bias is not None for step in instance.network.steps)
+    biased = instance.network.is_biased
     view = instance.inputs.reshape(-1, m)
     if m <= view.shape[0] + biased:
         table = np.vstack([view, np.ones(m)]) if biased else view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._masks import as_masks
 from sublearn.models._structure import layer_name
 from sublearn.models._uses import Tensor
-from sublearn.networks import RNN, FeedForward, LinearRNN, Network
+from sublearn.networks import RNN, FeedForward, LinearRNN, Network, links, walk
 
 _PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda a: a,
@@ -122,19 +123,26 @@ class TorchNetwork(torch.nn.Module):
             self.register_parameter(name, torch.nn.Parameter(value))
 
     def forward(self, inputs: Any) -> Any:
-        state: Any = 0.0
-        for step in self.network.steps:
-            weight = getattr(self, step.weight)
-            given = state
-            if step.block is not None:
-                block = inputs[:, step.block] if self.network.is_sequence else inputs
-                entering = block if step.encoder is None else block @ getattr(self, step.encoder).T
-                given = entering if isinstance(state, float) else state + entering
-            after = given @ weight.T
-            if step.bias is not None:
-                after = after + getattr(self, step.bias).T
-            state = _PHI[step.activation](after)
-        return state
+        blocks = [inputs]
+        if self.network.is_sequence:
+            blocks = [inputs[:, t] for t in range(len(self.network.input_blocks))]
+        ones = torch.ones((1, inputs.shape[0]), dtype=inputs.dtype, device=inputs.device)
+        chain = links(self.network, [block.T for block in blocks], ones)
+        return walk(chain, dict(self.named_parameters()), _Tensors()).outputs.T
+
+
+class _Tensors:
+    """The arithmetic of torch tensors, for the one pass over a chain; torch derives by itself."""
+
+    matmul = staticmethod(operator.matmul)
+    add = staticmethod(operator.add)
+    times = staticmethod(operator.mul)
+
+    def bend(self, position: int, activation: str, before: Any) -> tuple[Any, None]:
+        return _PHI[activation](before), None
+
+    def stack(self, parts: Any) -> Any:
+        return torch.cat(list(parts), dim=0)
 
 
 def as_torch(network: Network, weights: Mapping[str, Any] | None = None, *, seed: int = 0) -> Any:

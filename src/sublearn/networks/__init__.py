@@ -14,22 +14,28 @@ from sublearn.networks._forms import Recurrence as Recurrence
 from sublearn.networks._forward import REALS, Arithmetic, Gates, Trace, evaluate, gates_at, run
 from sublearn.networks._forward import Arrays as Arrays
 from sublearn.networks._forward import Link as Link
+from sublearn.networks._forward import Matrices as Matrices
 from sublearn.networks._forward import links as links
 from sublearn.networks._forward import real_links as real_links
 from sublearn.networks._forward import walk as walk
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
+from sublearn.networks._network import leak_bits as leak_bits
+from sublearn.networks._network import log2_terms as log2_terms
 from sublearn.networks._packed import ACTIVATION as ACTIVATION
 from sublearn.networks._packed import ACTIVATION_CODES as ACTIVATION_CODES
 from sublearn.networks._packed import ADDS as ADDS
 from sublearn.networks._packed import AS_BIAS as AS_BIAS
 from sublearn.networks._packed import AS_ENCODER as AS_ENCODER
 from sublearn.networks._packed import AS_WEIGHT as AS_WEIGHT
+from sublearn.networks._packed import ASIDE as ASIDE
 from sublearn.networks._packed import BIAS as BIAS
 from sublearn.networks._packed import BLOCK as BLOCK
 from sublearn.networks._packed import BLOCK_ROWS as BLOCK_ROWS
 from sublearn.networks._packed import COLUMNS as COLUMNS
+from sublearn.networks._packed import DRIVE as DRIVE
 from sublearn.networks._packed import ENCODER as ENCODER
+from sublearn.networks._packed import LEAK as LEAK
 from sublearn.networks._packed import LINEAR as LINEAR
 from sublearn.networks._packed import RELU as RELU
 from sublearn.networks._packed import ROWS as ROWS
@@ -38,6 +44,7 @@ from sublearn.networks._packed import TANH as TANH
 from sublearn.networks._packed import WEIGHT as WEIGHT
 from sublearn.networks._packed import Packed as Packed
 from sublearn.networks._packed import pack as pack
+from sublearn.networks._rate import RateRNN
 from sublearn.networks._text import known_kinds as known_kinds
 from sublearn.networks._text import network_from_text, register
 
@@ -53,6 +60,7 @@ __all__ = [
     "LinearEstimator",
     "LinearRNN",
     "Network",
+    "RateRNN",
     "Step",
     "Trace",
     "Weights",

@@ -8,7 +8,8 @@ the use, ``left_t`` the derivative of the outputs with respect to what leaves it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ from sublearn.networks._forward import (
     Trace,
     arrays,
     real_links,
+    rows_of,
     walk,
 )
 from sublearn.networks._network import Network, Weights
@@ -50,21 +52,39 @@ def uses(
     computed before the first step that uses one of the names.
     """
     chain = trace.links
+    outputs, end = adjoint, 0
+    if len(trace.read) > 1:
+        # The last piece of the outputs is that of the last step, which all before it lead to.
+        places = list(itertools.accumulate((rows_of(part) for part in trace.read), initial=0))
+        end = len(places) - 2
+        adjoint = numbers.rows(outputs, places[end], places[end + 1])
     first = next(
         (p for p, link in enumerate(chain) if not link.names.isdisjoint(names)), len(chain)
     )
     for position in range(len(chain) - 1, first - 1, -1):
         link, slope = chain[position], trace.slopes[position]
+        passing = None  # what reaches the state before this step not by its weight
+        if link.aside:
+            end -= 1
+            passing, adjoint = adjoint, numbers.rows(outputs, places[end], places[end + 1])
+        if link.leak != 1.0:
+            if position > 0:
+                passing = numbers.weigh(link.kept, adjoint)
+            adjoint = numbers.weigh(link.leak, adjoint)
         if slope is not None:
             adjoint = numbers.scale(adjoint, slope)
         if link.weight in names:
             yield link.weight, adjoint, trace.entering[position]
         if link.bias is not None and link.bias in names:
             yield link.bias, adjoint, link.still
+        if link.drive is not None and link.drive in names:
+            yield link.drive, adjoint, link.block
         if position > first or link.encoder is not None:
             adjoint = numbers.back(adjoint, weights[link.weight])
         if link.encoder is not None and link.encoder in names:
             yield link.encoder, adjoint, link.block
+        if passing is not None and position > first:
+            adjoint = numbers.join(adjoint, passing)
 
 
 @dataclass(frozen=True)
@@ -194,6 +214,24 @@ class Duals:
             return Dual(phi.value(at), None), Dual(slope, None)
         bent = None if activation == "relu" else phi.curvature(at) * along
         return Dual(phi.value(at), slope * along), Dual(slope, bent)
+
+    def times(self, number: float, a: Dual | Array) -> Dual:
+        value, dot = _dual(a)
+        return Dual(number * value, None if dot is None else number * dot)
+
+    def stack(self, parts: Sequence[Dual]) -> Dual:
+        values = np.concatenate([part.value for part in parts], axis=-2)
+        if all(part.dot is None for part in parts):
+            return Dual(values, None)
+        dots = [np.zeros_like(value) if dot is None else dot for value, dot in parts]
+        return Dual(values, np.concatenate(dots, axis=-2))
+
+    weigh, join = times, add
+
+    def rows(self, adjoint: Dual, start: int, stop: int) -> Dual:
+        value, dot = adjoint
+        part = None if dot is None else dot[..., start:stop, :]
+        return Dual(value[..., start:stop, :], part)
 
     def scale(self, adjoint: Dual, slope: Dual) -> Dual:
         kept = None if adjoint.dot is None else slope.value * adjoint.dot

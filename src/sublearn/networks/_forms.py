@@ -65,6 +65,8 @@ class Layers:
 @lru_cache(maxsize=1024)
 def recurrence_of(network: Network) -> Recurrence | None:
     """The linear recurrence that a chain is, or None."""
+    if not network.is_plain or network.connections:
+        return None
     *steps, last = network.steps
     encoder = network.steps[0].encoder
     if not steps or encoder is None or not network.is_linear or last.block is not None:
@@ -83,6 +85,8 @@ def recurrence_of(network: Network) -> Recurrence | None:
 def layers_of(network: Network) -> Layers | None:
     """The layers that a chain is, or None."""
     steps = network.steps
+    if not network.is_plain or network.connections:
+        return None
     if [step.block for step in steps] != [0, *[None] * (len(steps) - 1)]:
         return None
     weights = tuple(step.weight for step in steps)

@@ -6,6 +6,7 @@ themselves is an :class:`Arithmetic`: how to multiply, how to add, and what an a
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,40 +30,61 @@ Matrix = Any
 class Link:
     """A step of a chain with its inputs in place.
 
-        state <- activation(weight (state + entering + encoder block) + bias still + offset)
+        state <- activation(weight (state + entering + encoder block) + drive block + bias still + offset)
 
-    ``weight``, ``encoder`` and ``bias`` are names; all others are numbers. What is None is absent.
+    ``weight``, ``encoder``, ``drive`` and ``bias`` are names; all others are numbers. What is None is
+    absent. With a ``leak``, the state becomes ``kept state + leak activation(...)``; ``aside``, it
+    stays as it is, and what was computed is put out.
     """
 
     weight: str
     activation: str = "linear"
     entering: Matrix = None
     encoder: str | None = None
-    block: Matrix = None  # what the encoder is applied to
+    block: Matrix = None  # what the encoder or the drive is applied to
     bias: str | None = None
     still: Matrix = None  # what the bias is applied to: ones, mostly
     offset: Matrix = None
+    drive: str | None = None
+    leak: float = 1.0
+    aside: bool = False
+
+    @property
+    def kept(self) -> float:
+        """What is left of the state that entered: 1 - leak."""
+        return 1.0 - self.leak
 
     @property
     def names(self) -> set[str]:
         """The weights that the step uses."""
-        return {name for name in (self.weight, self.encoder, self.bias) if name is not None}
+        used = (self.weight, self.encoder, self.bias, self.drive)
+        return {name for name in used if name is not None}
 
 
 def links(network: Network, blocks: Sequence[Matrix], ones: Matrix) -> tuple[Link, ...]:
     """The chain of a network at given input blocks; ``ones`` is what its biases are applied to."""
     out = []
-    for step in network.steps:
+    last = network.steps[-1]
+    if last.aside or last.leak != 1.0:
+        raise BadInputError("the last step of a network must be its readout, without a leak.")
+    for position, step in enumerate(network.steps):
         block = None if step.block is None else blocks[step.block]
+        injected = step.encoder is None and step.drive is None
+        entering = block if injected else None
+        if position == 0 and block is None:
+            entering = ones
         out.append(
             Link(
                 step.weight,
                 step.activation,
-                entering=block if step.encoder is None else None,
+                entering=entering,
                 encoder=step.encoder,
-                block=block if step.encoder is not None else None,
+                block=None if injected else block,
                 bias=step.bias,
                 still=ones if step.bias is not None else None,
+                drive=step.drive,
+                leak=step.leak,
+                aside=step.aside,
             )
         )
     return tuple(out)
@@ -77,6 +99,12 @@ class Arithmetic(Protocol):
     def bend(self, position: int, activation: str, before: Matrix) -> tuple[Matrix, Matrix]:
         """phi(before) and the slopes phi'(before), at a step that is not linear."""
 
+    def times(self, number: float, a: Matrix) -> Matrix:
+        """A float64 number times a matrix; for chains that leak."""
+
+    def stack(self, parts: Sequence[Matrix]) -> Matrix:
+        """One matrix above the other; for chains that are read at several steps."""
+
 
 class Derivable(Arithmetic, Protocol):
     """What the backward pass needs beside: derivatives of the outputs, called adjoints."""
@@ -86,6 +114,15 @@ class Derivable(Arithmetic, Protocol):
 
     def back(self, adjoint: Any, matrix: Matrix) -> Any:
         """The derivative by what enters a product with ``matrix``, from that by what leaves it."""
+
+    def weigh(self, number: float, adjoint: Any) -> Any:
+        """A float64 number times an adjoint."""
+
+    def join(self, one: Any, two: Any) -> Any:
+        """The sum of two adjoints by the same state."""
+
+    def rows(self, adjoint: Any, start: int, stop: int) -> Any:
+        """The adjoint by some of the rows only."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +134,7 @@ class Trace:
     before: list[Matrix]  # pre-activations
     slopes: list[Matrix]  # phi'; None where the step is linear
     outputs: Matrix
+    read: list[Matrix]  # what the steps aside and the last one put out: the outputs, in pieces
 
 
 def walk(chain: Sequence[Link], weights: Mapping[str, Matrix], numbers: Arithmetic) -> Trace:
@@ -106,7 +144,9 @@ def walk(chain: Sequence[Link], weights: Mapping[str, Matrix], numbers: Arithmet
     entering: list[Matrix] = []
     before: list[Matrix] = []
     slopes: list[Matrix] = []
+    read: list[Matrix] = []
     for position, link in enumerate(chain):
+        old = state
         if link.entering is not None:
             state = link.entering if state is None else add(state, link.entering)
         if link.encoder is not None:
@@ -119,12 +159,31 @@ def walk(chain: Sequence[Link], weights: Mapping[str, Matrix], numbers: Arithmet
             state = add(state, link.offset)
         if link.bias is not None:
             state = add(state, matmul(weights[link.bias], link.still))
+        if link.drive is not None:
+            state = add(state, matmul(weights[link.drive], link.block))
         before.append(state)
         slope = None
         if link.activation != "linear":
             state, slope = numbers.bend(position, link.activation, state)
         slopes.append(slope)
-    return Trace(chain, entering, before, slopes, state)
+        if link.leak != 1.0:
+            state = numbers.times(link.leak, state)
+            if old is not None:
+                state = add(state, numbers.times(link.kept, old))
+        if link.aside:
+            read.append(state)
+            state = old
+    read.append(state)
+    outputs = state if len(read) == 1 else numbers.stack(read)
+    return Trace(chain, entering, before, slopes, outputs, read)
+
+
+def rows_of(matrix: Matrix) -> int:
+    """The rows of a matrix, whatever it is made of."""
+    if hasattr(matrix, "nrows"):
+        return int(matrix.nrows())
+    array: Any = getattr(matrix, "value", matrix)
+    return int(array.shape[-2])
 
 
 class Field(Protocol):
@@ -134,8 +193,15 @@ class Field(Protocol):
     def add(self, a: Array, b: Array) -> Array: ...
     def multiply(self, a: Array, b: Array) -> Array: ...
 
+    def dyadic(self, number: float) -> Any:
+        """A float64 number in the field."""
+
 
 class _Reals:
+    @staticmethod
+    def dyadic(number: float) -> float:
+        return number
+
     matmul = staticmethod(np.matmul)
     add = staticmethod(operator.add)
     multiply = staticmethod(operator.mul)
@@ -169,6 +235,20 @@ class Arrays:
             return self.field.multiply(slope, before) if given is None else given, slope
         phi = ACTIVATIONS[activation]
         return phi.value(before), phi.slope(before) if self.slopes else None
+
+    def times(self, number: float, a: Array) -> Array:
+        return self.field.multiply(self.field.dyadic(number), a)
+
+    def stack(self, parts: Sequence[Array]) -> Array:
+        return np.concatenate(parts, axis=-2)
+
+    weigh = times
+
+    def join(self, one: Array, two: Array) -> Array:
+        return self.field.add(one, two)
+
+    def rows(self, adjoint: Array, start: int, stop: int) -> Array:
+        return adjoint[..., start:stop, :]
 
     def unit(self, outputs: Array) -> Array:
         """d outputs / d outputs."""
@@ -223,14 +303,29 @@ def forward(network: Network, weights: Weights, inputs: Array) -> Array:
 class Matrices:
     """The arithmetic of matrices with ``*`` and ``+``: whole numbers, residues, balls.
 
-    ``value(activation, matrix)`` applies an activation that is not linear.
+    ``value(activation, matrix)`` applies an activation that is not linear, ``exact(array)`` is the matrix
+    of float64 numbers.
     """
 
     matmul = staticmethod(operator.mul)
     add = staticmethod(operator.add)
 
-    def __init__(self, value: Callable[[str, Matrix], Matrix]) -> None:
-        self.value = value
+    def __init__(
+        self, exact: Callable[[Array], Matrix], value: Callable[[str, Matrix], Matrix]
+    ) -> None:
+        self.exact, self.value = exact, value
+
+    def times(self, number: float, a: Matrix) -> Matrix:
+        return self.exact(number * np.eye(rows_of(a))) * a
+
+    def stack(self, parts: Sequence[Matrix]) -> Matrix:
+        places = np.cumsum([0, *(rows_of(part) for part in parts)])
+        eye = np.eye(int(places[-1]))
+        placed = [
+            self.exact(eye[:, start:stop].copy()) * part
+            for part, start, stop in zip(parts, places, places[1:], strict=False)
+        ]
+        return functools.reduce(self.add, placed)
 
     def bend(self, position: int, activation: str, before: Matrix) -> tuple[Matrix, Matrix]:
         return self.value(activation, before), None
@@ -240,11 +335,13 @@ def evaluate(
     network: Network,
     weights: Mapping[str, Matrix],
     blocks: Sequence[Matrix],
-    ones: Matrix,
+    samples: int,
+    exact: Callable[[Array], Matrix],
     value: Callable[[str, Matrix], Matrix],
 ) -> Matrix:
-    """The outputs over :class:`Matrices`; ``ones`` is a row of ones, one per sample."""
-    return walk(links(network, blocks, ones), weights, Matrices(value)).outputs
+    """The outputs over :class:`Matrices`."""
+    ones = exact(np.ones((1, samples)))
+    return walk(links(network, blocks, ones), weights, Matrices(exact, value)).outputs
 
 
 def gates_at(network: Network, weights: Weights, inputs: Array) -> dict[int, Array]:

@@ -15,7 +15,8 @@ from sublearn.networks._network import Bounds, Network, Shape, Step, check_sizes
 from sublearn.networks._text import register
 
 
-def _check_fields(network: Network, *names: str) -> None:
+def check_fields(network: Network, *names: str) -> None:
+    """Refuse sizes that are no whole numbers of at least 1."""
     # Stored as plain ints: specs, digests and files must not see numpy's.
     for name in names:
         object.__setattr__(network, name, whole_number(name, getattr(network, name), least=1))
@@ -36,7 +37,7 @@ class LinearEstimator(Network):
     outputs: int
 
     def __post_init__(self) -> None:
-        _check_fields(self, "inputs", "outputs")
+        check_fields(self, "inputs", "outputs")
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -81,7 +82,7 @@ class _Recurrent(Network):
     T: int
 
     def __post_init__(self) -> None:
-        _check_fields(self, "n", "b", "d", "T")
+        check_fields(self, "n", "b", "d", "T")
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -127,7 +128,7 @@ class LinearRNN(_Recurrent):
     def expressible(self, samples: int) -> int:
         """The d x min(m, T b) matrices of rank at most n, and never more than n (d + b) (B.1)."""
         entering = min(samples, self.T * self.b)
-        return min(_of_rank(self.n, self.d, entering), self.n * (self.d + self.b))
+        return min(of_rank(self.n, self.d, entering), self.n * (self.d + self.b))
 
     def degeneracy(self, samples: int) -> str | None:
         """Theorem B.1: n (d + b) numbers express the network, whatever T is."""
@@ -161,10 +162,10 @@ class RNN(_Recurrent):
 
     def expressible(self, samples: int) -> int:
         """The d x m matrices of rank at most n, and never more than the number of weights."""
-        return min(self.size, _of_rank(self.n, self.d, samples))
+        return min(self.size, of_rank(self.n, self.d, samples))
 
     def degeneracy(self, samples: int) -> str | None:
-        return _few_units(self.n, self.d, samples) or super().degeneracy(samples)
+        return few_units(self.n, self.d, samples) or super().degeneracy(samples)
 
 
 @register("ffn:4-8-8-6,activation=relu,output=linear,bias=no")
@@ -259,8 +260,8 @@ class FeedForward(Network):
         d, left = self.output_size, samples - self.bias
         mean = d if self.bias else 0
         if self.is_linear:
-            return mean + _of_rank(min(self.sizes[1:]), d, min(self.sizes[0], left))
-        return min(self.size, mean + _of_rank(self.sizes[-2], d, left))
+            return mean + of_rank(min(self.sizes[1:]), d, min(self.sizes[0], left))
+        return min(self.size, mean + of_rank(self.sizes[-2], d, left))
 
     def degeneracy(self, samples: int) -> str | None:
         d, q = self.output_size, self.sizes[0]
@@ -269,7 +270,7 @@ class FeedForward(Network):
             narrowest = min(self.sizes[1:-1], default=d)
             return _narrow(narrowest, q, d, left) or _dependent(samples, q, self.bias)
         units = self.sizes[-2] if self.layers > 1 else d
-        return _few_units(units, d, left) or super().degeneracy(samples)
+        return few_units(units, d, left) or super().degeneracy(samples)
 
 
 @cache
@@ -293,7 +294,7 @@ def _layer_steps(layers: int, activation: str, output: str, bias: bool) -> tuple
     )
 
 
-def _of_rank(width: int, rows: int, columns: int) -> int:
+def of_rank(width: int, rows: int, columns: int) -> int:
     """Dimension of the rows x columns matrices of rank at most width."""
     rank = min(width, rows, columns)
     return rank * (rows + columns - rank)
@@ -308,7 +309,8 @@ def _narrow(width: int, inputs: int, outputs: int, samples: int) -> str | None:
     return None
 
 
-def _few_units(units: int, outputs: int, samples: int) -> str | None:
+def few_units(units: int, outputs: int, samples: int) -> str | None:
+    """Why outputs that are read from so many units cannot be anything, or None."""
     if units < min(outputs, samples):
         return (
             f"the last hidden layer has {units} units, fewer than outputs and samples, so the outputs "

@@ -1,13 +1,15 @@
 """The one shape all networks share: a chain of steps.
 
 A step takes the state h to ``phi(W (h + injected) + bias)``, where the injected input is nothing, a
-block of the sample, or an encoder times a block of the sample. The readout is a last step with no
-activation. Everything else (forward, derivative factors, Hessian products, exact evaluation) is
-written once over this chain, in ``_forward.py`` and ``_derivatives.py``.
+block of the sample, or an encoder times a block of the sample. This is the paper's form, the *plain*
+one; a step may also add a matrix times a block outside of W, leak, or read the state out and let it pass.
+The readout is a last step with no activation. Everything else (forward, derivative factors, Hessian
+products, exact evaluation) is written once over this chain, in ``_forward.py`` and ``_derivatives.py``.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
@@ -36,7 +38,11 @@ class Step:
     """One step of a chain: ``state <- activation(weight (state + injected) + bias)``.
 
     ``block`` is the index of the input block that is injected (None: nothing), ``encoder`` the
-    matrix that is applied to it first (None: the block itself).
+    matrix that is applied to it first (None: the block itself). With a ``drive``, the block is not
+    injected: the matrix ``drive`` times the block is added beside the bias. With a ``leak`` below 1 the
+    state becomes ``(1 - leak) state + leak activation(...)``, where 1 - leak is what float64 makes of it.
+    What a step ``aside`` computes is part of the outputs, and the state passes by. The state before the
+    first step is 0; a first step without a block is applied to the number 1.
     """
 
     weight: str
@@ -44,9 +50,34 @@ class Step:
     block: int | None = None
     encoder: str | None = None
     bias: str | None = None
+    drive: str | None = None
+    leak: float = 1.0
+    aside: bool = False
 
     def __post_init__(self) -> None:
         one_of("activation", self.activation, ACTIVATIONS)
+        if self.drive is not None and (self.block is None or self.encoder is not None):
+            raise BadInputError(
+                "a step with a drive needs a block, and takes no encoder beside it."
+            )
+        if self.aside and self.activation != "linear":
+            raise BadInputError(f"a step aside must be linear, not {self.activation}.")
+
+    @property
+    def kept(self) -> float:
+        """What is left of the state that entered: 1 - leak."""
+        return 1.0 - self.leak
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The weights that the step uses, once for each use."""
+        used = (self.weight, self.encoder, self.bias, self.drive)
+        return tuple(name for name in used if name is not None)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the form activation(weight (state + injected) + bias)."""
+        return self.drive is None and self.leak == 1.0 and not self.aside
 
 
 @dataclass(frozen=True)
@@ -104,7 +135,7 @@ class Network(ABC):
         for each use, and of d m altogether.
         """
         rows, columns = self.shape(name)
-        uses = sum(name in (step.weight, step.encoder, step.bias) for step in self.steps)
+        uses = sum(step.names.count(name) for step in self.steps)
         column = min(rows, self.output_size * min(uses, samples)) if self.is_linear else None
         return Bounds(min(columns, uses * samples), column)
 
@@ -157,9 +188,27 @@ class Network(ABC):
         return layers_of(self)
 
     @property
+    def connections(self) -> Mapping[str, Mask]:
+        """Masks of the weights that exist, by name; a weight that is not named exists throughout."""
+        return {}
+
+    @property
     def is_sequence(self) -> bool:
         """Whether inputs are sequences, of shape (T, b, m) instead of (q, m)."""
         return len(self.input_blocks) > 1 or self.steps[0].encoder is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every step is of the paper's form: no drive, no leak, no readout but the last.
+
+        What knows that form alone asks this first; the rest goes by the one pass over the chain.
+        """
+        return self.steps[0].block is not None and all(step.is_plain for step in self.steps)
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether something enters that is the same for all samples: a bias, or a state to begin with."""
+        return self.steps[0].block is None or any(step.bias is not None for step in self.steps)
 
     @property
     def is_linear(self) -> bool:
@@ -192,11 +241,14 @@ class Network(ABC):
         >>> sl.LinearRNN(n=8, b=1, d=4, T=4).degree   # D W^4 B x
         7
         """
-        degree = 0
+        degree = highest = 0
         for step in self.steps:
             injected = 0 if step.block is None else 1 + (step.encoder is not None)
-            degree = 1 + max(degree, injected)
-        return degree
+            # A drive is a product with the block, as a weight is with what is injected.
+            following = 1 + max(degree, injected)
+            highest = max(highest, following)
+            degree = degree if step.aside else max(following, degree if step.kept else 0)
+        return highest
 
     def shape(self, name: str) -> Shape:
         """(rows, columns) of one weight; an unknown name is an error that lists the known ones."""
@@ -321,6 +373,49 @@ class Network(ABC):
         wanted = (self.output_size, samples)
         if found[-2:] != wanted:
             raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {found}.")
+
+
+def leak_bits(network: Network) -> int:
+    """The power of 2 by which outputs are multiplied so that leaks leave whole coefficients."""
+    return sum(
+        max(
+            step.leak.as_integer_ratio()[1].bit_length(),
+            step.kept.as_integer_ratio()[1].bit_length(),
+        )
+        for step in network.steps
+        if step.leak != 1.0
+    )
+
+
+def log2_terms(network: Network, sample: float = 0.0) -> float:
+    """log2 of a bound on the sum of the coefficients of an output, or of its derivative by a weight.
+
+    All are positive, so that of an output is its value with ones everywhere (``sample``: log2 of the
+    size of an input there), times a power of 2 that makes them whole; a derivative multiplies it by at
+    most the degree.
+    """
+    norm, read = float("-inf"), float("-inf")
+    for position, step in enumerate(network.steps):
+        old = norm
+        if step.block is not None:
+            coded = step.encoder is not None or step.drive is not None
+            wide = math.log2(network.input_blocks[step.block]) if coded else 0.0
+            driven = sample + wide
+            if step.drive is None:
+                norm = float(np.logaddexp2(norm, driven))
+        elif position == 0:
+            norm = 0.0
+        norm += math.log2(network.shapes[step.weight][1])
+        if step.bias is not None:
+            norm = float(np.logaddexp2(norm, 0.0))
+        if step.drive is not None:
+            norm = float(np.logaddexp2(norm, driven))
+        if step.aside:
+            norm, read = old, max(read, norm)
+        elif step.leak != 1.0:
+            norm += math.log2(step.leak)
+            norm = float(np.logaddexp2(norm, old + math.log2(step.kept))) if step.kept else norm
+    return max(read, norm) + math.log2(network.degree) + leak_bits(network)
 
 
 def check_steps(name: str, count: int) -> None:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 # Columns of the table. BLOCK is the first row of the step's block among those of all blocks, of which
 # it has BLOCK_ROWS; ADDS says of a gradient by the weight: written (0), added to (1), not wanted (2).
-FIELDS = 9
-WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, BLOCK_ROWS, ENCODER, BIAS, ADDS = range(FIELDS)
+# LEAK is a float64 number, to be read from a view of the table; ASIDE is 1 or 0.
+FIELDS = 12
+WEIGHT, ROWS, COLUMNS, ACTIVATION, BLOCK, BLOCK_ROWS, ENCODER, BIAS, ADDS, DRIVE, LEAK, ASIDE = (
+    range(FIELDS)
+)
 ACTIVATION_CODES = {name: code for code, name in enumerate(ACTIVATIONS)}
 LINEAR, RELU, TANH, SIGMOID = (
     ACTIVATION_CODES[name] for name in ("linear", "relu", "tanh", "sigmoid")
@@ -106,10 +109,13 @@ def pack(network: Network, wanted: Collection[str] | None = None) -> Packed:
     """The table of a network; ``wanted`` are the weights whose gradients are (default: all)."""
     shapes = network.shapes
     layers: list[tuple[str, ...]] = []
+    # A bias that several steps add belongs to the weight of the last one.
+    owner = {step.bias: step.weight for step in network.steps if step.bias is not None}
     for step in network.steps:
-        names = (step.weight,) if step.bias is None else (step.weight, step.bias)
-        encoder = () if step.encoder is None else (step.encoder,)
-        layers += [layer for layer in (encoder, names) if layer and layer not in layers]
+        for name in (step.encoder, step.drive, step.weight):
+            if name is not None:
+                layer = (name, *(bias for bias, weight in owner.items() if weight == name))
+                layers += [layer] if layer not in layers else []
     places, bounds, start = {}, [0], 0
     for layer in layers:
         for name in layer:
@@ -117,7 +123,7 @@ def pack(network: Network, wanted: Collection[str] | None = None) -> Packed:
             start += shapes[name][0] * shapes[name][1]
         bounds.append(start)
     starts = np.concatenate([[0], np.cumsum(network.input_blocks)])
-    uses = [step.weight for step in network.steps]
+    uses = [name for step in network.steps for name in step.names]
     table = np.full((len(network.steps), FIELDS), -1, dtype=np.int64)
     for row, step in zip(table, network.steps, strict=True):
         row[WEIGHT] = places[step.weight]
@@ -129,6 +135,10 @@ def pack(network: Network, wanted: Collection[str] | None = None) -> Packed:
             row[ENCODER] = places[step.encoder]
         if step.bias is not None:
             row[BIAS] = places[step.bias]
+        if step.drive is not None:
+            row[DRIVE] = places[step.drive]
+        row[ASIDE] = step.aside
+        row[LEAK : LEAK + 1].view(np.float64)[:] = step.leak
         kept = wanted is None or step.weight in wanted
         row[ADDS] = int(uses.count(step.weight) > 1) if kept else 2
     return Packed(table, places, shapes, np.array(bounds, dtype=np.int64))

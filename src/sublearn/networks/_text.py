@@ -36,7 +36,7 @@ def register(example: str) -> Callable[[Class], Class]:
     """Give a network class its name in texts and files, by an example of its ``spec``.
 
     The name is the word before the colon. Behind it stand the fields of the dataclass, ``name=value``,
-    where a value is a whole number, a word, or yes or no; a first field of type ``tuple[int, ...]``
+    where a value is a number, a word, or yes or no; a first field of type ``tuple[int, ...]``
     stands alone, as in ``4-8-6``. A class may write its ``spec`` otherwise, as long as it is read so.
 
     >>> from dataclasses import dataclass
@@ -84,10 +84,10 @@ def _kind(cls: type[Network], example: str) -> _Kind:
     hints, own = get_type_hints(cls), [field for field in fields(cls) if field.init]
     types = {field.name: hints[field.name] for field in own}
     for place, (name, of) in enumerate(types.items()):
-        if of not in (int, str, bool) and (place or of != SIZES):
+        if of not in (int, float, str, bool) and (place or of != SIZES):
             raise BadInputError(
-                f"the field {name} of {cls.__qualname__} must be an int, a str or a bool, or the first "
-                "and a tuple[int, ...]."
+                f"the field {name} of {cls.__qualname__} must be an int, a float, a str or a bool, or the "
+                "first and a tuple[int, ...]."
             )
     required = (f.name for f in own if f.default is MISSING and f.default_factory is MISSING)
     return _Kind(cls, example, types, tuple(required))
@@ -160,6 +160,9 @@ def _read(kind: _Kind, text: str) -> Network:
             values[field] = word if of is str else one_of(field, word, ("yes", "no")) == "yes"
             continue
         try:
+            if of is float:
+                values[field] = float(word)
+                continue
             numbers = [int(number) for number in word.split("-" if of == SIZES else None)]
         except ValueError:
             raise unreadable from None

@@ -55,8 +55,10 @@ def curvature_along(instance: Instance, direction: Array) -> float:
 
 
 def used_once(instance: Instance) -> bool:
-    """Whether every weight acts in one step only, and none encodes an input."""
+    """Whether every weight acts in one step only, of the plain form, and none encodes an input."""
     steps = instance.network.steps
+    if not instance.network.is_plain:
+        return False
     names = [step.weight for step in steps]
     return len(set(names)) == len(names) and all(step.encoder is None for step in steps)
 

@@ -187,8 +187,7 @@ def _fixed(given: Sequence[Instance]) -> _Data:
     x = np.stack([one.inputs.reshape(-1, m) for one in given])
     y = np.stack([one.targets for one in given])
     scale, rest = 1.0 / (2 * m), np.zeros(1)
-    biased = any(step.bias is not None for step in network.steps)
-    if network.is_linear and not biased and m > x.shape[-2]:
+    if network.is_linear and not network.is_biased and m > x.shape[-2]:
         x, y, rest = compress(x, y)
     return _Data(x, y, scale, rest * scale)
 

@@ -15,11 +15,14 @@ from sublearn._compile import fused
 from sublearn.networks import (
     ACTIVATION,
     ADDS,
+    ASIDE,
     BIAS,
     BLOCK,
     BLOCK_ROWS,
     COLUMNS,
+    DRIVE,
     ENCODER,
+    LEAK,
     LINEAR,
     ROWS,
     WEIGHT,
@@ -119,14 +122,19 @@ def _forward(
 ) -> int:
     """Run the chain. ``states`` holds what enters each step, one after the other, then the outputs.
 
-    Returns where the outputs begin.
+    Steps aside share what enters them with the step behind. Returns where the outputs begin.
     """
     m = x.shape[1]
-    here, before = 0, 0
+    leaks = table.view(np.float64)
+    here, before, end, read = 0, 0, 0, 0
+    for t in range(table.shape[0]):
+        end += 0 if table[t, ASIDE] == 1 else table[t, COLUMNS] * m
     for t in range(table.shape[0]):
         rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
         entering = states[here : here + columns * m]
-        if block >= 0:
+        if t == 0 and block < 0:
+            entering[:] = entering.dtype.type(1)
+        if block >= 0 and table[t, DRIVE] < 0:
             if table[t, ENCODER] >= 0:
                 inner = table[t, BLOCK_ROWS]
                 place = table[t, ENCODER]
@@ -141,6 +149,11 @@ def _forward(
                 for k in range(entering.size):
                     entering[k] += added[k]
         following = here + columns * m
+        if table[t, ASIDE] == 1:
+            following = end + read
+            read += rows * m
+        elif t == table.shape[0] - 1:
+            following = end + read
         leaving = states[following : following + rows * m].reshape(rows, m)
         place = table[t, WEIGHT]
         weight = w[place : place + rows * columns].reshape(rows, columns)
@@ -151,6 +164,13 @@ def _forward(
                 shift = w[place + i]
                 for s in range(m):
                     leaving[i, s] += shift
+        if table[t, DRIVE] >= 0:
+            inner = table[t, BLOCK_ROWS]
+            place = table[t, DRIVE]
+            drive = w[place : place + rows * inner].reshape(rows, inner)
+            driven = scratch[: rows * m].reshape(rows, m)
+            _multiply(drive, x[block : block + inner], driven, False)
+            leaving += driven
         code = table[t, ACTIVATION]
         if code != LINEAR:
             activate(
@@ -158,9 +178,16 @@ def _forward(
                 states[following : following + rows * m],
                 slopes[before : before + rows * m],
             )
+        if leaks[t, LEAK] != 1.0:
+            leak, kept = w.dtype.type(leaks[t, LEAK]), w.dtype.type(1.0 - leaks[t, LEAK])
+            for k in range(rows * m):
+                states[following + k] *= leak
+                if t > 0:
+                    states[following + k] += kept * entering[k]
         before += rows * m
-        here = following
-    return here
+        if table[t, ASIDE] == 0:
+            here = following
+    return end
 
 
 @fused
@@ -172,18 +199,35 @@ def _backward(
     ADDS says whether a weight's gradient is written (0), added to (1) or not wanted (2).
     """
     m = x.shape[1]
+    leaks = table.view(np.float64)
     widest = scratch.size // 3
     last = table.shape[0] - 1
-    here, before = 0, 0
+    here, before, read = 0, 0, 0
     for t in range(last + 1):
-        here += table[t, COLUMNS] * m
+        if table[t, ASIDE] == 1:
+            read += table[t, ROWS] * m
+        else:
+            here += table[t, COLUMNS] * m
         before += table[t, ROWS] * m
-    adjoint = states[here : here + table[last, ROWS] * m]
+    end = here
+    adjoint = states[end + read : end + read + table[last, ROWS] * m]
+    spare = scratch[2 * widest :]
     flip = 0
     for t in range(last, -1, -1):
         rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
-        here -= columns * m
+        aside = table[t, ASIDE] == 1
         before -= rows * m
+        passing = adjoint
+        leak = leaks[t, LEAK]
+        if aside:
+            read -= rows * m
+            adjoint = states[end + read : end + read + rows * m]
+        else:
+            here -= columns * m
+        if leak != 1.0:
+            for k in range(rows * m):
+                spare[k] = g.dtype.type(1.0 - leak) * adjoint[k]
+                adjoint[k] *= g.dtype.type(leak)
         if table[t, ACTIVATION] != LINEAR:
             slope = slopes[before : before + rows * m]
             for k in range(rows * m):
@@ -200,12 +244,23 @@ def _backward(
                 total = g.dtype.type(0)
                 for s in range(m):
                     total += leaving[i, s]
-                g[place_b + i] = total
+                g[place_b + i] += total
+        if table[t, DRIVE] >= 0:
+            inner = table[t, BLOCK_ROWS]
+            place_d = table[t, DRIVE]
+            driven = g[place_d : place_d + rows * inner].reshape(rows, inner)
+            _outer(leaving, x[block : block + inner], driven, True)
         if t == 0 and table[t, ENCODER] < 0:
             break
         weight = w[place : place + rows * columns].reshape(rows, columns)
         following = scratch[flip * widest : flip * widest + columns * m]
         _multiply(weight, leaving, following.reshape(columns, m), True)
+        if aside:
+            for k in range(columns * m):
+                following[k] += passing[k]
+        elif leak != 1.0:
+            for k in range(columns * m):
+                following[k] += spare[k]
         adjoint = following
         flip = 1 - flip
         if table[t, ENCODER] >= 0:
@@ -272,9 +327,7 @@ def run_repeat(
     r = w.size if whole else plastic.size
     m = x.shape[1]
     room, widest = 0, 0
-    recurs = False
     for t in range(table.shape[0]):
-        recurs = recurs or table[t, ADDS] == 1 or table[t, ENCODER] >= 0
         room += (table[t, ROWS] + table[t, COLUMNS]) * m
         widest = max(widest, max(table[t, ROWS], table[t, COLUMNS]) * m)
     teacher_room = 0
@@ -314,8 +367,7 @@ def run_repeat(
         errors[cycle] = total * scale
 
         if gamma[0] > 0.0:
-            if recurs:
-                g[:] = dtype.type(0)
+            g[:] = dtype.type(0)
             _backward(table, w, x, states, slopes, scratch, g)
             useful = g
             if not whole:

@@ -408,7 +408,7 @@ def frozen_noise(modes: Modes) -> tuple[Array | None, float]:
 def shorten(instance: Instance) -> tuple[Instance, float]:
     """The same problem on fewer samples, for linear networks, and the squares that it leaves out."""
     net = instance.network
-    plain = net.is_linear and all(step.bias is None for step in net.steps)
+    plain = net.is_linear and not net.is_biased
     x = instance.inputs.reshape(-1, instance.samples)
     if not plain or instance.samples <= x.shape[0]:
         return instance, 0.0

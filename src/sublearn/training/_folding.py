@@ -25,7 +25,7 @@ import numpy as np
 
 from sublearn._arrays import Floats, Indices
 from sublearn.ensembles import Instance
-from sublearn.networks import ACTIVATIONS, Link, Step
+from sublearn.networks import ACTIVATIONS, Link, Step, links
 from sublearn.training._folded import Folded, Slot
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -55,6 +55,8 @@ class _Folding:
         self.steps: list[Link] = []
 
     def run(self) -> Folded:
+        if not self.network.is_plain:
+            return self._unfolded()
         first = next(p for p, step in enumerate(self.chain) if self._uses(step) & self.learnable)
         blocks = [np.stack(b) for b in zip(*(self._blocks(i) for i in self.instances), strict=True)]
         self.blocks = blocks
@@ -71,6 +73,17 @@ class _Folding:
         for step in self.chain[first + 1 :]:
             self._full(step, None)
         return self._finish(places)
+
+    def _unfolded(self) -> Folded:
+        """The chain as it is, for steps that are not of the form that is folded here."""
+        blocks = zip(*(self._blocks(one) for one in self.instances), strict=True)
+        self.steps += links(self.network, [self._cast(np.stack(b)) for b in blocks], self._one())
+        for name in self.network.shapes:
+            if name in self.learnable:
+                self._slot(name)
+            else:
+                self._matrix(self._frozen(name), name)
+        return self._finish(np.full((len(self.instances), len(self.instances[0].allocation)), -1))
 
     @staticmethod
     def _uses(step: Step) -> set[str]:

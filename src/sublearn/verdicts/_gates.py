@@ -15,7 +15,7 @@ from sublearn._grades import Grade, weakest
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Distribution, LowRank, Normal, Problem, draw_weights
-from sublearn.networks import REALS, Network, Weights, run
+from sublearn.networks import ACTIVATIONS, REALS, Network, Weights, run
 from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 
@@ -150,17 +150,25 @@ def settled_gates(
     error: Array | float = 0.0
     gates: dict[int, Array] = {}
     free: dict[int, Mask] = {}
+    blocks, state = network.split_inputs(inputs), None
     for position, step in enumerate(network.steps):
         entering, before = trace.entering[position], trace.before[position]
+        old, driven, sums = error, None, np.abs(before)
         if step.block is not None:
-            block = network.split_inputs(inputs)[step.block]
+            block = blocks[step.block]
             off = np.full_like(block, doubt)
             if step.encoder is not None:
                 off = _product_error(weights[step.encoder], block, off)
-            error = error + off + _EPS * np.abs(entering)
+            if step.drive is not None:
+                driven = _product_error(weights[step.drive], block, off)
+                sums = sums + np.abs(weights[step.drive] @ block)  # W h + b may be larger than z
+            else:
+                error = error + off + _EPS * np.abs(entering)
         error = _product_error(weights[step.weight], entering, error)
+        if driven is not None:
+            error = error + driven + _EPS * sums
         if step.bias is not None:
-            error = error + _EPS * np.abs(before)
+            error = error + _EPS * sums
         if step.activation == "relu":
             silent = (before == 0) & (error == 0)
             if not (silent | (np.abs(before) > 2 * error)).all():
@@ -169,6 +177,16 @@ def settled_gates(
             error = error * gates[position]
         elif step.activation != "linear":
             error = error + 8 * _EPS  # of tanh as numpy computes it
+        if step.aside:
+            error = old
+            continue
+        bent = ACTIVATIONS[step.activation].value(before)
+        if step.leak != 1.0:
+            error, bent = step.leak * (error + 2 * _EPS * np.abs(bent)), step.leak * bent
+            if state is not None:
+                error = error + step.kept * (old + 2 * _EPS * np.abs(state))
+                bent = bent + step.kept * state
+        state = bent
     return gates, free
 
 

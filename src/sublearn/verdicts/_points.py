@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import lgamma, log, log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import PrimeField, columns, random_prime
-from sublearn.networks import Factors, Gates, Network, factors
+from sublearn.networks import Factors, Gates, Network, Step, factors, leak_bits, log2_terms
 
 PRIMES = 268_216
 """The number of primes between 2^22 and 2^23 (counted by a sieve in the tests)."""
@@ -146,52 +147,75 @@ def _entry_size(problem: Problem, network: Network) -> tuple[int, float]:
     """
     law = problem.ensemble.inputs
     sample = (2, log2(law.rank)) if isinstance(law, LowRank) else (1, 0.0)
-    entering = []
-    degree, norm = 0, float("-inf")
+    entering: list[_Size] = []
+    state = _Size(0, float("-inf"))
     for step in network.steps:
+        old, driven = state, None
         if step.block is not None:
-            coded = step.encoder is not None
+            coded = step.encoder is not None or step.drive is not None
             wide = log2(network.input_blocks[step.block]) if coded else 0.0
-            degree = max(degree, sample[0] + coded)
-            norm = float(np.logaddexp2(norm, sample[1] + wide))
-        entering.append((degree, norm))
-        degree, norm = degree + 1, norm + log2(network.shapes[step.weight][1])
+            given = _Size(sample[0] + coded, sample[1] + wide)
+            if step.drive is not None:
+                driven = given
+            else:
+                state = state | given
+        elif not entering:
+            state = _Size(0, 0.0)
+        entering.append(state)
+        state = _Size(state.degree + 1, state.norm + log2(network.shapes[step.weight][1]))
         if step.bias is not None:
-            norm = float(np.logaddexp2(norm, 0.0))
+            state = _Size(state.degree, float(np.logaddexp2(state.norm, 0.0)))
+        if driven is not None:
+            state = state | driven
         if step.activation in _SLOPES:
-            degree, norm = 1, 0.0
+            state = _Size(1, 0.0)
         elif step.activation == "relu":
-            degree += 1
-    highest, total = 0, float("-inf")
-    degree, norm = 0, 0.0  # of d output / d state, from the outputs back
-    for step, (degree_in, norm_in) in zip(network.steps[::-1], entering[::-1], strict=True):
+            state = _Size(state.degree + 1, state.norm)
+        state = old if step.aside else state.leaking(step) | old.kept(step)
+    uses = _Size(0, float("-inf"))
+    back = _Size(0, 0.0)  # d output / d state, from the outputs back
+    for step, right in zip(network.steps[::-1], entering[::-1], strict=True):
+        passing, back = (back, _Size(0, 0.0)) if step.aside else (back.kept(step), back)
+        back = back.leaking(step)
         if step.activation in _SLOPES:
-            degree, norm = degree + 2, norm + 1.0
+            back = _Size(back.degree + 2, back.norm + 1.0)
         elif step.activation == "relu":
-            degree += 1
-        highest = max(highest, degree + degree_in)
-        total = float(np.logaddexp2(total, norm + norm_in))
-        degree, norm = degree + 1, norm + log2(network.shapes[step.weight][0])
+            back = _Size(back.degree + 1, back.norm)
+        uses = uses | _Size(back.degree + right.degree, back.norm + right.norm)
+        if step.drive is not None:
+            uses = uses | _Size(back.degree + sample[0], back.norm + sample[1])
+        back = _Size(back.degree + 1, back.norm + log2(network.shapes[step.weight][0]))
         if step.encoder is not None:
-            highest = max(highest, degree + sample[0])
-            total = float(np.logaddexp2(total, norm + sample[1]))
-    return highest, total
+            uses = uses | _Size(back.degree + sample[0], back.norm + sample[1])
+        back = back | passing
+    return uses.degree, uses.norm + leak_bits(network)
+
+
+class _Size(NamedTuple):
+    """Of a polynomial: its degree, and log2 of the sum of its absolute coefficients, or more."""
+
+    degree: int
+    norm: float
+
+    def __or__(self, other: object) -> _Size:
+        """The size of a sum."""
+        assert isinstance(other, _Size)
+        return _Size(max(self.degree, other.degree), float(np.logaddexp2(self.norm, other.norm)))
+
+    def leaking(self, step: Step) -> _Size:
+        return _Size(self.degree, self.norm + log2(step.leak))
+
+    def kept(self, step: Step) -> _Size:
+        if not step.kept:
+            return _Size(0, float("-inf"))
+        return _Size(self.degree, self.norm + log2(step.kept))
 
 
 def _log2_norm(problem: Problem, network: Network) -> float:
     """log2 of a bound on the sum of absolute coefficients of a Jacobian entry.
 
-    All coefficients are +1, so the sum for an output is its value at the all-ones point; the
-    derivative with respect to one weight multiplies it by at most the degree.
+    The coefficients are positive (1, or powers of leaks), so the sum for an output is its value at the
+    all-ones point; the derivative with respect to one weight multiplies it by at most the degree.
     """
     law = problem.ensemble.inputs
-    sample = log2(law.rank) if isinstance(law, LowRank) else 0.0
-    norm = float("-inf")
-    for step in network.steps:
-        if step.block is not None:
-            wide = log2(network.input_blocks[step.block]) if step.encoder is not None else 0.0
-            norm = float(np.logaddexp2(norm, sample + wide))
-        norm += log2(network.shapes[step.weight][1])
-        if step.bias is not None:
-            norm = float(np.logaddexp2(norm, 0.0))
-    return norm + log2(network.degree)
+    return log2_terms(network, log2(law.rank) if isinstance(law, LowRank) else 0.0)

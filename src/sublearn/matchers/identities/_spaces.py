@@ -50,6 +50,8 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
     """The common form of two chains, or None where they have none."""
     if len(student.steps) != len(teacher.steps) or student.input_blocks != teacher.input_blocks:
         return None
+    if not (student.is_plain and teacher.is_plain):
+        return None
     parents: dict[tuple[str, object], tuple[str, object]] = {}
 
     def root(place: tuple[str, object]) -> tuple[str, object]:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.ensembles import split_rows
@@ -73,6 +71,11 @@ class Balls:
         from flint import acb_mat, arb_mat
 
         return (acb_mat if self.is_complex else arb_mat)(rows, columns, entries)
+
+    def stacked(self, parts: Sequence[BallMatrix]) -> BallMatrix:
+        """One matrix above the other."""
+        entries = [entry for part in parts for entry in part.entries()]
+        return self.matrix(sum(part.nrows() for part in parts), parts[0].ncols(), entries)
 
     def enclosing(self, balls: BallMatrix) -> BallMatrix:
         """Real balls as matrices of this ring."""
@@ -152,8 +155,7 @@ def _enclosed(teacher: Teacher, inputs: Dyadics) -> BallMatrix:
 
     weights = {name: BALLS.exact(value) for name, value in teacher.weights.items()}
     blocks = [BALLS.exact(block) for block in split_rows(teacher.network, inputs)]
-    ones = BALLS.exact(np.ones((1, inputs.shape[1])))
-    return evaluate(teacher.network, weights, blocks, ones, value)
+    return evaluate(teacher.network, weights, blocks, inputs.shape[1], BALLS.exact, value)
 
 
 def column_vector(values: Sequence[Ball]) -> BallMatrix:

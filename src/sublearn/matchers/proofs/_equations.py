@@ -8,7 +8,6 @@ sound there, and away from kinks the gates are simply known.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,7 +25,7 @@ from sublearn.matchers.proofs._balls import (
     input_blocks,
     wanted,
 )
-from sublearn.networks import Trace, links, uses, walk
+from sublearn.networks import Matrices, Trace, links, uses, walk
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -42,18 +41,15 @@ class Equations(Protocol):
         """F(x) and its Jacobian."""
 
 
-class FlintMatrices:
+class FlintMatrices(Matrices):
     """The arithmetic of flint matrices over a ring.
 
     Slopes are flat lists, row by row. Adjoints are lists of (d, n) matrices: one for all samples as
     long as nothing was bent, then one for each.
     """
 
-    matmul = staticmethod(operator.mul)
-    add = staticmethod(operator.add)
-
     def __init__(self, ring: Ring, samples: int) -> None:
-        self.ring, self.samples = ring, samples
+        self.ring, self.samples, self.exact = ring, samples, ring.exact
 
     def bend(
         self, position: int, activation: str, before: BallMatrix
@@ -74,6 +70,19 @@ class FlintMatrices:
 
     def back(self, adjoint: list[BallMatrix], matrix: BallMatrix) -> list[BallMatrix]:
         return [left * matrix for left in adjoint]
+
+    # Adjoints have states in their columns, so they are weighed and cut from the right.
+
+    def weigh(self, number: float, adjoint: list[BallMatrix]) -> list[BallMatrix]:
+        return self.back(adjoint, self.ring.exact(number * np.eye(adjoint[0].ncols())))
+
+    def join(self, one: list[BallMatrix], two: list[BallMatrix]) -> list[BallMatrix]:
+        count = max(len(one), len(two))
+        return [one[s % len(one)] + two[s % len(two)] for s in range(count)]
+
+    def rows(self, adjoint: list[BallMatrix], start: int, stop: int) -> list[BallMatrix]:
+        chosen = np.eye(adjoint[0].ncols())[:, start:stop]
+        return self.back(adjoint, self.ring.exact(np.ascontiguousarray(chosen)))
 
 
 class ChainEquations:

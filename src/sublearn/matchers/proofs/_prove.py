@@ -86,7 +86,7 @@ def _prove(instance: Instance, x: Array, rest: Array, max_bits: int) -> Certific
     free = free_positions(instance, x)
     if free is None:
         return None
-    if not instance.network.is_linear:
+    if not (instance.network.is_linear and instance.network.is_plain):
         centre = from_pairs(x[free], rest[free])
         return _escalate(instance, x, free, centre, FIRST_BITS, max_bits, "krawczyk")
     from sublearn.matchers.proofs._quick import quick_proof

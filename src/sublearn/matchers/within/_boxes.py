@@ -18,6 +18,7 @@ those of the minimax problem. What is left is halved; if all boxes are refuted, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -86,6 +87,8 @@ def refused(instance: Instance) -> str | None:
     """Why boxes are not tried."""
     if instance.inputs_are_rounded:
         return "the inputs are no float64 numbers"
+    if not instance.network.is_plain:
+        return "boxes are for steps of the form phi(W (h + B x) + b)"
     if len(instance.allocation) > MOST_WEIGHTS:
         return f"{len(instance.allocation)} weights are too many to cut their values into boxes"
     charts = 1
@@ -392,6 +395,12 @@ class _Enclosures:
     def add(self, a: Enclosed, b: Enclosed) -> Enclosed:
         slope = None if a.slope is None or b.slope is None else _plus(a.slope, b.slope)
         return Enclosed(_plus(a.state, b.state), slope)
+
+    def times(self, number: float, a: Enclosed) -> Enclosed:
+        raise AssertionError("chains that leak are refused")
+
+    def stack(self, parts: Sequence[Enclosed]) -> Enclosed:
+        raise AssertionError("chains that are read at several steps are refused")
 
     def bend(self, position: int, activation: str, before: Enclosed) -> tuple[Enclosed, None]:
         slope = before.slope

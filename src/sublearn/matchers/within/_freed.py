@@ -31,7 +31,7 @@ MOST_COLUMNS = 2**12
 def out_of_relaxation(instance: Instance, eps: float) -> str | None:
     """Why the relaxed chain does not come within eps of the targets, or None."""
     inner = behind_output(instance)
-    if not inner.network.is_linear or inner.inputs_are_rounded:
+    if not inner.network.is_linear or not inner.network.is_plain or inner.inputs_are_rounded:
         return None
     _, refuted = settle(instance, eps, lambda: _relaxed(inner))
     if refuted is None or isinstance(refuted, str):

@@ -96,7 +96,7 @@ def _narrowest(instance: Instance) -> tuple[int, Array | None] | None:
     """(rank that the pre-activations minus the frozen last bias can have; that bias)."""
     network, allocation = instance.network, instance.allocation
     last = network.steps[-1]
-    if last.block is not None:
+    if last.block is not None or not network.is_plain:
         return None
     rank, offset = network.shapes[last.weight][1], None
     if last.bias is not None:

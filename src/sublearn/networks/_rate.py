@@ -1,0 +1,112 @@
+"""The usual recurrent network of neuroscience: rates that leak, driven by inputs beside the recurrence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn.networks._activations import ACTIVATIONS
+from sublearn.networks._models import check_fields, few_units, of_rank
+from sublearn.networks._network import Network, Shape, Step
+from sublearn.networks._text import register
+
+READOUTS = ("last", "every")
+STARTS = ("zero", "weights")
+
+
+def _leak(value: object) -> float:
+    number = float(value) if isinstance(value, int | float | np.number) else float("nan")
+    if isinstance(value, bool) or not 0.0 < number <= 1.0:
+        raise BadInputError(f"leak must be a number above 0 and at most 1, not {value!r}.")
+    return number
+
+
+@cache
+def _rate_steps(
+    T: int, activation: str, leak: float, bias: bool, every: bool, given: bool
+) -> tuple[Step, ...]:
+    out = [Step("h0")] if given else []
+    b, c = ("b", "c") if bias else (None, None)
+    for t in range(T):
+        if t == 0 and not given:
+            # W is applied to 0: what is left is Win x.
+            out.append(Step("Win", activation, block=0, bias=b, leak=leak))
+        else:
+            out.append(Step("W", activation, block=t, bias=b, drive="Win", leak=leak))
+        if every or t == T - 1:
+            out.append(Step("D", bias=c, aside=t < T - 1))
+    return tuple(out)
+
+
+@register("rate:n=50,b=3,d=2,T=10,leak=0.1")
+@dataclass(frozen=True)
+class RateRNN(Network):
+    """h_t = (1 - leak) h_{t-1} + leak phi(W h_{t-1} + Win x_t + b), y = D h_T + c.
+
+    The inputs enter beside the recurrence, not through W as in the paper's :class:`RNN`. With ``bias``
+    there are b (n, 1) and c (d, 1). ``readout="every"`` puts out D h_t + c of every step, (T d, m),
+    step by step. The state begins at 0 or, with ``start="weights"``, at the weight h0 (n, 1). The factor 1 - leak is what float64 makes of it.
+
+    >>> RateRNN(n=50, b=3, d=2, T=10, leak=0.1, bias=True).shapes
+    {'W': (50, 50), 'Win': (50, 3), 'D': (2, 50), 'b': (50, 1), 'c': (2, 1)}
+    """
+
+    n: int
+    b: int
+    d: int
+    T: int
+    activation: str = "tanh"
+    leak: float = 1.0
+    bias: bool = False
+    readout: str = "last"
+    start: str = "zero"
+
+    def __post_init__(self) -> None:
+        check_fields(self, "n", "b", "d", "T")
+        one_of("activation", self.activation, ACTIVATIONS)
+        one_of("readout", self.readout, READOUTS)
+        one_of("start", self.start, STARTS)
+        if not isinstance(self.bias, bool | np.bool_):
+            raise BadInputError(f"bias must be True or False, not {self.bias!r}.")
+        object.__setattr__(self, "bias", bool(self.bias))
+        object.__setattr__(self, "leak", _leak(self.leak))
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        n = self.n
+        out = {"W": (n, n), "Win": (n, self.b), "D": (self.d, n)}
+        if self.bias:
+            out |= {"b": (n, 1), "c": (self.d, 1)}
+        return out | ({"h0": (n, 1)} if self.start == "weights" else {})
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        every, given = self.readout == "every", self.start == "weights"
+        return _rate_steps(self.T, self.activation, self.leak, self.bias, every, given)
+
+    @property
+    def input_blocks(self) -> tuple[int, ...]:
+        return (self.b,) * self.T
+
+    @property
+    def is_sequence(self) -> bool:
+        return True
+
+    @property
+    def output_size(self) -> int:
+        return self.d * (self.T if self.readout == "every" else 1)
+
+    def expressible(self, samples: int) -> int:
+        """At the last step, the d x m matrices of rank at most n; a bias frees the mean of the samples."""
+        if self.readout == "every":
+            return super().expressible(samples)
+        mean = self.d if self.bias else 0
+        return min(self.size, mean + of_rank(self.n, self.d, samples - self.bias))
+
+    def degeneracy(self, samples: int) -> str | None:
+        left = samples - self.bias
+        narrow = few_units(self.n, self.d, left) if self.readout == "last" else None
+        return narrow or super().degeneracy(samples)
