@@ -75,7 +75,9 @@ def test_values_and_derivatives_are_those_of_the_loop(net):
     np.testing.assert_allclose((net.jacobian(w, x) @ flat).reshape(y.shape), moved, atol=1e-6)
     c = np.random.default_rng(2).standard_normal(y.shape)
     g = net.vjp(w, x, c)
-    assert sum(np.sum(g[name] * v[name]) for name in g) == pytest.approx(np.sum(c * moved), abs=1e-5)
+    assert sum(np.sum(g[name] * v[name]) for name in g) == pytest.approx(
+        np.sum(c * moved), abs=1e-5
+    )
     h = net.hvp(w, x, c, v)
     up, down = (net.vjp({n: w[n] + s * 1e-6 * v[n] for n in w}, x, c) for s in (1, -1))
     for name in h:
@@ -122,7 +124,10 @@ def test_residues_are_those_of_fractions():
 
     from sublearn.exact import PrimeField
 
-    net, field = sl.RateRNN(2, 1, 1, 2, "linear", 0.1, readout="every", start="weights"), PrimeField(8388593)
+    net, field = (
+        sl.RateRNN(2, 1, 1, 2, "linear", 0.1, readout="every", start="weights"),
+        PrimeField(8388593),
+    )
     rng = np.random.default_rng(0)
     w = {name: rng.integers(-9, 10, shape).astype(float) for name, shape in net.shapes.items()}
     x = rng.integers(-9, 10, net.input_shape(1)).astype(float)
@@ -169,7 +174,9 @@ def test_gates_of_a_relu_network_are_certified():
 
 def test_affine_is_counted_over_all_paths():
     linear = sl.RateRNN(3, 2, 2, 3, "linear", 0.5, True, "every", "weights")
-    answers = {name: is_affine(linear, sl.Allocation.whole(linear, [name])) for name in linear.shapes}
+    answers = {
+        name: is_affine(linear, sl.Allocation.whole(linear, [name])) for name in linear.shapes
+    }
     assert answers == {"W": False, "Win": True, "D": True, "b": True, "c": True, "h0": True}
     assert not is_affine(linear, sl.Allocation.whole(linear, ["Win", "D"]))
     assert is_affine(linear, sl.Allocation.whole(linear, ["Win", "b", "h0"]))
@@ -177,7 +184,9 @@ def test_affine_is_counted_over_all_paths():
     answers = {name: is_affine(bent, sl.Allocation.whole(bent, [name])) for name in bent.shapes}
     assert answers == {"W": False, "Win": False, "D": True, "b": False, "c": True}
     # One step: W has nothing to act on, and with two it acts once.
-    assert is_affine(sl.RateRNN(3, 2, 2, 2, "linear"), sl.Allocation.whole(sl.RateRNN(3, 2, 2, 2), ["W"]))
+    assert is_affine(
+        sl.RateRNN(3, 2, 2, 2, "linear"), sl.Allocation.whole(sl.RateRNN(3, 2, 2, 2), ["W"])
+    )
 
 
 def planted(net: sl.RateRNN, names: tuple[str, ...], samples: int, seed: int = 0) -> sl.Instance:

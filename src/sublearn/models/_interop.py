@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._masks import as_masks
 from sublearn.models._structure import layer_name
 from sublearn.models._uses import Tensor
-from sublearn.networks import RNN, FeedForward, LinearRNN, Network, links, walk
+from sublearn.networks import RNN, FeedForward, LinearRNN, Network
 
 _PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda a: a,
@@ -123,26 +122,33 @@ class TorchNetwork(torch.nn.Module):
             self.register_parameter(name, torch.nn.Parameter(value))
 
     def forward(self, inputs: Any) -> Any:
-        blocks = [inputs]
-        if self.network.is_sequence:
-            blocks = [inputs[:, t] for t in range(len(self.network.input_blocks))]
-        ones = torch.ones((1, inputs.shape[0]), dtype=inputs.dtype, device=inputs.device)
-        chain = links(self.network, [block.T for block in blocks], ones)
-        return walk(chain, dict(self.named_parameters()), _Tensors()).outputs.T
-
-
-class _Tensors:
-    """The arithmetic of torch tensors, for the one pass over a chain; torch derives by itself."""
-
-    matmul = staticmethod(operator.matmul)
-    add = staticmethod(operator.add)
-    times = staticmethod(operator.mul)
-
-    def bend(self, position: int, activation: str, before: Any) -> tuple[Any, None]:
-        return _PHI[activation](before), None
-
-    def stack(self, parts: Any) -> Any:
-        return torch.cat(list(parts), dim=0)
+        state: Any = None
+        read = []
+        for step in self.network.steps:
+            weight = getattr(self, step.weight)
+            given, block = state, None
+            if step.block is not None:
+                block = inputs[:, step.block] if self.network.is_sequence else inputs
+                if step.drive is None:
+                    coded = step.encoder is not None
+                    entering = block @ getattr(self, step.encoder).T if coded else block
+                    given = entering if state is None else state + entering
+            elif state is None:
+                given = torch.ones((inputs.shape[0], 1), dtype=inputs.dtype, device=inputs.device)
+            after = given @ weight.T
+            if step.bias is not None:
+                after = after + getattr(self, step.bias).T
+            if step.drive is not None:
+                after = after + block @ getattr(self, step.drive).T
+            after = _PHI[step.activation](after)
+            if step.leak != 1.0:
+                after = step.leak * after
+                after = after if state is None else after + step.kept * state
+            if step.aside:
+                read.append(after)
+            else:
+                state = after
+        return torch.cat([*read, state], dim=1) if read else state
 
 
 def as_torch(network: Network, weights: Mapping[str, Any] | None = None, *, seed: int = 0) -> Any:

@@ -48,7 +48,8 @@ class RateRNN(Network):
 
     The inputs enter beside the recurrence, not through W as in the paper's :class:`RNN`. With ``bias``
     there are b (n, 1) and c (d, 1). ``readout="every"`` puts out D h_t + c of every step, (T d, m),
-    step by step. The state begins at 0 or, with ``start="weights"``, at the weight h0 (n, 1). The factor 1 - leak is what float64 makes of it.
+    step by step. The state begins at 0 or, with ``start="weights"``, at the weight h0 (n, 1). The
+    factor 1 - leak is what float64 makes of it.
 
     >>> RateRNN(n=50, b=3, d=2, T=10, leak=0.1, bias=True).shapes
     {'W': (50, 50), 'Win': (50, 3), 'D': (2, 50), 'b': (50, 1), 'c': (2, 1)}
