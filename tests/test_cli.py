@@ -285,6 +285,19 @@ def test_as_a_module(module: str) -> None:
     assert json.loads(done.stdout)["rank"] == 3 and done.stderr == ""
 
 
+def test_design_within_a_budget(run: Run) -> None:
+    asked = ("design", "--network", "lrnn:n=6,b=1,d=2,T=3", "--samples", "3", "--learn", "W")
+    found = run(*asked, "--plastic", "20%", "--no-autapses", "--json").json
+    assert found["design"]["needed"] == 6 and found["design"]["short"] == 0  # 20% of 30
+    assert found["learnable"] == 6 and all(i != j for i, j in found["entries"]["W"])
+    shown = " ".join(run(*asked, "--plastic", "4").out.split())
+    assert "2 of the 6 dimensions needed stay out of reach." in shown
+    quota = run(*asked, "--plastic", "2 per column", "--json").json["entries"]["W"]
+    assert sorted(j for _, j in quota) == sorted([*range(6), *range(6)])
+    refused = run(*asked, "--plastic", "lots")
+    assert refused.code == 2 and "count must be a number such as 200" in refused.err
+
+
 def test_design_and_repair_of_relu_networks_say_what_is_proved(run: Run, tmp_path: Path) -> None:
     np.savetxt(tmp_path / "s.csv", [[-0.54, 0.58], [0.36, 0.29], [0.03, 0.55]], delimiter=",")
     relu = ("--network", "ffn:2-3-2,activation=relu", "--samples", "2")

@@ -83,6 +83,17 @@ def design(
     scores: ScoresOption = None,
     forbidden: ForbiddenOption = None,
     required: RequiredOption = None,
+    plastic: Annotated[
+        str | None,
+        typer.Option(
+            "--plastic",
+            metavar="COUNT",
+            help="A budget: 200 | 20% (of the weights that may be chosen) | '2 per row' | '3 per column'.",
+        ),
+    ] = None,
+    no_autapses: Annotated[
+        bool, typer.Option("--no-autapses", help="No unit is connected to itself.")
+    ] = False,
     want: Annotated[
         str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
     ] = None,
@@ -110,6 +121,8 @@ def design(
             forbidden=barred,
             required=must,
             want=want,
+            count=plastic,
+            autapses=not no_autapses,
             effort=EFFORT if effort is None else effort,
             error=error,
             seed=seed,

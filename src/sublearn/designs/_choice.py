@@ -47,7 +47,11 @@ class Choice:
                 )
             self.part(self.score, name)[:] = _finite(network, name, values).ravel()
         self.allowed = np.ones(sum(sizes), dtype=bool)
-        for name, mask in _masks(network, forbidden).items():
+        self.forbid(forbidden)
+
+    def forbid(self, forbidden: Forbidden) -> None:
+        """Take weights out of the choice."""
+        for name, mask in _masks(self.network, forbidden).items():
             if name in self.starts:
                 self.part(self.allowed, name)[mask.ravel()] = False
 
@@ -88,6 +92,23 @@ class Choice:
         ties = self.evenly() if preference is None else preference
         ranked = np.lexsort((ties, -self.score))
         return ranked[self.allowed[ranked]].astype(np.int64)
+
+
+def autapses(network: Network) -> Allocation:
+    """Connections of a unit to itself: the diagonal of every weight that recurs.
+
+    >>> import sublearn as sl
+    >>> autapses(sl.LinearRNN(n=3, b=1, d=1, T=2)).entries["W"]
+    ((0, 0), (1, 1), (2, 2))
+    """
+    used = [step.weight for step in network.steps]
+    recur = {name for name in used if used.count(name) > 1}
+    if network.recurrence is not None:
+        recur.add(network.recurrence.weight)
+    square = [n for n in network.shapes if n in recur and len(set(network.shapes[n])) == 1]
+    return Allocation.from_masks(
+        network, {name: np.eye(network.shapes[name][0], dtype=bool) for name in square}
+    )
 
 
 def as_allocation(

@@ -15,6 +15,8 @@ from sublearn._kinds import Claim, VerdictKind
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
+from sublearn.designs._choice import autapses as self_connections
+from sublearn.designs._count import Count, check_required, read_count, topped_up
 from sublearn.designs._over_gates import (
     EFFORT,
     Basis,
@@ -23,6 +25,7 @@ from sublearn.designs._over_gates import (
     Progress,
     share_of_gates,
 )
+from sublearn.designs._quotas import best_in_quotas
 from sublearn.designs._result import Design
 from sublearn.designs._saturated import saturated_allocations
 from sublearn.ensembles import Problem
@@ -47,12 +50,14 @@ def design(
     required: Mapping[str, ArrayLike] | Allocation | None = None,
     want: str | None = None,
     *,
+    count: int | str | None = None,
+    autapses: bool = True,
     effort: int = EFFORT,
     error: float = 1e-12,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Design:
-    """The best allocation of as many weights as are needed, among the named weights.
+    """The best allocation of as many weights as are needed, or as ``count`` says, among the named weights.
 
     The sets of weights whose generic Jacobian columns are independent are the independent sets of a
     matroid, and those that reach the rank *needed* are its bases: exactly the smallest allocations
@@ -69,7 +74,15 @@ def design(
     full. Those of tanh and sigmoid networks are exact, as those of linear ones.
 
     ``scores`` (higher is better; default 0) and ``forbidden`` map names to matrices; ``required``
-    weights are always part of the answer. Equal scores fill rows and columns evenly.
+    weights are always part of the answer; with ``autapses=False`` no unit is connected to itself by what is
+    chosen. Of equal scores, those come first that a walk along the diagonals meets first, so that rows and
+    columns fill evenly; beyond a basis, those in rows and columns with the fewest weights so far.
+
+    ``count`` is a budget: 200 weights, "20%" of those that may be chosen, or "2 per row" ("3 per column") as
+    quotas. Fewer than needed: independent weights of the best score, and ``short`` says how many dimensions
+    stay out of reach. More: a basis of the best score, and the rest by score, which is best for the sum
+    (both are greedy algorithms on a matroid). With quotas: as large a rank as they allow, then the best
+    score, by weighted matroid intersection; for ReLU and very large networks "good, not proved best".
     ``progress(done, effort)`` is called as the search goes on.
 
     >>> import sublearn as sl
@@ -83,10 +96,17 @@ def design(
     chosen = want or ("maximal" if scores is None else "best score")
     wanted = one_of("want", chosen.replace("-", " ") if isinstance(chosen, str) else chosen, WANTS)
     choice = Choice(network, learn, scores, forbidden)
+    if not autapses:
+        choice.forbid(self_connections(network))
     must = as_allocation(network, required)
     start = choice.ids(must)
+    budget = None if count is None else read_count(count, choice)
+    if budget is not None:
+        check_required(budget, choice, start)
     _check_required(problem, choice, must, start, error, seed)
     need = _needed(problem, error, seed)
+    if wanted == "maximal" and budget is not None and not _may_be_maximal(budget, need, want):
+        wanted = "best score"
     needed = need.rank
     if wanted == "maximal":  # a teacher of another architecture is met for sure only by all outputs
         needed = max(needed, reachable_equations(problem) if problem.teacher is not None else 0)
@@ -95,38 +115,114 @@ def design(
         choice=choice,
         order=choice.order(),
         start=start,
-        wanted=needed,
+        wanted=needed if budget is None else min(needed, budget.total),
         gains=(choice.score,),
         error=error,
         seed=seed,
         effort=effort,
         progress=progress,
     )
+    if budget is not None and budget.axis is not None:
+        return _in_quotas(query, budget, need)
     found = best_basis(query)
-    if found.ids.size < needed:
+    if found.ids.size < needed and budget is None:
         raise BadInputError(_unreachable(choice, found, needed))
-    best = choice.allocation(found.ids)
-    if wanted == "best score":
-        return Design(
-            best,
-            claim=Claim.BEST if found.best else Claim.GOOD,
-            grade=weakest(found.grade, need.grade),
-            value=found.value[1],
-            bound=found.bound[1],
-            gates=_share(problem, best, needed, seed),
+    if wanted == "maximal" and found.ids.size == needed:
+        maximal = _maximal(query, choice.allocation(found.ids), must, budget)
+        if maximal is not None:
+            return maximal
+        if budget is None or want is not None:
+            raise BadInputError(
+                f"no allocation of {' and '.join(choice.names)} under these conditions is known to be "
+                f'maximal; "best score" finds one of full rank {needed}'
+                f"{_alternatives(problem, choice)}."
+            )
+    return _best_score(query, found, need, budget)
+
+
+def _may_be_maximal(budget: Count, need: Needed, want: str | None) -> bool:
+    """Whether a budget leaves room for a maximal allocation; refused if one was asked for."""
+    if budget.axis is None and budget.total >= need.rank:
+        return True
+    if want is not None:
+        what = "quotas" if budget.axis is not None else f"{budget.total} weights"
+        raise BadInputError(
+            f'want="maximal" needs {need.rank} weights without quotas, and count allows {what}: use '
+            '"best score".'
         )
+    return False
+
+
+def _best_score(query: BasisQuery, found: Basis, need: Needed, budget: Count | None) -> Design:
+    """The best basis, and the rest by score where the budget allows more."""
+    problem, choice, ids = query.problem, query.choice, found.ids
+    value, bound, best = found.value[1], found.bound[1], found.best
+    if found.bound[0] > found.value[0]:  # what has a smaller rank may score higher
+        bound = fsum(np.sort(choice.score[choice.allowed])[-query.wanted :])
+    if budget is not None and ids.size < budget.total:
+        core, ids = ids, topped_up(choice, ids, budget.total)
+        value = fsum(choice.score[ids])
+        if problem.network.has_gates:
+            # Other gates may have a basis that leaves better ones for the rest.
+            rest = query.candidates[: ids.size - core.size]
+            most = budget.filled(choice, query.candidates, query.start)
+            bound = min(bound + fsum(choice.score[rest]), fsum(choice.score[most]))
+            best = best and value >= bound
+            bound = max(value, bound)
+        else:
+            bound = value
+    chosen = choice.allocation(ids)
+    return Design(
+        chosen,
+        claim=Claim.BEST if best else Claim.GOOD,
+        grade=weakest(found.grade, need.grade),
+        value=value,
+        bound=bound,
+        gates=_share(problem, chosen, min(query.wanted, found.ids.size), query.seed),
+        needed=need.rank,
+        short=max(0, need.rank - found.ids.size),
+    )
+
+
+def _in_quotas(query: BasisQuery, budget: Count, need: Needed) -> Design:
+    found, rank = best_in_quotas(query, budget)
+    chosen = query.choice.allocation(found.ids)
+    return Design(
+        chosen,
+        claim=Claim.BEST if found.best else Claim.GOOD,
+        grade=weakest(found.grade, need.grade),
+        value=found.value[1],
+        bound=found.bound[1],
+        gates=_share(query.problem, chosen, rank, query.seed),
+        needed=need.rank,
+        short=max(0, need.rank - rank),
+    )
+
+
+def _maximal(
+    query: BasisQuery, best: Allocation, must: Allocation, budget: Count | None
+) -> Design | None:
+    """The best-scoring allocation that is proved maximal; more learnable weights leave it so."""
+    problem, choice = query.problem, query.choice
     known = _known_maximal(replace(query, effort=EFFORT, progress=None), must)
     for candidate in _by_score(choice, [best, *known]):
-        verdict = certify(problem, candidate, error=error, seed=seed)
-        if verdict.kind == VerdictKind.MAXIMAL:
-            score = fsum(choice.score[choice.ids(candidate)])
-            return Design(
-                candidate, claim=Claim.MAXIMAL, grade=verdict.grade, value=score, bound=None
-            )
-    raise BadInputError(
-        f"no allocation of {' and '.join(choice.names)} under these conditions is known to be maximal; "
-        f'"best score" finds one of full rank {needed}{_alternatives(problem, choice)}.'
-    )
+        verdict = certify(problem, candidate, error=query.error, seed=query.seed)
+        if verdict.kind != VerdictKind.MAXIMAL:
+            continue
+        ids = choice.ids(candidate)
+        if budget is not None:
+            if ids.size > budget.total:
+                continue
+            ids = topped_up(choice, ids, budget.total)
+        return Design(
+            choice.allocation(ids),
+            claim=Claim.MAXIMAL,
+            grade=verdict.grade,
+            value=fsum(choice.score[ids]),
+            bound=None,
+            needed=verdict.needed,
+        )
+    return None
 
 
 def _needed(problem: Problem, error: float, seed: int) -> Needed:

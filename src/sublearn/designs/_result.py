@@ -19,6 +19,7 @@ class Design(Allocation):
     ``grade``: how sure the claim is; of a claim that is not proved, how sure ``bound`` is.
     ``value``: the sum of scores, or how many weights moved. ``bound``: no admissible allocation has a
     higher sum, or fewer moves; None for "proved maximal".
+    ``short``: how many of the ``needed`` dimensions stay out of reach, where ``count`` allowed too few.
     ``gates``: for ReLU networks, at how many sampled gates the rank is full (:class:`GateShare`).
 
     >>> import sublearn as sl
@@ -34,6 +35,8 @@ class Design(Allocation):
     value: float
     bound: float | None
     gates: GateShare | None
+    needed: int | None
+    short: int
 
     def __init__(
         self,
@@ -44,18 +47,20 @@ class Design(Allocation):
         value: float,
         bound: float | None,
         gates: GateShare | None = None,
+        needed: int | None = None,
+        short: int = 0,
     ) -> None:
         super().__init__(
             allocation.shapes, {name: allocation.flat(name) for name in allocation.shapes}
         )
         said = {"claim": claim, "grade": grade, "value": value, "bound": bound, "gates": gates}
-        self.__dict__.update(said)
+        self.__dict__.update(said, needed=needed, short=short)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (Allocation(self._shapes, self._flat), self._said())
 
     def _said(self) -> dict[str, Any]:
-        names = ("claim", "grade", "value", "bound", "gates")
+        names = ("claim", "grade", "value", "bound", "gates", "needed", "short")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -79,7 +84,11 @@ class Design(Allocation):
             text = (
                 f"{self.claim}: {self.value:.0f}, and at least {self.bound:.0f} are needed{grade}."
             )
-        return text if self.gates is None else f"{text} It has {self.gates}."
+        if self.gates is not None:
+            text = f"{text} It has {self.gates}."
+        if self.short:
+            text = f"{text} {self.short} of the {self.needed} dimensions needed stay out of reach."
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """The claim as plain values, for JSON."""
@@ -89,6 +98,8 @@ class Design(Allocation):
             "value": self.value,
             "bound": self.bound,
             "gates": None if self.gates is None else self.gates.to_dict(),
+            "needed": self.needed,
+            "short": self.short,
         }
 
     def __repr__(self) -> str:

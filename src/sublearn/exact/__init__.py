@@ -8,6 +8,7 @@ from sublearn.exact._elimination import Echelon, eliminate
 from sublearn.exact._factors import columns, screen
 from sublearn.exact._field import PrimeField, is_prime, random_prime
 from sublearn.exact._greedy import greedy
+from sublearn.exact._intersection import within_quotas
 from sublearn.exact._peel import Peeled, peel
 from sublearn.exact._programs import (
     Feasible,
@@ -52,4 +53,5 @@ __all__ = [
     "subset_ranks",
     "to_float",
     "to_floats",
+    "within_quotas",
 ]
