@@ -130,8 +130,9 @@ class TorchNetwork(torch.nn.Module):
             if step.block is not None:
                 block = inputs[:, step.block] if self.network.is_sequence else inputs
                 if step.drive is None:
-                    coded = step.encoder is not None
-                    entering = block @ getattr(self, step.encoder).T if coded else block
+                    entering = block
+                    if step.encoder is not None:
+                        entering = block @ getattr(self, step.encoder).T
                     given = entering if state is None else state + entering
             elif state is None:
                 given = torch.ones((inputs.shape[0], 1), dtype=inputs.dtype, device=inputs.device)
