@@ -58,14 +58,14 @@ def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> Pat
 
 def allocation_patterns(problem: Problem, allocation: Allocation) -> PatternCounts:
     """:func:`pattern_counts` of an allocation with r = d m learnable weights in the first layer."""
-    network = require_shallow(problem.network, allocation)
+    require_shallow(problem.network, allocation)
     r = len(allocation)
     if r != problem.equations:
         raise BadInputError(
             f"Lemma D.4 is about r = d m = {problem.equations} learnable weights, not {r}."
         )
     rows = learnable_rows(allocation)
-    return pattern_counts(network.output_size, problem.samples, list(rows.values()))
+    return pattern_counts(problem.network.output_size, problem.samples, list(rows.values()))
 
 
 def _both(d: int, m: int, counts: list[int]) -> int:

@@ -29,7 +29,7 @@ def full_rank_patterns(problem: Problem, allocation: Allocation, *, seed: int = 
     >>> sl.patterns.full_rank_patterns(problem, held), sl.patterns.pattern_counts(1, 2, [1, 1]).both
     (6, 7)
     """
-    network = require_shallow(problem.network, allocation)
+    layers = require_shallow(problem.network, allocation)
     rows = learnable_rows(allocation)
     k, m, d = len(rows), problem.samples, problem.network.output_size
     if not rows:
@@ -38,7 +38,7 @@ def full_rank_patterns(problem: Problem, allocation: Allocation, *, seed: int = 
         raise BadInputError(
             f"k m = {k * m} gives 2^{k * m} patterns; at most 2^{MOST_BITS} are listed."
         )
-    gates = np.ones((network.sizes[1], m))
+    gates = np.ones((layers.sizes[1], m))
     found = 0
     for bits in product((0.0, 1.0), repeat=k * m):
         gates[list(rows)] = np.array(bits).reshape(k, m)

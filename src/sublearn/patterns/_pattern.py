@@ -32,9 +32,9 @@ def activation_pattern(
     x = np.asarray(inputs, dtype=np.float64)
     if x.ndim != 2 or x.shape[0] != shallow.sizes[0]:
         raise BadInputError(f"inputs must have shape ({shallow.sizes[0]}, m), not {x.shape}.")
-    before = held["W1"] @ x
-    if shallow.bias:
-        before = before + held["b1"]
+    before = held[shallow.weights[0]] @ x
+    if shallow.biases:
+        before = before + held[shallow.biases[0]]
     found: Pattern = before > 0
     return found
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.networks import FeedForward, Network
+from sublearn.networks import Layers, Network
 
 
 def why_not_shallow(network: Network, allocation: Allocation | None = None) -> str | None:
     """Why this is no y = W2 relu(W1 x) with learnable weights in the first layer only, or None."""
-    if (
-        not isinstance(network, FeedForward)
-        or network.layers != 2
-        or (network.activation, network.output) != ("relu", "linear")
-    ):
+    layers = network.layered
+    if layers is None or not layers.is_shallow_relu:
         return f"{network.spec} is not a shallow ReLU network such as ffn:6-8-4,activation=relu"
     if allocation is not None:
-        outside = [name for name in allocation.names if name not in ("W1", "b1")]
+        outside = [name for name in allocation.names if layers.layer_of(name) > 0]
         if outside:
             return (
                 f"weights of {', '.join(outside)} are learnable: with the gates fixed the outputs "
@@ -25,13 +22,13 @@ def why_not_shallow(network: Network, allocation: Allocation | None = None) -> s
     return None
 
 
-def require_shallow(network: Network, allocation: Allocation | None = None) -> FeedForward:
-    """The network, or a :class:`BadInputError` that says why it does not fit."""
+def require_shallow(network: Network, allocation: Allocation | None = None) -> Layers:
+    """The two layers, or a :class:`BadInputError` that says why the network does not fit."""
     why = why_not_shallow(network, allocation)
     if why is not None:
         raise BadInputError(f"{why}.")
-    assert isinstance(network, FeedForward)
-    return network
+    assert network.layered is not None
+    return network.layered
 
 
 def learnable_rows(allocation: Allocation) -> dict[int, int]:

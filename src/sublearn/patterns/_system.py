@@ -87,29 +87,28 @@ def build_system(instance: Instance) -> System:
     """The system of an instance that :func:`why_no_system` lets pass."""
     from flint import fmpq, fmpq_mat
 
-    from sublearn.networks import FeedForward
-
     def rationals(name: str) -> Table:
         return Dyadics.of(np.asarray(instance.weights[name])).rationals()
 
-    network = instance.network
-    assert isinstance(network, FeedForward)
-    m, d = instance.samples, network.output_size
-    first, inputs = rationals("W1"), instance.exact_inputs.rationals()
+    layers = instance.network.layered
+    assert layers is not None, "why_no_system lets shallow networks pass"
+    m, d = instance.samples, instance.network.output_size
+    first, inputs = rationals(layers.weights[0]), instance.exact_inputs.rationals()
     targets = instance.exact_targets
     assert targets is not None, "why_no_system lets rational targets pass"
     rest = targets.rationals()
-    if network.bias:
-        biases, shifts = rationals("b1"), rationals("b2")
+    if layers.biases:
+        biases, shifts = map(rationals, layers.biases)
         first = [[*row, *bias] for row, bias in zip(first, biases, strict=True)]
         inputs.append([fmpq(1)] * m)
         rest = [[x - shift[0] for x in row] for row, shift in zip(rest, shifts, strict=True)]
     entries: dict[int, list[tuple[int, int]]] = {}
     for place, (name, row, column) in enumerate(instance.allocation.labels()):
-        entries.setdefault(row, []).append((network.sizes[0] if name == "b1" else column, place))
+        at = layers.sizes[0] if name in layers.biases else column
+        entries.setdefault(row, []).append((at, place))
     units = tuple(sorted(entries))
     before = (fmpq_mat(first) * fmpq_mat(inputs)).tolist()
-    readout = rationals("W2")
+    readout = rationals(layers.weights[1])
     for s in range(m):
         for i in range(len(before)):
             if i not in entries and before[i][s] > 0:
