@@ -19,7 +19,8 @@ help:
 	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
-	@echo "make attack     a second implementation against every verb, 20,000 cases (about half an hour)"
+	@echo "make attack     the three below: answers, files and a soak (an hour on two cores)"
+	@echo "make attack-answers  a second implementation against every verb, 20,000 cases (half an hour)"
 	@echo "make test-models  the tests of sublearn.models, with torch, peft, transformers (a gigabyte)"
 	@echo "make test-browser  docs and report in headless Chromium, installed where that is possible"
 	@echo "make lint       style and formatting only"
@@ -89,7 +90,10 @@ test-browser: $(INSTALLED)
 	@tests/browser/install
 	@$(BIN)/python -m pytest -q -m "" -rs tests/browser
 
-attack: $(COMPILED)
+# Answers, then files, then hours: each goes on where it was stopped.
+attack: attack-answers attack-files attack-soak
+
+attack-answers: $(COMPILED)
 	@PYTHONPATH=tests $(BIN)/python -m adversary --workers $(WORKERS)
 
 docs: $(INSTALLED)
