@@ -15,13 +15,25 @@ from sublearn._grades import NUMERICAL
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem
 from sublearn.estimates._count import Counted, HowFar, Question, count_trials
-from sublearn.matchers import Budget, Decision, Reference, Search, decide, single_thread
+from sublearn.matchers import (
+    Budget,
+    Construct,
+    Decision,
+    Matcher,
+    Reference,
+    Search,
+    decide,
+    single_thread,
+)
 from sublearn.verdicts import Verdict, certify, teacher_may_collapse
 
-METHODS = ("ladder", "search", "reference")
+METHODS = ("ladder", "search", "construction", "reference")
 PROTOCOL_STARTS = 400  # of the paper's protocol
 FROM_STARTS = ("search", "relu", "nonlinear", "reference")
 """The rungs that try random starts."""
+
+
+_ALONE: dict[str, list[Matcher]] = {"search": [Search()], "construction": [Construct()]}
 
 
 class Trial(NamedTuple):
@@ -41,8 +53,8 @@ class Trial(NamedTuple):
 class MatchQuestion(Question[Trial]):
     """Can the instance be matched exactly? Decided by ``method`` within ``budget``.
 
-    The method is the ladder, the search alone, or the paper's protocol (reference: fsolve from 400
-    starts, or from the budget's).
+    The method is the ladder, the search alone, the construction of Theorem 3.5 alone, or fsolve as in
+    the paper (reference: from 400 starts, or from the budget's).
     """
 
     method: str = "ladder"
@@ -70,7 +82,7 @@ class MatchQuestion(Question[Trial]):
     def _decision(self, instance: Instance, trial: int) -> Decision:
         budget = self.budget or Budget()
         if self.method != "reference":
-            rungs = [Search()] if self.method == "search" else None
+            rungs = _ALONE.get(self.method)
             return decide(instance, budget=budget, seed=self.seed, ladder=rungs)
         starts = PROTOCOL_STARTS if self.budget is None else budget.starts
         # The stream is the trial's alone: the paper's starts know nothing of the allocation.

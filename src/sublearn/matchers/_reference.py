@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import whole_number
+from sublearn._errors import positive, whole_number
 from sublearn._grades import NUMERICAL
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort
@@ -22,7 +22,9 @@ ACCURACY = 1e-6
 
 @dataclass(frozen=True)
 class Reference(Matcher):
-    """scipy.optimize.fsolve (MINPACK's hybrd) from ``starts`` starts of N(0, 1 / row length) entries.
+    """scipy.optimize.fsolve (MINPACK's hybrd) from ``starts`` starts of N(0, spread^2 / row length).
+
+    The law of the starts is ours, the paper names none.
 
     Matched when a start ends with ``ier == 1`` and a residual below 1e-6 of the targets: numerical, and
     never a proof. It says nothing when it finds nothing: the paper counts that as no match, which is
@@ -38,9 +40,11 @@ class Reference(Matcher):
 
     starts: int = 400
     jacobian: bool = False
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         whole_number("starts", self.starts, least=1)
+        positive("spread", self.spread)
 
     name = "reference"
 
@@ -59,7 +63,7 @@ class Reference(Matcher):
             derivative = jacobian_of(instance)
         shapes = instance.network.shapes
         lengths = [shapes[name][1] for name, _, _ in instance.allocation.labels()]
-        size = 1.0 / np.sqrt(np.array(lengths, dtype=np.float64))
+        size = self.spread / np.sqrt(np.array(lengths, dtype=np.float64))
         goal = ACCURACY * float(np.abs(instance.targets).max())
         calls = 0
         with warnings.catch_warnings(), np.errstate(all="ignore"):
