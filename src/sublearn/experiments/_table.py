@@ -162,7 +162,8 @@ def pooled_words(table: Table, by: Iterable[str], over: str, head: str = "Decide
 def protocol_words(table: Table, by: Iterable[str]) -> list[str]:
     """What the paper's protocol finds, in a sentence, if it was run."""
     each = [f"{named(row, by)}: {found_words(row)}" for row in by_protocol(table)]
-    return [f"The paper's protocol finds {'; '.join(each)}."] if each else []
+    words = "The paper's protocol (the law of the solver's starts is ours) finds"
+    return [f"{words} {'; '.join(each)}."] if each else []
 
 
 def said(lines: Iterable[str]) -> str:
