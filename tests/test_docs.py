@@ -10,11 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import sublearn as sl
 from sublearn.cli import app
+from sublearn.networks import network_from_text
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -60,6 +62,12 @@ def test_commands_of_the_pages_run(
         certificate = sl.decide(sl.draw(problem, rows)).certificate
         assert certificate is not None
         certificate.save("match.json")
+    if "own.npz" in words:
+        net = network_from_text(words[words.index("--network") + 1])
+        rng = np.random.default_rng(0)
+        own = {name: rng.normal(size=shape) for name, shape in net.shapes.items()}
+        inputs = rng.normal(size=net.input_shape(4))
+        np.savez("own.npz", inputs=inputs, targets=net.forward(own, inputs), **own)
     result = runner.invoke(app, words)
     assert result.exit_code == 0, result.output
     assert result.output.strip()

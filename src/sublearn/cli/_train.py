@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn._errors import BadInputError
 from sublearn.cli._asking import asking
 from sublearn.cli._live import live_curve
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def train(
     problem: Any,
     learnable: Any,
+    own: Any,
     learner: Annotated[
         str | None, typer.Option("--learner", help=f"{LEARNER_NAMES} (default adam).")
     ] = None,
@@ -29,6 +31,12 @@ def train(
     rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None,
     steps: Annotated[int, typer.Option("--steps", help="Of each start at most.")] = 2000,
     starts: Annotated[int, typer.Option("--starts", help="Random starts.")] = 1,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--start", help="'random', or 'given': the first start is at --data's weights."
+        ),
+    ] = "random",
     within: Annotated[
         float | None,
         typer.Option(
@@ -61,8 +69,11 @@ def train(
     from sublearn.training import train as verb
 
     folder = check_folder(out)
+    if start == "given" and (own is None or not own.weights):
+        raise BadInputError("--start given needs --data FILE.npz with weights to start at.")
     chosen = read_learner(learner or method or "adam", rate)
-    instance = draw(problem, learnable, seed=seed, trial=trial)
+    draws = draw if own is None else own.instance
+    instance = draws(problem, learnable, seed=seed, trial=trial)
     with live_curve(steps, "loss") as show:
 
         def watch(step: int, losses: Any) -> None:
@@ -78,6 +89,7 @@ def train(
             loss=loss,
             eps=within,
             precision="single" if single else "double",
+            start=start,
             watch=watch,
         )
     saved = None if folder is None else _save(found, folder)

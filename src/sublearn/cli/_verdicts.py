@@ -16,6 +16,8 @@ from sublearn.cli._options import (
     LearnOption,
     NetworkOption,
     OutOption,
+    OwnOption,
+    OwnSamplesOption,
     RequiredOption,
     SamplesOption,
     ScoresOption,
@@ -23,6 +25,7 @@ from sublearn.cli._options import (
     TeacherOption,
     WeightOption,
     read_allocation,
+    read_asked,
     read_entries,
     read_problem,
     read_scores,
@@ -41,16 +44,18 @@ from sublearn.cli._show import (
 
 if TYPE_CHECKING:
     from sublearn.allocations import Allocation
+    from sublearn.cli._own import OwnData
     from sublearn.designs import Design
     from sublearn.ensembles import Problem
 
 
 def certify(
     network: NetworkOption,
-    samples: SamplesOption,
+    samples: OwnSamplesOption = None,
     learn: LearnOption = None,
     allocation: FileOption = None,
     weight: WeightOption = None,
+    data: OwnOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
     count: Annotated[
@@ -63,23 +68,26 @@ def certify(
     """Say, without sampling, whether an allocation can match always, never, or sometimes."""
     from sublearn.verdicts import certify as verb
 
-    problem = read_problem(network, samples, input_rank, teacher)
+    problem, own = _read_own(network, samples, input_rank, teacher, data)
     held = read_allocation(problem, learn, allocation, weight)
     verdict = verb(problem, held, count=count, error=error, seed=seed)
     if as_json:
-        print_json({**asked(problem, held), **verdict.to_dict()})
+        here = {} if own is None else own.tell_rank(problem, held, error, seed, as_json)
+        print_json({**asked(problem, held), **verdict.to_dict(), **here})
         return
     console = make_console()
     show_picture(console, held, verdict.idle if verdict.circuit is not None else None)
     show_verdict(console, verdict)
+    if own is not None:
+        own.tell_rank(problem, held, error, seed, as_json)
 
 
 def design(
     network: NetworkOption,
-    samples: SamplesOption,
     learn: Annotated[
         list[str], typer.Option("--learn", metavar="NAME", help="A weight to choose from.")
     ],
+    samples: OwnSamplesOption = None,
     scores: ScoresOption = None,
     forbidden: ForbiddenOption = None,
     required: RequiredOption = None,
@@ -97,6 +105,7 @@ def design(
     want: Annotated[
         str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
     ] = None,
+    data: OwnOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
     effort: EffortOption = None,
@@ -110,7 +119,7 @@ def design(
     from sublearn.designs import design as verb
 
     _check_out(out)
-    problem = read_problem(network, samples, input_rank, teacher)
+    problem, own = _read_own(network, samples, input_rank, teacher, data)
     worth = read_scores(problem.network.shapes, scores)
     barred, must = read_entries(problem, forbidden), read_entries(problem, required)
     with progress_bar(1, "design") as advance:
@@ -128,7 +137,26 @@ def design(
             seed=seed,
             progress=lambda done, of: advance(done / of, ""),
         )
-    _show_design(problem, chosen, error, seed, out, as_json)
+    _show_design(problem, chosen, error, seed, out, as_json, own=own)
+
+
+def _read_own(
+    network: str,
+    samples: int | None,
+    input_rank: int | None,
+    teacher: str | None,
+    data: str | None,
+) -> tuple[Problem, OwnData | None]:
+    """The problem, and arrays of one's own; labelled data have no density, hence no generic verdict."""
+    from sublearn._errors import BadInputError
+    from sublearn.cli._own import is_own
+
+    if data is not None and not is_own(data):
+        raise BadInputError(
+            f"--data must name a .npz file with inputs, targets or weights, not {data!r}: labelled data "
+            "are for estimate, decide and train."
+        )
+    return read_asked(network, samples, input_rank, teacher, data)
 
 
 def _check_out(out: str | None) -> None:
@@ -145,6 +173,7 @@ def _show_design(
     out: str | None,
     as_json: bool,
     before: Allocation | None = None,
+    own: OwnData | None = None,
 ) -> None:
     """Save and print what was chosen, with what moved since ``before``, and its verdict."""
     from sublearn.verdicts import certify as check
@@ -156,7 +185,8 @@ def _show_design(
     if as_json:
         moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
         said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
-        print_json({**said, **verdict.to_dict()})
+        here = {} if own is None else own.tell_rank(problem, chosen, error, seed, as_json)
+        print_json({**said, **verdict.to_dict(), **here})
         return
     console = make_console()
     if not len(left):
@@ -167,6 +197,8 @@ def _show_design(
             console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
     console.print(chosen.words, highlight=False, markup=False)
     show_verdict(console, verdict)
+    if own is not None:
+        own.tell_rank(problem, chosen, error, seed, as_json)
     if out is not None:
         console.print(f"written to {out}", highlight=False, markup=False)
 

@@ -103,6 +103,7 @@ def autapses(network: Network) -> Allocation:
     """
     used = [step.weight for step in network.steps]
     recur = {name for name in used if used.count(name) > 1}
+    recur |= {step.weight for step in network.steps if step.drive is not None}
     if network.recurrence is not None:
         recur.add(network.recurrence.weight)
     square = [n for n in network.shapes if n in recur and len(set(network.shapes[n])) == 1]

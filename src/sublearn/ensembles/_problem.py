@@ -10,12 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Rule, draw_flat
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
-from sublearn.ensembles._source import Source, Taught
+from sublearn.ensembles._source import Source, Targets, Taught
+from sublearn.ensembles._teacher import settled
 from sublearn.networks import Network
 
 MOST_SAMPLES = 10**9  # beyond it sizes of arrays overflow before memory is asked for
@@ -100,6 +102,41 @@ class Problem:
         self.source.check(self)
         if self.teacher == self.network:
             object.__setattr__(self, "teacher", None)
+
+    @classmethod
+    def from_arrays(
+        cls, network: Network, inputs: ArrayLike, targets: ArrayLike | None = None
+    ) -> Problem:
+        """The problem that a person's arrays are one case of: as many samples, inputs of their rank.
+
+        With ``targets`` there is no teacher (:class:`Targets`): any d m numbers may be asked for. Without
+        them the teacher has the student's architecture.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.FeedForward((3, 4, 2))
+        >>> sl.Problem.from_arrays(net, np.ones((3, 5))).ensemble.inputs  # five times the same sample
+        LowRank(g=1.0, rank=1)
+        """
+        x = settled("inputs", inputs)
+        network.split_inputs(x)
+        samples = x.shape[-1] if x.ndim else 0
+        if x.shape != network.input_shape(samples) or not samples:
+            raise BadInputError(f"inputs must be one set of at least one sample, not {x.shape}.")
+        if targets is not None and np.shape(targets) != (network.output_size, samples):
+            raise BadInputError(
+                f"targets must have shape {(network.output_size, samples)}, not {np.shape(targets)}."
+            )
+        from sublearn.exact import Dyadics
+
+        features = x.reshape(-1, samples)
+        most = min(features.shape)
+        # A rank modulo a prime, or of float64 numbers, may be too small; full rank is seen at once.
+        rank = int(np.linalg.matrix_rank(features))
+        if rank < most:
+            rank = Dyadics.of(features).whole.rank()
+        law = Normal() if rank == most else LowRank(rank=max(1, rank))
+        source = None if targets is None else Targets()
+        return cls(network, samples, Ensemble(inputs=law), source)
 
     def _check_memory(self) -> None:
         """Refuse more samples than fit: inputs, states and outputs, as drawn, as residues and on the way."""

@@ -142,6 +142,7 @@ def train(
     eps: float | None = None,
     scale: float = 1.0,
     precision: str = "double",
+    start: str = "random",
     watch: Watch | None = None,
 ) -> Training:
     """Move the learnable weights of an instance, from random starts, until the goal is reached.
@@ -149,7 +150,8 @@ def train(
     On labelled data the loss is the cross-entropy and the goal is every label right, as in Figure 3c;
     otherwise the loss is the mean squared error and the goal is to bring it below ``eps`` (1e-2 unless
     told, the paper's threshold). With ``eps`` on labelled data the goal is the squared error too.
-    ``precision`` "single" computes the steps in float32. Starts are N(0, scale^2 / row length).
+    ``precision`` "single" computes the steps in float32. Starts are N(0, scale^2 / row length); with
+    ``start="given"`` the first one is at the weights that the instance was given (``instance.start``).
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((6, 8, 4), activation="relu"), samples=6)
@@ -169,6 +171,7 @@ def train(
         eps=eps,
         scale=scale,
         precision=precision,
+        start=start,
         watch=watch,
     )
 
@@ -185,6 +188,7 @@ def train_keyed(
     eps: float | None,
     scale: float,
     precision: str,
+    start: str = "random",
     watch: Watch | None = None,
 ) -> Training:
     """:func:`train` with random numbers from (seed, key) instead of the seed alone."""
@@ -193,6 +197,7 @@ def train_keyed(
     whole_number("starts", starts, least=1)
     whole_number("seed", seed, least=0)
     one_of("precision", precision, PRECISIONS)
+    one_of("start", start, ("random", "given"))
     if not isinstance(instance, Instance):
         raise BadInputError(f"instance must be an Instance, not {instance!r}.")
     if not 0 < scale < np.inf:
@@ -201,6 +206,8 @@ def train_keyed(
     objective = Objective(instance, starts=starts, loss=name, dtype=PRECISIONS[precision])
     streams = Streams(seed, [(*key, start) for start in range(starts)])
     values = starting_values([instance], streams, starts, scale)
+    if start == "given":
+        values[0] = instance.values(instance.start)
     found = descend(objective, chosen, values, steps=steps, goal=goal, streams=streams, watch=watch)
     # The one that reached the goal first, else the one with the lowest loss.
     order = np.where(found.reached, found.steps - float(steps) - 1.0, found.loss)

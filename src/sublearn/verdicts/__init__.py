@@ -11,6 +11,7 @@ from sublearn.verdicts._gates import doubt_of as doubt_of
 from sublearn.verdicts._gates import draw_point as draw_point
 from sublearn.verdicts._gates import occurring_gates as occurring_gates
 from sublearn.verdicts._gates import settled_gates as settled_gates
+from sublearn.verdicts._given import GivenRank, rank_at
 from sublearn.verdicts._needed import Needed as Needed
 from sublearn.verdicts._needed import needed_rank as needed_rank
 from sublearn.verdicts._needed import reachable_equations as reachable_equations
@@ -29,6 +30,7 @@ __all__ = [
     "Equations",
     "GateRanks",
     "GenericRank",
+    "GivenRank",
     "Grade",
     "TheoremCheck",
     "Verdict",
@@ -36,4 +38,5 @@ __all__ = [
     "certify",
     "gated_rank",
     "generic_rank",
+    "rank_at",
 ]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn.cli._options import read_allocation, read_problem
+from sublearn.cli._own import read_own
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sublearn.ensembles import Instance
     from sublearn.noise import Noise
     from sublearn.plots import Shown
@@ -96,46 +95,25 @@ def read_instance(
     from sublearn._seeds import words
     from sublearn.allocations import Allocation
     from sublearn.ensembles import Instance, draw_from, draw_weights
+    from sublearn.networks import network_from_text
 
     if (samples is None) == (data is None):
         raise BadInputError(NEITHER_NOR)
-    arrays = {} if data is None else _read_data(data)
-    count = int(arrays["targets"].shape[-1]) if arrays else int(samples or 0)
+    net = network_from_text(network)
+    own = None if data is None else read_own(data, net)
+    if own is not None and (own.inputs is None or own.targets is None or own.targets.ndim != 2):
+        raise BadInputError(f"--data: {data} must hold the arrays inputs and targets (d, m).")
+    count = samples if own is None or own.targets is None else own.targets.shape[-1]
     problem = read_problem(network, count, None, teacher)
-    net = problem.network
     learn, file, weight = plastic
     learnable = Allocation.whole(net)
     if learn or file:
         learnable = read_allocation(problem, learn, file, weight)
     rng = np.random.default_rng([seed, *words(problem.digest), 2])
-    if not arrays:
+    if own is None or own.inputs is None or own.targets is None:
         return draw_from(rng, problem, learnable)
-    inputs, targets = arrays.pop("inputs"), arrays.pop("targets")
-    weights = arrays or draw_weights(net, problem.ensemble.weights, rng)
-    return Instance(net, learnable, weights, inputs, targets)
-
-
-def _read_data(path: str) -> dict[str, np.ndarray]:
-    import numpy as np
-
-    from sublearn._errors import BadInputError
-    from sublearn._reading import read_npz
-
-    if not Path(path).is_file():
-        named = path in ("mnist", "digits") or Path(path).is_dir()
-        also = "; labelled digits are for estimate, decide and train" if named else ""
-        raise BadInputError(
-            f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
-        )
-    try:
-        arrays = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
-    except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
-        raise BadInputError(
-            f"--data: {path} cannot be read as a .npz file of numbers ({problem})."
-        ) from None
-    if not {"inputs", "targets"} <= set(arrays) or arrays["targets"].ndim != 2:
-        raise BadInputError(f"--data: {path} must hold the arrays inputs and targets (d, m).")
-    return arrays
+    weights = own.weights or draw_weights(net, problem.ensemble.weights, rng)
+    return Instance(net, learnable, weights, own.inputs, own.targets)
 
 
 def tell(

@@ -1,0 +1,140 @@
+"""--data own.npz: weights by name, inputs and targets of one's own, any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sublearn._errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from sublearn.allocations import Allocation, Rule
+    from sublearn.ensembles import Instance, Problem
+    from sublearn.networks import Network
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """The arrays of a file; what it does not hold is drawn."""
+
+    path: str
+    weights: Mapping[str, np.ndarray]
+    inputs: np.ndarray | None
+    targets: np.ndarray | None
+
+    def problem(
+        self, network: Network, samples: int | None, input_rank: int | None, teacher: str | None
+    ) -> Problem:
+        """The problem that these arrays are one case of."""
+        from sublearn.cli._options import read_problem
+        from sublearn.ensembles import Problem
+
+        if self.inputs is None:
+            return read_problem(network.spec, samples, input_rank, teacher)
+        given = self.inputs.shape[-1]
+        if samples is not None and samples != given:
+            raise BadInputError(f"--samples is {samples}, but {self.path} holds {given} samples.")
+        if input_rank is not None:
+            raise BadInputError(f"--input-rank goes without --data {self.path}: it holds inputs.")
+        if teacher is not None and self.targets is not None:
+            raise BadInputError(f"--teacher goes without --data {self.path}: it holds targets.")
+        found = Problem.from_arrays(network, self.inputs, self.targets)
+        if teacher is None:
+            return found
+        asked = read_problem(network.spec, given, None, teacher)
+        return Problem(network, given, found.ensemble, asked.teacher)
+
+    def instance(
+        self,
+        problem: Problem,
+        learnable: Allocation | Mapping[str, Rule],
+        *,
+        seed: int = 0,
+        trial: int = 0,
+    ) -> Instance:
+        """These arrays as an instance; (seed, trial) draw the weights, inputs and teacher that lack."""
+        from sublearn.ensembles import Instance, draw
+
+        drawn = draw(problem, learnable, seed=seed, trial=trial)
+        weights = {**drawn.start, **self.weights}
+        about = (problem.network, drawn.allocation, weights)
+        inputs: Any = drawn.input_factors or drawn.inputs
+        if self.inputs is not None:
+            inputs = self.inputs
+        if self.targets is not None:
+            return Instance.given(*about, inputs, self.targets)
+        if drawn.teacher is None:
+            return Instance.given(*about, inputs, drawn.targets)
+        teacher = drawn.teacher
+        return Instance.from_teacher(*about, inputs, teacher.weights, teacher.network)
+
+    def tell_rank(
+        self, problem: Problem, allocation: Allocation, error: float, seed: int, as_json: bool
+    ) -> dict[str, Any]:
+        """Print the rank at these weights and inputs, or return it for JSON."""
+        from sublearn.verdicts import rank_at
+
+        network = problem.network
+        lacking = [name for name in network.shapes if name not in self.weights]
+        lacking += ["inputs"] if self.inputs is None else []
+        if lacking or self.inputs is None:
+            words = f"No rank at given numbers: {self.path} lacks {', '.join(lacking)}."
+            if not as_json:
+                typer.echo(words)
+            return {"rank_given": None, "lacking": lacking}
+        found = rank_at(network, allocation, self.weights, self.inputs, error=error, seed=seed)
+        if not as_json:
+            typer.echo(str(found))
+        return {"rank_given": found.to_dict()}
+
+
+def is_own(data: str | None) -> bool:
+    """Whether --data names a file of arrays, and no labelled data set."""
+    return data is not None and (Path(data).suffix == ".npz" or Path(data).is_file())
+
+
+def read_own(path: str, network: Network) -> OwnData:
+    """The arrays of a .npz file: ``inputs``, ``targets`` (d, m), and weights by their names."""
+    import numpy as np
+
+    from sublearn._reading import read_npz
+
+    if not Path(path).is_file():
+        named = path in ("mnist", "digits") or Path(path).is_dir()
+        also = "; labelled digits are for estimate, decide and train" if named else ""
+        raise BadInputError(
+            f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
+        )
+    try:
+        arrays = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
+    except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
+        raise BadInputError(
+            f"--data: {path} cannot be read as a .npz file of numbers ({problem})."
+        ) from None
+    inputs, targets = arrays.pop("inputs", None), arrays.pop("targets", None)
+    known = ", ".join(network.shapes)
+    for name, array in arrays.items():
+        if name not in network.shapes:
+            raise BadInputError(
+                f"--data: {path} holds {name!r}; the arrays may be inputs, targets and the weights "
+                f"{known} of {network.spec}."
+            )
+        if array.shape != network.shapes[name]:
+            raise BadInputError(
+                f"--data: weight {name} of {path} must have shape {network.shapes[name]}, not "
+                f"{array.shape}."
+            )
+    if targets is not None and inputs is None:
+        raise BadInputError(f"--data: {path} holds targets, and no inputs that they belong to.")
+    if not arrays and inputs is None:
+        raise BadInputError(
+            f"--data: {path} holds nothing to ask about: inputs, targets, or the weights {known}."
+        )
+    return OwnData(path, arrays, inputs, targets)
