@@ -123,7 +123,7 @@ def test_wrong_weights_and_inputs_are_refused(network: Network) -> None:
             lambda: network.jacobian(
                 weights, x, sl.Allocation.whole(sl.LinearRNN(n=7, b=1, d=1, T=1))
             ),
-            "network of other shapes",
+            "the allocation belongs to weights",
         ),
     ]
     for call, match in cases:

@@ -91,16 +91,21 @@ class Allocation:
                     raise BadInputError(f"entry ({i}, {j}) of {name} is given twice.")
                 seen.add(i * columns + j)
             flat[name] = np.array(sorted(seen), dtype=np.int64)
-        return cls(network.shapes, flat)
+        return cls._existing(network, flat)
+
+    @classmethod
+    def _existing(cls, network: Network, flat: Mapping[str, Indices]) -> Allocation:
+        """The allocation of these entries, all of which must exist."""
+        out = cls(network.shapes, flat)
+        network.check_allocation(out)
+        return out
 
     @classmethod
     def from_masks(cls, network: Network, masks: Mapping[str, ArrayLike]) -> Allocation:
         """From 0/1 or boolean matrices, by weight name: true means learnable."""
         _check_mapping("masks", masks)
-        return cls(
-            network.shapes,
-            {name: np.flatnonzero(mask_of(network, name, m)) for name, m in masks.items()},
-        )
+        flat = {name: np.flatnonzero(mask_of(network, name, m)) for name, m in masks.items()}
+        return cls._existing(network, flat)
 
     @classmethod
     def from_rows(cls, network: Network, name: str, rows: Iterable[int]) -> Allocation:
@@ -120,7 +125,7 @@ class Allocation:
         rows: Iterable[int] | None = None,
         columns: Iterable[int] | None = None,
     ) -> Allocation:
-        """All entries of the given rows and columns of one weight (default: all of them).
+        """All entries of the given rows and columns of one weight (default: all of them) that exist.
 
         >>> import sublearn as sl
         >>> net = sl.FeedForward((3, 4))
@@ -134,25 +139,24 @@ class Allocation:
             for what, given, size in zip(("rows", "columns"), (rows, columns), shape, strict=True)
         ]
         mask[np.ix_(*chosen)] = True
-        return cls(network.shapes, {name: np.flatnonzero(mask)})
+        return cls(network.shapes, {name: np.flatnonzero(mask & network.existing(name))})
 
     @classmethod
     def whole(cls, network: Network, names: Iterable[str] | None = None) -> Allocation:
-        """Every entry of the named weights (default: of the whole network)."""
+        """Every entry of the named weights (default: of the whole network) that exists."""
         chosen = list(network.shapes if names is None else names)
-        flat = {}
-        for name in chosen:
-            rows, columns = network.shape(name)
-            flat[name] = np.arange(rows * columns, dtype=np.int64)
-        return cls(network.shapes, flat)
+        return cls(
+            network.shapes, {name: np.flatnonzero(network.existing(name)) for name in chosen}
+        )
 
     @classmethod
     def diagonal(cls, network: Network, name: str, offset: int = 0) -> Allocation:
-        """The entries (i, i + offset) of one weight."""
+        """The entries (i, i + offset) of one weight that exist."""
         rows, columns = network.shape(name)
         i = np.arange(rows, dtype=np.int64)
         j = i + _integer(f"the offset in {name}", offset)
         keep = (j >= 0) & (j < columns)
+        keep[keep] = network.existing(name)[i[keep], j[keep]]
         if not keep.any():
             raise BadInputError(
                 f"offset {offset} leaves no entry of {name}, which is {rows} x {columns}."
@@ -162,6 +166,8 @@ class Allocation:
     @classmethod
     def spread(cls, network: Network, counts: Mapping[str, int]) -> Allocation:
         """So many entries per weight, spread evenly: rows, and columns, differ by at most one.
+
+        Where only some weights exist, an emptiest row that has one left comes next.
 
         Entry number t goes to row t mod rows; the columns advance so that they fill evenly too.
 
@@ -175,9 +181,11 @@ class Allocation:
         for name, count in counts.items():
             rows, columns = network.shape(name)
             whole_number(f"count for {name}", count, least=0)
-            if count > rows * columns:
+            exists = network.existing(name).ravel()
+            size = int(exists.sum())
+            if count > size:
                 raise BadInputError(
-                    f"count for {name} must be at most its {rows * columns} entries, not {count}."
+                    f"count for {name} must be at most its {size} entries, not {count}."
                 )
             # Walking the diagonals (t mod rows, t mod columns) visits every entry once per
             # lcm(rows, columns) steps; shifting the column after each such round visits the next
@@ -185,6 +193,8 @@ class Allocation:
             t = np.arange(count, dtype=np.int64)
             lap = int(np.lcm(rows, columns))
             flat[name] = np.sort((t % rows) * columns + (t + t // lap) % columns)
+            if size < exists.size:
+                flat[name] = _spread_among(exists.reshape(rows, columns), count)
         return cls(network.shapes, flat)
 
     @classmethod
@@ -383,6 +393,18 @@ def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") ->
             "say mask.astype(bool) if 0.0 and 1.0 are meant so."
         )
     return array.astype(bool)
+
+
+def _spread_among(exists: Mask, count: int) -> Indices:
+    """So many entries of a mask: each in an emptiest row that has one left, there in an emptiest column."""
+    left = exists.copy()
+    in_row, in_column = np.zeros(exists.shape[0]), np.zeros(exists.shape[1])
+    for _ in range(count):
+        i = int(np.argmin(np.where(left.any(axis=1), in_row, np.inf)))
+        j = int(np.argmin(np.where(left[i], in_column, np.inf)))
+        left[i, j] = False
+        in_row[i], in_column[j] = in_row[i] + 1, in_column[j] + 1
+    return np.flatnonzero(exists & ~left)
 
 
 def _pair(name: str, pair: Sequence[int]) -> Entry:

@@ -86,9 +86,12 @@ def draw_flat(
     bounds: Bounds,
     count: int,
     rng: np.random.Generator,
+    exists: Mask | None = None,
 ) -> Indices:
-    """Sorted flat indices of one draw of ``rule`` for the weight ``name``."""
+    """Sorted flat indices of one draw of ``rule`` for the weight ``name``; ``exists``: among these."""
     rows, columns = shape
+    if exists is not None:
+        return _among(rule, name, exists, bounds, count, rng)
     if isinstance(rule, Anywhere):
         if count > rows * columns:
             raise BadInputError(f"{name} has {rows * columns} entries, fewer than {count}.")
@@ -99,6 +102,58 @@ def draw_flat(
         return np.sort((found % rows) * columns + found // rows)
     assert isinstance(rule, FirstRows)
     return _first_rows("rows", rule.k, name, shape, bounds, count, rng)
+
+
+def _among(
+    rule: Rule, name: str, exists: Mask, bounds: Bounds, count: int, rng: np.random.Generator
+) -> Indices:
+    """One draw among the weights that exist."""
+    rows, columns = exists.shape
+    if isinstance(rule, Anywhere):
+        places = np.flatnonzero(exists)
+        if count > places.size:
+            raise BadInputError(f"{name} has {places.size} entries, fewer than {count}.")
+        return np.sort(rng.choice(places, count, replace=False)).astype(np.int64)
+    if isinstance(rule, FirstColumns):
+        turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
+        found = _among(FirstRows(rule.k), name, exists.T, turned, count, rng)
+        return np.sort((found % rows) * columns + found // rows)
+    assert isinstance(rule, FirstRows)
+    if rule.k > rows:
+        raise BadInputError(f"{name} has fewer rows or columns than the first {rule.k}.")
+    held = exists[: rule.k]
+    choices, ways = _uneven(tuple(held.sum(axis=1).tolist()), bounds.row, count)
+    room = rule.k if bounds.column is None else bounds.column
+    for _ in range(_TRIES if ways[-1][count] else 0):
+        mask, left = np.zeros_like(held), count
+        for row in range(rule.k, 0, -1):
+            size, ticket = 0, _below(ways[row][left], rng)
+            while ticket >= (weight := choices[row - 1][size] * ways[row - 1][left - size]):
+                ticket, size = ticket - weight, size + 1
+            mask[row - 1, rng.choice(np.flatnonzero(held[row - 1]), size, replace=False)] = True
+            left -= size
+        if (mask.sum(axis=0) <= room).all():
+            return np.flatnonzero(mask)
+    raise BadInputError(
+        f"no {count} weights that exist among the first {rule.k} rows or columns of {name} were found "
+        "within the degree bounds."
+    )
+
+
+@lru_cache(maxsize=16)
+def _uneven(
+    sizes: tuple[int, ...], cap: int, count: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The same as :func:`_completions` for rows of different lengths: choices by (row, size), and ways."""
+    from flint import fmpz_poly
+
+    choices = [[comb(size, k) for k in range(min(cap, count) + 1)] for size in sizes]
+    power, ways = fmpz_poly([1]), []
+    for row in [*choices, [1]]:
+        known = power.coeffs()[: count + 1]
+        ways.append([int(value) for value in known] + [0] * (count + 1 - len(known)))
+        power = fmpz_poly(known) * fmpz_poly(row)
+    return choices, ways
 
 
 def _first_rows(

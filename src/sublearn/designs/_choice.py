@@ -46,7 +46,7 @@ class Choice:
                     f"{', '.join(self.names)}."
                 )
             self.part(self.score, name)[:] = _finite(network, name, values).ravel()
-        self.allowed = np.ones(sum(sizes), dtype=bool)
+        self.allowed: Mask = np.concatenate([network.existing(name).ravel() for name in self.names])
         self.forbid(forbidden)
 
     def forbid(self, forbidden: Forbidden) -> None:

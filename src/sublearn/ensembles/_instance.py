@@ -69,6 +69,7 @@ class Instance:
             )
         if dict(allocation.shapes) != network.shapes:
             raise BadInputError("the allocation does not belong to the instance's network.")
+        network.check_allocation(allocation)
         if not len(allocation):
             raise BadInputError("the allocation has no learnable weight (r = 0).")
         network.check_weights(self.weights)

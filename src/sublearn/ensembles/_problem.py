@@ -241,5 +241,6 @@ class Problem:
                     self.network.degree_bounds(name, self.effective_samples),
                     rest if rule.count is None else rule.count,
                     rng,
+                    self.network.connections.get(name),
                 )
         return Allocation(self.network.shapes, flat)

@@ -218,7 +218,15 @@ def _draw_inputs(
 
 
 def draw_weights(network: Network, law: Distribution, rng: np.random.Generator) -> dict[str, Array]:
-    """Weights of every matrix, a row of length n scaled by 1 / sqrt(n) (appendix E.3)."""
-    return {
-        name: law.draw(rng, shape) / np.sqrt(shape[1]) for name, shape in network.shapes.items()
-    }
+    """Weights of every matrix, a row of length n scaled by 1 / sqrt(n) (appendix E.3).
+
+    Where only some weights exist, the others are 0 and n is the number of those that do.
+    """
+    out = {}
+    for name, shape in network.shapes.items():
+        drawn, exists = law.draw(rng, shape), network.connections.get(name)
+        if exists is None:
+            out[name] = drawn / np.sqrt(shape[1])
+        else:
+            out[name] = np.where(exists, drawn / np.sqrt(network.in_degrees(name))[:, None], 0.0)
+    return out

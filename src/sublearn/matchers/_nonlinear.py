@@ -191,9 +191,9 @@ def descents(
 
 def start_size(instance: Instance) -> Array:
     """The standard deviation of a frozen weight in each learnable place: 1 / sqrt(row length)."""
-    shapes = instance.network.shapes
+    network, shapes = instance.network, instance.network.shapes
     parts = [
-        np.full(instance.allocation.flat(name).size, 1.0 / np.sqrt(shapes[name][1]))
+        1.0 / np.sqrt(network.in_degrees(name)[instance.allocation.flat(name) // shapes[name][1]])
         for name in shapes
     ]
     return np.concatenate(parts)

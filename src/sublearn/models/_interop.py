@@ -164,6 +164,8 @@ def as_torch(network: Network, weights: Mapping[str, Any] | None = None, *, seed
     """
     if not isinstance(network, Network):
         raise BadInputError(f"network must be a network, not {type(network).__name__}.")
+    if network.connections:
+        raise BadInputError("a network whose weights do not all exist has no torch module.")
     if weights is None:
         rng = np.random.default_rng(seed)
         weights = {

@@ -205,7 +205,11 @@ class Duals:
 
     def add(self, a: Dual | Array, b: Dual | Array) -> Dual:
         a, b = _dual(a), _dual(b)
-        return Dual(a.value + b.value, _sum(a.dot, b.dot))
+        value, dot = a.value + b.value, _sum(a.dot, b.dot)
+        if dot is not None and dot.shape[-1] != value.shape[-1]:
+            # What moves alike on all samples is one column until it meets what does not.
+            dot = np.broadcast_to(dot, (*dot.shape[:-1], value.shape[-1]))
+        return Dual(value, dot)
 
     def bend(self, position: int, activation: str, before: Dual) -> tuple[Dual, Dual]:
         phi, (at, along) = ACTIVATIONS[activation], before
@@ -220,11 +224,10 @@ class Duals:
         return Dual(number * value, None if dot is None else number * dot)
 
     def stack(self, parts: Sequence[Dual]) -> Dual:
-        values = np.concatenate([part.value for part in parts], axis=-2)
-        if all(part.dot is None for part in parts):
-            return Dual(values, None)
+        stack = Arrays().stack
         dots = [np.zeros_like(value) if dot is None else dot for value, dot in parts]
-        return Dual(values, np.concatenate(dots, axis=-2))
+        still = all(part.dot is None for part in parts)
+        return Dual(stack([part.value for part in parts]), None if still else stack(dots))
 
     weigh, join = times, add
 

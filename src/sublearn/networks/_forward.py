@@ -240,7 +240,8 @@ class Arrays:
         return self.field.multiply(self.field.dyadic(number), a)
 
     def stack(self, parts: Sequence[Array]) -> Array:
-        return np.concatenate(parts, axis=-2)
+        lead = np.broadcast_shapes(*(part.shape[:-2] for part in parts))
+        return np.concatenate([np.broadcast_to(p, (*lead, *p.shape[-2:])) for p in parts], axis=-2)
 
     weigh = times
 

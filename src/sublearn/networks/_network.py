@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
@@ -192,6 +192,31 @@ class Network(ABC):
         """Masks of the weights that exist, by name; a weight that is not named exists throughout."""
         return {}
 
+    def existing(self, name: str) -> Mask:
+        """The mask of the weights of one name that exist."""
+        given = self.connections.get(name)
+        return np.ones(self.shape(name), dtype=bool) if given is None else given
+
+    def in_degrees(self, name: str) -> Indices:
+        """How many weights exist in each row of one weight: 1 at least, so that it can divide."""
+        return np.asarray(np.maximum(self.existing(name).sum(axis=1), 1), dtype=np.int64)
+
+    def with_connections(self, masks: Mapping[str, ArrayLike]) -> Network:
+        """The same network, of which only the weights where a mask is true exist.
+
+        The others are 0, and neither learnable, random, noisy nor counted; a teacher of the same
+        architecture has the same connections. The variance of random weights goes by the number of
+        weights that exist in a row.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.FeedForward((3, 3)).with_connections({"W1": np.tri(3, dtype=bool)})
+        >>> net.size, len(sl.Allocation.whole(net))
+        (6, 6)
+        """
+        from sublearn.networks._connected import connected
+
+        return connected(self, masks)
+
     @property
     def is_sequence(self) -> bool:
         """Whether inputs are sequences, of shape (T, b, m) instead of (q, m)."""
@@ -230,7 +255,13 @@ class Network(ABC):
 
     @property
     def size(self) -> int:
-        """The number p of weights."""
+        """The number p of weights that exist."""
+        missing = sum(int((~mask).sum()) for mask in self.connections.values())
+        return self.cells - missing
+
+    @property
+    def cells(self) -> int:
+        """The number of entries of all matrices, whether the weights exist or not."""
         return sum(rows * columns for rows, columns in self.shapes.values())
 
     @property
@@ -291,6 +322,24 @@ class Network(ABC):
             if value.dtype.kind not in "fiu":
                 kind = "complex" if value.dtype.kind == "c" else value.dtype
                 raise BadInputError(f"weight {name} must hold real numbers, not {kind} ones.")
+        for name, mask in self.connections.items():
+            value = np.asarray(weights[name])
+            if value[..., ~mask].any():
+                i, j = (int(v) for v in np.argwhere((value != 0) & ~mask)[0][-2:])
+                raise BadInputError(f"{name}({i}, {j}) does not exist, so its weight must be 0.")
+
+    def check_allocation(self, allocation: Allocation) -> None:
+        """Refuse an allocation of another network's shapes, or of weights that do not exist."""
+        if dict(allocation.shapes) != self.shapes:
+            raise BadInputError(
+                f"the allocation belongs to weights {dict(allocation.shapes)}, but the network has "
+                f"{self.shapes}."
+            )
+        for name, mask in self.connections.items():
+            lost = allocation.flat(name)[~mask.ravel()[allocation.flat(name)]]
+            if lost.size:
+                i, j = divmod(int(lost[0]), self.shapes[name][1])
+                raise BadInputError(f"{name}({i}, {j}) does not exist, so it cannot be learnable.")
 
     def forward(self, weights: Weights, inputs: Array) -> Array:
         """Outputs Y = M_W(X), of shape (d, m); leading batch axes are carried along.
@@ -332,13 +381,13 @@ class Network(ABC):
     ) -> Array:
         """d vec(Y) / d (learnable weights), (d m, r): rows (output, sample), columns as in the allocation.
 
-        With no allocation, all p weights: names in order, each row by row.
+        With no allocation, all entries of all weights: names in order, each row by row.
         """
         from sublearn.networks._derivatives import jacobian
 
         self.check_weights(weights)
-        if allocation is not None and dict(allocation.shapes) != self.shapes:
-            raise BadInputError("the allocation belongs to a network of other shapes.")
+        if allocation is not None:
+            self.check_allocation(allocation)
         return jacobian(self, weights, inputs, allocation)
 
     def jvp(self, weights: Weights, inputs: Array, tangent: Weights) -> Array:

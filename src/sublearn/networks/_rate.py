@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._models import check_fields, few_units, of_rank
@@ -22,6 +25,13 @@ def _leak(value: object) -> float:
     if isinstance(value, bool) or not 0.0 < number <= 1.0:
         raise BadInputError(f"leak must be a number above 0 and at most 1, not {value!r}.")
     return number
+
+
+@cache
+def _without_diagonal(n: int) -> Mapping[str, Mask]:
+    mask = ~np.eye(n, dtype=bool)
+    mask.flags.writeable = False
+    return MappingProxyType({"W": mask})
 
 
 @cache
@@ -48,8 +58,8 @@ class RateRNN(Network):
 
     The inputs enter beside the recurrence, not through W as in the paper's :class:`RNN`. With ``bias``
     there are b (n, 1) and c (d, 1). ``readout="every"`` puts out D h_t + c of every step, (T d, m),
-    step by step. The state begins at 0 or, with ``start="weights"``, at the weight h0 (n, 1). The
-    factor 1 - leak is what float64 makes of it.
+    step by step. The state begins at 0 or, with ``start="weights"``, at the weight h0 (n, 1). Without
+    ``autapses`` the diagonal of W does not exist. The factor 1 - leak is what float64 makes of it.
 
     >>> RateRNN(n=50, b=3, d=2, T=10, leak=0.1, bias=True).shapes
     {'W': (50, 50), 'Win': (50, 3), 'D': (2, 50), 'b': (50, 1), 'c': (2, 1)}
@@ -64,15 +74,20 @@ class RateRNN(Network):
     bias: bool = False
     readout: str = "last"
     start: str = "zero"
+    autapses: bool = True
 
     def __post_init__(self) -> None:
         check_fields(self, "n", "b", "d", "T")
         one_of("activation", self.activation, ACTIVATIONS)
         one_of("readout", self.readout, READOUTS)
         one_of("start", self.start, STARTS)
-        if not isinstance(self.bias, bool | np.bool_):
-            raise BadInputError(f"bias must be True or False, not {self.bias!r}.")
-        object.__setattr__(self, "bias", bool(self.bias))
+        for name in ("bias", "autapses"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise BadInputError(f"{name} must be True or False, not {value!r}.")
+            object.__setattr__(self, name, bool(value))
+        if self.n == 1 and not self.autapses:
+            raise BadInputError("autapses must be True where n = 1: nothing else would be in W.")
         object.__setattr__(self, "leak", _leak(self.leak))
 
     @property
@@ -99,6 +114,10 @@ class RateRNN(Network):
     @property
     def output_size(self) -> int:
         return self.d * (self.T if self.readout == "every" else 1)
+
+    @property
+    def connections(self) -> Mapping[str, Mask]:
+        return {} if self.autapses else _without_diagonal(self.n)
 
     def expressible(self, samples: int) -> int:
         """At the last step, the d x m matrices of rank at most n; a bias frees the mean of the samples."""

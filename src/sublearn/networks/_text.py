@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._limits import check_memory
+from sublearn.networks._connected import FIELD, connections_from_text
 from sublearn.networks._network import Network
 
 LARGEST = 10**9  # beyond it sizes of arrays overflow before memory is asked for
@@ -129,7 +130,10 @@ def network_from_text(text: str) -> Network:
     'lrnn:n=8,b=1,d=4,T=4'
     """
     name = one_of("the kind of network (before the colon)", text.partition(":")[0], _KINDS)
-    network = _read(_KINDS[name], text)
+    plain, sparse, connections = text.partition(FIELD)
+    network = _read(_KINDS[name], plain)
+    if sparse:
+        network = connections_from_text(network, connections)
     check_memory(
         f"network {text!r}, with {network.size} weights,", 8 * network.size, "a smaller network"
     )

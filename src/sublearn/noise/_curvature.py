@@ -69,7 +69,7 @@ def layers_diagonal(instance: Instance) -> Array:
     # The largest product held per sample: a square one behind the first layer, else d x n.
     shapes = [network.shape(step.weight) for step in network.steps]
     largest = max([1, *[r * max(r, c) for r, c in shapes[1:]], *[c * c for _, c in shapes[2:]]])
-    total = np.zeros(network.size)
+    total = np.zeros(network.cells)
     for part in pieces(instance.samples, 3 * largest):
         total += _layers_part(instance, instance.inputs[..., part], instance.targets[..., part])
     return total
@@ -113,7 +113,7 @@ def gauss_newton_diagonal(instance: Instance) -> Array:
     network = instance.network
     tallest = max(rows for rows, _ in network.shapes.values())
     uses = len(network.steps)
-    total = np.zeros(network.size)
+    total = np.zeros(network.cells)
     for part in pieces(instance.samples, uses * network.output_size * tallest):
         out: dict[str, Array] = {}
         for name, factor in factors(network, instance.start, instance.inputs[..., part]).items():
@@ -147,7 +147,7 @@ def basis_diagonal(instance: Instance, index: Indices) -> Array:
     out = gauss_newton_diagonal(instance)[index]
     for part in pieces(index.size, 6 * numbers_per_run(instance)):
         chosen = index[part]
-        directions = np.zeros((chosen.size, instance.network.size))
+        directions = np.zeros((chosen.size, instance.network.cells))
         directions[np.arange(chosen.size), chosen] = 1.0
         out[part] += _second_order(instance, directions)
     return out
@@ -172,7 +172,7 @@ def probed_trace(instance: Instance, index: Indices, probes: int, seed: int) -> 
     rng = np.random.default_rng([seed, 0x7ACE])
     products = np.empty(probes)
     for part in pieces(probes, 6 * numbers_per_run(instance)):
-        directions = np.zeros((part.stop - part.start, instance.network.size))
+        directions = np.zeros((part.stop - part.start, instance.network.cells))
         signs = rng.integers(0, 2, size=(directions.shape[0], index.size))
         directions[:, index] = 2.0 * signs - 1.0
         products[part] = _second_order(instance, directions)
@@ -192,7 +192,7 @@ def traces(
             diagonal = layers_diagonal(instance)
             return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
         union = np.unique(np.concatenate(sets))
-        diagonal = np.zeros(instance.network.size)
+        diagonal = np.zeros(instance.network.cells)
         diagonal[union] = basis_diagonal(instance, union)
         return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
     return [probed_trace(instance, index, probes, seed) for index in sets]

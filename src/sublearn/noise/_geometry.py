@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
@@ -35,6 +35,7 @@ from sublearn.noise._loss import (
     flatten,
     loss_at,
     plastic_positions,
+    positions,
     squared_error,
 )
 from sublearn.noise._noise import NOISE_ON, Gamma, Noise, check_noise
@@ -377,7 +378,7 @@ def local_geometry(
         outputs = network.forward(weights, x)
         value = float(squared_error(outputs, instance.targets))
         plastic = plastic_positions(instance)
-        noisy: Indices = plastic if on == "plastic" else np.arange(network.size)
+        noisy = plastic if on == "plastic" else positions(network, Allocation.whole(network))
         signal = error_signal(outputs, instance.targets)
         full = flatten(network, network.vjp(weights, x, signal))
         gradient = np.zeros_like(full)

@@ -15,6 +15,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.networks import Network
 
@@ -44,9 +45,14 @@ def check_instance(instance: object) -> Instance:
 
 def plastic_positions(instance: Instance) -> Indices:
     """Positions of the plastic weights in the vector of all."""
+    return positions(instance.network, instance.allocation)
+
+
+def positions(network: Network, allocation: Allocation) -> Indices:
+    """Positions of some weights in the vector of all entries."""
     parts, start = [], 0
-    for name, (rows, columns) in instance.network.shapes.items():
-        parts.append(start + instance.allocation.flat(name))
+    for name, (rows, columns) in network.shapes.items():
+        parts.append(start + allocation.flat(name))
         start += rows * columns
     return np.concatenate(parts)
 
@@ -82,7 +88,7 @@ def numbers_per_run(instance: Instance) -> int:
     """Numbers that one run of the chain holds at once, for :func:`pieces`."""
     network = instance.network
     states = sum(network.shape(step.weight)[0] for step in network.steps)
-    return network.size + 2 * states * instance.samples
+    return network.cells + 2 * states * instance.samples
 
 
 def pieces(count: int, each: int, most: int = 1 << 22) -> Iterator[slice]:

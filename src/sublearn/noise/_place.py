@@ -351,7 +351,7 @@ def candidate_placements(
     """
     network = problem.network
     names = list(dict.fromkeys(network.shapes if learn is None else learn))
-    sizes = {name: int(np.prod(network.shape(name))) for name in names}
+    sizes = {name: len(Allocation.whole(network, [name])) for name in names}
     r, total = whole_number("plastic", plastic, least=1), sum(sizes.values())
     if r > total:
         raise BadInputError(f"plastic must be at most the {total} weights of {names}, not {r}.")
@@ -387,7 +387,7 @@ def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:
 def _concentrated(network: Network, sizes: dict[str, int], r: int) -> Allocation:
     flat, left = {}, r
     for name, size in sizes.items():
-        flat[name] = np.arange(min(left, size), dtype=np.int64)
+        flat[name] = np.flatnonzero(network.existing(name))[: min(left, size)]
         left -= flat[name].size
     return Allocation(network.shapes, flat)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.networks import Packed, pack
 from sublearn.noise._loss import check_instance
@@ -134,6 +135,7 @@ def simulate(
     chain = pack(network, allocation.names)
     run = _Run(
         chain=chain,
+        existing=chain.positions(Allocation.whole(network)),
         plastic=chain.positions(allocation),
         start=np.stack([chain.flatten(one.start) for one in given]),
         data=_fresh(given) if fresh else _fixed(given),
@@ -225,6 +227,7 @@ def _fresh(given: Sequence[Instance]) -> _Data:
 @dataclass(frozen=True, eq=False)
 class _Run:
     chain: Packed
+    existing: Indices
     plastic: Indices
     start: Array
     data: _Data
@@ -243,7 +246,13 @@ class _Run:
         whole = np.arange(0, dtype=np.int64)
         plastic = whole if self.plastic.size == chain.size else self.plastic
         bounds = chain.bounds_of(self.plastic)
-        noisy, noisy_bounds = (whole, chain.bounds) if noise.on == "all" else (plastic, bounds)
+        noisy, noisy_bounds = plastic, bounds
+        if noise.on == "all":
+            dense = self.existing.size == chain.size
+            noisy, noisy_bounds = (
+                (whole if dense else self.existing),
+                chain.bounds_of(self.existing),
+            )
         w = self.start[row % len(self.start)].astype(self.dtype)
         teacher_w = np.empty(0, dtype=self.dtype)
         teacher_table = chain.table[:0]

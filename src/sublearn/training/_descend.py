@@ -177,7 +177,9 @@ def starting_values(instances: Any, streams: Streams, starts: int, scale: float 
     lengths = []
     for instance in instances:
         sizes = [
-            np.full(instance.allocation.flat(name).size, float(columns))
+            instance.network.in_degrees(name)[instance.allocation.flat(name) // columns].astype(
+                float
+            )
             for name, (_, columns) in instance.network.shapes.items()
         ]
         lengths.append(np.concatenate(sizes))

@@ -69,15 +69,15 @@ def census(
         )
     if problem.ensemble.without_density or problem.source.is_labelled:
         raise BadInputError("a census counts generic ranks, so every law must have a density.")
-    rows, columns = network.shape(name)
     size = problem.effective_equations
-    if size > rows * columns:
-        raise BadInputError(f"{name} has {rows * columns} weights, fewer than the {size} needed.")
+    existing = len(Allocation.whole(network, [name]))
+    if size > existing:
+        raise BadInputError(f"{name} has {existing} weights, fewer than the {size} needed.")
     if draws is not None:
         return _drawn(problem, name, whole_number("draws", draws, least=1), error, seed, tell)
-    if comb(rows * columns, size) > LARGEST:
+    if comb(existing, size) > LARGEST:
         raise BadInputError(
-            f"{name} has {comb(rows * columns, size):.1e} allocations of {size} weights, more than "
+            f"{name} has {comb(existing, size):.1e} allocations of {size} weights, more than "
             f"{LARGEST:.0e} to enumerate: give a number of draws."
         )
     return _enumerated(problem, name, error, seed, tell)
@@ -91,17 +91,17 @@ def _enumerated(
     bounds = network.degree_bounds(name, problem.effective_samples)
     rng = named_stream(seed, "census", problem.digest, name)
     whole = Allocation.whole(network, [name])
-    total = comb(rows * columns, size)
+    total, places = comb(len(whole), size), whole.flat(name)
     # The error of the whole count is at most the sum over its members.
     miss = miss_probability(problem, network, size)
     draws = points_needed(miss, error / total)
     points = [Point(problem, network, rng) for _ in range(draws)]
     matrices = [(point.field, point.columns(whole)) for point in points]
     feasible = deficient = unbound = doubtful = looked = 0
-    for subsets in _chunks(rows * columns, size):
-        fits = _largest_count(subsets // columns, rows) <= bounds.row
+    for subsets in _chunks(len(whole), size):
+        fits = _largest_count(places[subsets] // columns, rows) <= bounds.row
         if bounds.column is not None:
-            fits &= _largest_count(subsets % columns, columns) <= bounds.column
+            fits &= _largest_count(places[subsets] % columns, columns) <= bounds.column
         rest = np.arange(len(subsets))
         for field, matrix in matrices:  # full rank anywhere is a proof; look again at the others
             rest = rest[subset_ranks(field, matrix, subsets[rest]) < size]

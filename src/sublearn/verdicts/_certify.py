@@ -135,11 +135,7 @@ def _check(problem: Problem, allocation: Allocation) -> None:
         raise BadInputError(f"problem must be a Problem, not {problem!r}.")
     if not isinstance(allocation, Allocation):
         raise BadInputError(f"allocation must be an Allocation, not {allocation!r}.")
-    if dict(allocation.shapes) != problem.network.shapes:
-        raise BadInputError(
-            f"the allocation belongs to weights {dict(allocation.shapes)}, but the network has "
-            f"{problem.network.shapes}."
-        )
+    problem.network.check_allocation(allocation)
     if not len(allocation):
         raise BadInputError("the allocation has no learnable weight (r = 0): give it at least one.")
 

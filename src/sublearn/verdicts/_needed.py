@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.ensembles import Problem
@@ -57,7 +59,8 @@ def _full_rank(
     names = list(network.shapes)
     rng = named_stream(seed, "needed", problem.digest, network.spec)
     # In a random order a basis fills up early; row by row most columns would be seen in vain.
-    order = rng.permutation(network.size)
+    exist = np.concatenate([network.existing(name).ravel() for name in names])
+    order = np.flatnonzero(exist)[rng.permutation(network.size)]
     gated = network.has_gates
 
     def rank_at(point: Point, wanted: int) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
@@ -48,8 +49,11 @@ class Point:
     ) -> None:
         self.field = PrimeField(random_prime(rng))
         weights = {name: self.field.random(rng, shape) for name, shape in network.shapes.items()}
+        for name, exists in network.connections.items():
+            weights[name] = np.where(exists, weights[name], 0.0)
         inputs = _inputs(problem, network, self.field, rng)
         slopes, states = dict(gates or {}), {}
+        heard = _Heard(network) if network.connections else None
         for position, step in enumerate(network.steps):
             shape = (network.shapes[step.weight][0], problem.samples)
             if step.activation == "relu" and free_gates:
@@ -57,6 +61,8 @@ class Point:
             elif step.activation in _SLOPES:
                 _check_order(network, position)
                 states[position] = self.field.random(rng, shape)
+                if heard is not None:
+                    states[position] = heard.settled(position, states[position])
                 slopes[position] = _SLOPES[step.activation](self.field, states[position])
         self.factors: dict[str, Factors] = factors(
             network, weights, inputs, self.field, slopes, states
@@ -87,6 +93,90 @@ _SLOPES: dict[str, Callable[[PrimeField, np.ndarray], np.ndarray]] = {
     "tanh": lambda field, h: field.subtract(1.0, field.multiply(h, h)),
     "sigmoid": lambda field, h: field.multiply(h, field.subtract(1.0, h)),
 }
+
+
+class _State(NamedTuple):
+    """Of the units of a state: new numbers since the last step, other on every sample, not 0."""
+
+    fresh: Mask
+    varies: Mask
+    nonzero: Mask
+
+
+class _Heard:
+    """What a unit of a sparse network hears of inputs, biases and other units, step by step.
+
+    In a dense network what every tanh or sigmoid leaves behind, on every sample and at every step, is a
+    number independent of all others. Where connections are missing it may be the same on all samples, the
+    same as at an earlier step, or 0: the page "Exact ranks" has the argument for each. Units of which
+    nothing of the kind is known are refused.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        # By position and unit: fresh on every sample, fresh, the bias alone, nothing.
+        self.kinds: dict[int, Mask] = {}
+        self.biased: set[tuple[str, int]] = set()  # units that have left behind phi(bias)
+        self.values: dict[tuple[str, int], float] = {}
+        bent = [p for p, step in enumerate(network.steps) if step.activation in _SLOPES]
+        blocks = [step.block for step in network.steps if step.block is not None]
+        if bent and len(set(blocks)) < len(blocks):
+            raise self._unknown("inputs that enter twice")
+        state: _State | None = None
+        for position, step in enumerate(network.steps[: bent[-1] + 1] if bent else ()):
+            if not step.aside:
+                old = state
+                state = self._hear(position, step, old)
+                if old is not None and step.kept:
+                    state = _State(
+                        state.fresh, state.varies | old.varies, state.nonzero | old.nonzero
+                    )
+
+    def _hear(self, position: int, step: Step, old: _State | None) -> _State:
+        exists, (rows, columns) = self.network.existing, self.network.shapes[step.weight]
+        none = np.zeros(columns, dtype=bool)
+        entering = old or _State(none, none, none)
+        if step.block is not None and step.drive is None:
+            given = ~none if step.encoder is None else exists(step.encoder).any(axis=1)
+            entering = _State(*(flags | given for flags in entering))
+        elif old is None:
+            entering = _State(~none, none, ~none)  # the number 1
+        links = exists(step.weight)
+        sample = np.asarray((links & entering.fresh & entering.varies).any(axis=1))
+        heard, moved, loud = (np.asarray((links & flags).any(axis=1)) for flags in entering)
+        if step.drive is not None:
+            sample = sample | np.asarray(exists(step.drive).any(axis=1))
+        bias = np.zeros(rows, dtype=bool) if step.bias is None else exists(step.bias)[:, 0]
+        if step.activation == "linear":
+            if old is not None or step.block is not None or bias.any():
+                raise self._unknown("linear steps before tanh or sigmoid")
+            return _State(heard, moved, loud)
+        constant = heard & ~sample & ~moved
+        alone = bias & ~sample & ~loud
+        silent = ~(bias | sample | loud)
+        if not (sample | constant | alone | silent).all():
+            raise self._unknown("units that hear only of units that hear nothing")
+        if silent.any() and step.activation == "sigmoid":
+            raise self._unknown("sigmoid units that hear nothing")
+        keys = [(step.bias or "", i) for i in range(rows)]
+        first = alone & np.array([key not in self.biased for key in keys])
+        self.biased |= {keys[i] for i in np.flatnonzero(alone)}
+        self.kinds[position] = np.stack([sample, constant, alone, silent])
+        return _State(sample | constant | first, sample, ~silent)
+
+    def settled(self, position: int, drawn: Array) -> Array:
+        """What the units of a step leave behind, from random numbers for every one and sample."""
+        _, constant, alone, silent = self.kinds[position]
+        bias = self.network.steps[position].bias or ""
+        out = np.where(constant[:, None], drawn[:, :1], drawn)
+        for i in np.flatnonzero(alone).tolist():
+            out[i] = self.values.setdefault((bias, i), float(drawn[i, 0]))
+        return np.where(silent[:, None], 0.0, out)
+
+    def _unknown(self, what: str) -> BadInputError:
+        return BadInputError(
+            f"exact ranks of sparse tanh and sigmoid networks are not known with {what}."
+        )
 
 
 def _check_order(network: Network, position: int) -> None:

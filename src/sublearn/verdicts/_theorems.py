@@ -37,6 +37,8 @@ def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
     # Dependent samples are left out first, as appendix F.1 says.
     network, m = problem.network, problem.effective_samples
     count, equations = len(allocation), problem.effective_equations
+    if not network.is_plain or network.connections:
+        return []  # of these the paper does not speak
     if count < equations:
         flaw = "the teacher reaches fewer than d m dimensions, so fewer weights can be enough"
         name = "Section 2" if network.recurrence is None else "Lemma B.4"

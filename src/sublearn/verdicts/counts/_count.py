@@ -21,7 +21,6 @@ from math import comb
 
 import numpy as np
 
-from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
@@ -83,8 +82,7 @@ def count_solutions(
     More primes are drawn, 2 to 6, until the chance of a mistake is at most ``error``. Within one
     process each question is asked once.
     """
-    if dict(allocation.shapes) != problem.network.shapes:
-        raise BadInputError("the allocation does not belong to the problem's network.")
+    problem.network.check_allocation(allocation)
     if problem.effective_samples < problem.samples:
         return _none("the samples are linearly dependent, so d m equations cannot be generic")
     return _count(problem.network, problem.samples, allocation, error, seed, find_msolve())
