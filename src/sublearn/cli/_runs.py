@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,6 +47,8 @@ DryRunOption = Annotated[
         "--dry-run", help="Say what it would compute, and the time and disk; write nothing."
     ),
 ]
+
+_COLUMNS = 100  # of a line about one of several experiments
 
 
 def reproduce(
@@ -265,13 +267,17 @@ class _Order:
             raise typer.Exit(1)
 
 
-def _tell(found: Run, names: Iterable[str]) -> None:
+def _tell(found: Run, names: list[str]) -> None:
+    """What was found: whole for one experiment, a line each for several, whose words the report has."""
+    width = max(len(name) for name in names) + 2
     for name in names:
-        if words := found.finds(name):
-            lines = "\n".join(printable(line) for line in words.splitlines())
-            typer.echo(f"{name}: {lines}\n")
-        elif found.table(name):
-            typer.echo(f"{name}: {found.folder / name / 'table.csv'}")
+        words = [printable(line) for line in (found.finds(name) or "").splitlines()]
+        if not words and found.table(name):
+            words = [str(found.folder / name / "table.csv")]
+        if words and len(names) == 1:
+            typer.echo(f"{name}: " + "\n".join(words) + "\n")
+        elif words:
+            typer.echo(f"{name:<{width}}{_shortened(words[0], _COLUMNS - width)}")
 
 
 @contextmanager
