@@ -257,6 +257,9 @@ def test_designs_and_placements_use_what_exists():
     chosen = sl.design(problem, ["W", "Win"], want="best score")
     assert sl.certify(problem, chosen).rank == len(chosen)
     assert not (chosen.mask("W") & ~W).any() and not (chosen.mask("Win") & ~WIN).any()
+    loopless = sl.RateRNN(4, 2, 1, 3, autapses=False)
+    barred = sl.design(sl.Problem(loopless, samples=2), ["W"], want="best score", autapses=False)
+    assert len(barred) == 2 and not np.diag(barred.mask("W")).any()
     for allocation in candidate_placements(problem, 8).values():
         net.check_allocation(allocation)
         assert len(allocation) == 8
@@ -274,6 +277,16 @@ def test_decisions_training_and_estimates():
     assert (run.weights["W"][~W] == 0).all()
     estimate = sl.estimate(bent, {"W": sl.Anywhere(4)}, trials=3, seed=0)
     assert estimate.matched + estimate.refuted + estimate.undecided == 3
+
+
+def test_the_rank_at_given_numbers_knows_leaks_and_connections():
+    net = sparse(activation="linear", readout="every")
+    w, x = weights_of(net), np.random.default_rng(3).standard_normal(net.input_shape(2))
+    whole = sl.Allocation.whole(net)
+    found = sl.rank_at(net, whole, w, x)
+    assert found.rank == np.linalg.matrix_rank(net.jacobian(w, x, whole))
+    with pytest.raises(sl.BadInputError, match="cannot be learnable"):
+        sl.rank_at(net, sl.Allocation.whole(net.base), w, x)
 
 
 def test_noise_leaves_what_does_not_exist_alone():

@@ -107,8 +107,9 @@ def autapses(network: Network) -> Allocation:
     if network.recurrence is not None:
         recur.add(network.recurrence.weight)
     square = [n for n in network.shapes if n in recur and len(set(network.shapes[n])) == 1]
+    diagonal = {name: np.eye(network.shapes[name][0], dtype=bool) for name in square}
     return Allocation.from_masks(
-        network, {name: np.eye(network.shapes[name][0], dtype=bool) for name in square}
+        network, {name: mask & network.existing(name) for name, mask in diagonal.items()}
     )
 
 

@@ -74,8 +74,7 @@ def rank_at(
     At the weights and inputs given the rank is 2 (proof), as large as 4 weights and 2 outputs allow.
     """
     check_options(error, seed)
-    if dict(allocation.shapes) != network.shapes:
-        raise BadInputError("the allocation belongs to a network of other shapes.")
+    network.check_allocation(allocation)
     given = {name: np.asarray(value, np.float64) for name, value in weights.items()}
     network.check_weights(given)
     x = np.asarray(inputs, np.float64)
