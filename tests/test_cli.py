@@ -94,7 +94,34 @@ def test_a_deficient_allocation_is_pictured(run: Run) -> None:
     grid = "".join(line[4:] for line in shown.out.splitlines()[1:4])
     assert (grid.count("#"), grid.count("x"), grid.count(".")) == (3, 1, 5)
     assert "x learnable but wasted" in shown.out
-    assert "Theorem 4.1" in shown.out and "wrong here" in " ".join(shown.out.split())
+    assert "In the source: Theorem 4.1 wrong here (see --theorems)." in shown.out
+    full = " ".join(run("certify", *LAYER, "--learn", CROSS, "--theorems").out.split())
+    assert "says maximal: wrong here; its proof rests on Lemma B.12" in full
+
+
+def test_an_open_answer_says_what_to_run_next(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    asked = ("--network", "rnn:n=5,b=1,d=1,T=3", "--samples", "3", "--learn", "W:rows=0")
+    shown = run("certify", *asked)
+    assert "between" in shown.out
+    assert shown.out.splitlines()[-1] == f"next: sublearn estimate {' '.join(asked)}"
+    assert max(len(line) for line in shown.out.splitlines()[:-1]) <= 80
+    large = ("--network", "rnn:n=60,b=2,d=2,T=6", "--samples", "8", "--learn", "W:rows=0-3")
+    open_ = run("decide", *large)
+    first, then = open_.out.splitlines()
+    assert first.startswith("undecided: neither") and len(first) <= 80
+    assert then == f"next: sublearn decide {' '.join(large)} --within 0.001 --seed 0 --trial 0"
+    why = run("decide", *large, "--why").out.splitlines()
+    assert len(why) > 3 and max(map(len, why[:-1])) <= 80
+
+
+def test_durations_are_never_no_hours(run: Run) -> None:
+    listed = run("reproduce", "--list").out
+    assert " min on 2 cores)" in listed and " 0.0 hours" not in listed
+
+
+def test_shells_complete_the_commands(run: Run) -> None:
+    assert "--install-completion" in run("--help").out
 
 
 def test_files_of_every_kind(run: Run, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_bad_requests_write_nothing(tmp_path: Path) -> None:
         "train", *RELU, "--learner", "levenberg-marquardt", "--rate", "1", "--out", str(out)
     )
     assert "--data must be mnist" in refuse("train", *DIGITS[:-1], "letters", *ROWS)
-    assert "for the learn commands" in refuse("train", *DIGITS[:-1], "lesson.npz", *ROWS)
+    assert "there is no file lesson.npz" in refuse("train", *DIGITS[:-1], "lesson.npz", *ROWS)
     assert "no --teacher" in refuse("train", *DIGITS, *ROWS, "--teacher", "none")
     assert "--labels needs --data" in refuse("estimate", *RELU, "--labels")
     assert not out.exists()

@@ -20,7 +20,6 @@ from sublearn.cli._verdicts import census, certify, design, repair
 from sublearn.cli.noise import noise_app
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",

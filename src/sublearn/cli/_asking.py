@@ -34,7 +34,8 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
         question = _read(**{name: given.pop(name) for name in asked})
         command(*question, **given)
 
-    every = [*asked.values(), *own]
+    # What has no default, such as a context, comes first.
+    every = sorted([*asked.values(), *own], key=lambda option: option.default is not option.empty)
     run.__annotations__ = {option.name: option.annotation for option in every}
     run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     return run

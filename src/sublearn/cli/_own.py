@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from sublearn._errors import BadInputError
+from sublearn.cli._show import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,11 +86,11 @@ class OwnData:
         if lacking or self.inputs is None:
             words = f"No rank at given numbers: {self.path} lacks {', '.join(lacking)}."
             if not as_json:
-                typer.echo(words)
+                say(words)
             return {"rank_given": None, "lacking": lacking}
         found = rank_at(network, allocation, self.weights, self.inputs, error=error, seed=seed)
         if not as_json:
-            typer.echo(str(found))
+            say(str(found))
         return {"rank_given": found.to_dict()}
 
 

@@ -84,7 +84,7 @@ def reproduce(
         hours = sum(e.hours for e in chosen)
         typer.echo(
             f"the full budget of {_several(len(chosen), 'experiment')} is expected to take "
-            f"{hours:.1f} hours on 2 cores",
+            f"{_time(3600 * hours)} on 2 cores",
             err=True,
         )
     how = {"seed": seed, "dask": dask, "redraw": redraw, "retries": retries}
@@ -190,7 +190,7 @@ def _list(chosen: list[Experiment], as_json: bool) -> None:
     for entry in listed:
         typer.echo(
             f"{entry['name']:<{wide}}  {entry['title']} "
-            f"(full: {entry['full']['hours']:.1f} hours on 2 cores)"
+            f"(full: {_time(3600 * entry['full']['hours'])} on 2 cores)"
         )
 
 

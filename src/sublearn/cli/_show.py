@@ -99,19 +99,49 @@ _KIND_COLOURS = {
 }
 
 
-def show_verdict(console: Console, verdict: Verdict) -> None:
+def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) -> None:
+    """The verdict in words; of the sources' theorems one line, or with ``theorems`` all there is."""
     from rich.padding import Padding
     from rich.text import Text
 
-    first, second, *rest = str(verdict).splitlines()
+    first, second, *_ = str(verdict).splitlines()
     console.print()
     head = Text(first)
     head.stylize(_KIND_COLOURS[verdict.kind], 0, len(verdict.kind))
     console.print(head)
     console.print(Text(second))
-    for line in rest:
-        console.print(Padding(Text(line.removeprefix("- ")), (0, 0, 0, 2)))
+    spoken = [check for check in verdict.theorems if check.says or check.why]
+    lines = [str(check) for check in spoken]
+    if spoken and not theorems:
+        short = dict.fromkeys(check.short for check in spoken)
+        lines = [f"In the source: {', '.join(short)} (see --theorems)."]
+    for line in (*verdict.reasons, *lines):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
     if verdict.counts is not None and verdict.kind == "between":
         rows, columns = verdict.counts.by_rows.left, verdict.counts.by_columns.left
         heuristic = f"quadratic equations left: {rows} by rows, {columns} by columns"
         console.print(Text(heuristic, style="dim"))
+
+
+_QUESTION = ("network", "samples", "learn", "allocation", "weight", "data", "input_rank", "teacher")
+
+
+def ask_again(context: typer.Context, verb: str, *more: str) -> str:
+    """The command that asks ``verb`` the question of the command that is running, ready to copy."""
+    import shlex
+
+    words = ["sublearn", verb]
+    for name in _QUESTION:
+        value = context.params.get(name)
+        for one in value if isinstance(value, list | tuple) else [value]:
+            words += [] if one is None else [f"--{name.replace('_', '-')}", str(one)]
+    return shlex.join([*words, *more])
+
+
+def say(text: str) -> None:
+    """Print words within 80 columns."""
+    import textwrap
+
+    for line in text.splitlines():
+        within = textwrap.fill(line, 80, break_long_words=False, break_on_hyphens=False)
+        typer.echo(within if line.strip() else line)

@@ -33,6 +33,7 @@ from sublearn.cli._options import (
 from sublearn.cli._out import check_file
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import (
+    ask_again,
     asked,
     entries,
     label,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 def certify(
+    context: typer.Context,
     network: NetworkOption,
     samples: OwnSamplesOption = None,
     learn: LearnOption = None,
@@ -60,6 +62,9 @@ def certify(
     teacher: TeacherOption = None,
     count: Annotated[
         bool, typer.Option("--count", help="Count complex solutions too: odd means maximal.")
+    ] = False,
+    theorems: Annotated[
+        bool, typer.Option("--theorems", help="What the sources' theorems say of it, in full.")
     ] = False,
     error: ErrorOption = 1e-12,
     seed: SeedOption = 0,
@@ -77,9 +82,13 @@ def certify(
         return
     console = make_console()
     show_picture(console, held, verdict.idle if verdict.circuit is not None else None)
-    show_verdict(console, verdict)
+    show_verdict(console, verdict, theorems=theorems)
     if own is not None:
         own.tell_rank(problem, held, error, seed, as_json)
+    if verdict.kind == "between" and own is None:
+        typer.echo(f"next: {ask_again(context, 'estimate')}")
+    elif verdict.kind == "between" and own is not None and own.targets is not None:
+        typer.echo(f"next: {ask_again(context, 'decide', '--within', '0.001')}")
 
 
 def design(

@@ -52,9 +52,18 @@ class TheoremCheck:
     holds: bool | None
     why: str
 
+    @property
+    def short(self) -> str:
+        """The statement and what becomes of it, in a few words."""
+        return f"{self.theorem} {self._state if self.says else 'not tight'}"
+
+    @property
+    def _state(self) -> str:
+        return {True: "right", False: "wrong here", None: "left open"}[self.holds]
+
     def __str__(self) -> str:
         source = f"{self.theorem} ({self.statement})"
-        state = {True: "right", False: "wrong here", None: "left open"}[self.holds]
+        state = self._state
         text = f"{source} is silent" if self.says is None else f"{source} says {self.says}: {state}"
         return f"{text}; {self.why}." if self.why else f"{text}."
 
