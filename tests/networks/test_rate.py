@@ -295,6 +295,10 @@ def test_simulated_learning_follows_the_gradient_of_the_loop(net):
         w = {name: w[name] - 0.05 * gradient[name] / length for name in w}
     for name in net.shapes:
         np.testing.assert_allclose(run.weights[name][0], w[name], atol=1e-6)
+    single = sl.simulate(
+        instance, sl.Noise((0.05, 0.0, 0.0)), cycles=6, repeats=1, precision="single"
+    )
+    np.testing.assert_allclose(single.errors, run.errors, rtol=1e-3)
 
 
 def test_geometry_is_that_of_the_loop():

@@ -107,7 +107,7 @@ def _content(path: Path, network: Network) -> Any:
         return read_npy(path)
     if path.suffix == ".npz":
         # Whatever its heads announce: masks of this network are no larger, nor far from it.
-        return read_npz(path, most=max(_ROOM, 32 * network.size))
+        return read_npz(path, most=max(_ROOM, 32 * network.cells))
     content = read_json(path)
     if not isinstance(content, dict):
         raise Unreadable("it holds no JSON object")

@@ -135,7 +135,7 @@ def network_from_text(text: str) -> Network:
     if sparse:
         network = connections_from_text(network, connections)
     check_memory(
-        f"network {text!r}, with {network.size} weights,", 8 * network.size, "a smaller network"
+        f"network {text!r}, with {network.size} weights,", 8 * network.cells, "a smaller network"
     )
     return network
 
