@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -234,3 +235,24 @@ def test_decide_within_refuses(
     out = capsys.readouterr()
     assert stopped.value.code == 2 and said in " ".join(out.err.split()) and not out.out
     assert not list(tmp_path.iterdir())
+
+
+def test_laws_and_correlations_are_options(tmp_path: Path) -> None:
+    covariance = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    np.savetxt(tmp_path / "c.csv", covariance, delimiter=",")
+    asked = ["--network", "ffn:3-3-2", "--samples", "2", "--learn", "W1:first-rows=2"]
+    laws = ["--ensemble", "weights=uniform teacher=normal*2", "--covariance", f"{tmp_path}/c.csv"]
+    found = json.loads(run("estimate", *asked, *laws, "--trials", "20", "--always", "--json"))
+    inputs = sl.ensembles.Correlated(covariance=tuple(map(tuple, covariance.tolist())))
+    ensemble = sl.Ensemble(sl.ensembles.Uniform(), sl.ensembles.Normal(2.0), inputs)
+    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, ensemble)
+    same = sl.estimate(problem, {"W1": sl.FirstRows(2)}, 20, sample_always=True)
+    assert (found["problem"], found["matched"]) == (problem.digest, same.matched)
+    for words, message in (
+        (["--ensemble", "weights=cauchy"], "normal, uniform"),
+        ([*laws, "--input-rank", "1"], "given twice"),
+        (["--covariance", "c.txt"], "must be a .csv or .npy file"),
+        (["--ensemble", "inputs=uniform", *laws[2:]], "for normal inputs"),
+    ):
+        result = CliRunner().invoke(cli.app, ["decide", *asked, *words])
+        assert isinstance(result.exception, sl.BadInputError) and message in str(result.exception)

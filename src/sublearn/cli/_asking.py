@@ -8,7 +8,9 @@ from functools import wraps
 from typing import Any
 
 from sublearn.cli._options import (
+    CovarianceOption,
     DataOption,
+    EnsembleOption,
     FileOption,
     InputRankOption,
     LearnOption,
@@ -18,6 +20,7 @@ from sublearn.cli._options import (
     WeightOption,
     read_asked,
     read_learn,
+    with_laws,
 )
 
 
@@ -50,6 +53,9 @@ def _read(
     data: DataOption = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
+    ensemble: EnsembleOption = None,
+    covariance: CovarianceOption = None,
 ) -> tuple[Any, Any, Any]:
     problem, own = read_asked(network, samples, input_rank, teacher, data)
+    problem = with_laws(problem, ensemble, covariance)
     return problem, read_learn(problem, learn, allocation, weight), own

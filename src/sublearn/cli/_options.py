@@ -70,6 +70,23 @@ OwnOption = Annotated[
         "weights and inputs is told beside the generic one.",
     ),
 ]
+EnsembleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ensemble",
+        metavar="PART=LAW ...",
+        help="Laws other than normal, of weights, teacher and inputs: 'weights=uniform teacher=normal*2'. "
+        "normal | uniform | student-t | rademacher | sparse, with a scale behind *.",
+    ),
+]
+CovarianceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--covariance",
+        metavar="FILE",
+        help="Gaussian inputs with this covariance between the numbers of a sample (.csv or .npy).",
+    ),
+]
 LEARNER_NAMES = "adam, adahessian, sgd, gradient-descent, levenberg-marquardt"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 OutOption = Annotated[
@@ -148,6 +165,32 @@ def read_asked(
     net = network_from_text(network)
     own = read_own(data, net)
     return own.problem(net, samples, input_rank, teacher), own
+
+
+def with_laws(problem: Problem, ensemble: str | None, covariance: str | None) -> Problem:
+    """The problem with the laws of --ensemble and --covariance, where they are given."""
+    from dataclasses import replace
+
+    from sublearn._errors import BadInputError
+    from sublearn.ensembles import Correlated, Normal, ensemble_from_text
+
+    if ensemble is None and covariance is None:
+        return problem
+    laws, own = ensemble_from_text(ensemble or ""), problem.ensemble.inputs
+    given = laws.inputs != Normal() or covariance is not None
+    if own != Normal() and given:
+        raise BadInputError(
+            "the law of the inputs is given twice, by their rank and by another law."
+        )
+    inputs = laws.inputs if given else own
+    if covariance is not None:
+        if laws.inputs != Normal():
+            raise BadInputError(
+                "--covariance is for normal inputs: leave inputs out of --ensemble."
+            )
+        matrix = read_matrix("--covariance", covariance)
+        inputs = Correlated(covariance=tuple(map(tuple, matrix.tolist())))
+    return replace(problem, ensemble=replace(laws, inputs=inputs))
 
 
 def _labelled(
@@ -230,7 +273,6 @@ def read_scores(
 ) -> dict[str, Any] | None:
     """Scores by weight name, from texts NAME:FILE."""
     from sublearn._errors import BadInputError, one_of
-    from sublearn._reading import Unreadable, read_npy, read_numbers
 
     if not texts:
         return None
@@ -240,10 +282,20 @@ def read_scores(
         one_of("weight name", name, shapes)
         if not colon or Path(path).suffix not in (".csv", ".npy"):
             raise BadInputError(f"--scores {text!r} must read NAME:FILE with a .csv or .npy file.")
-        if not Path(path).is_file():
-            raise BadInputError(f"there is no file {path}.")
-        try:
-            out[name] = read_numbers(Path(path)) if path.endswith(".csv") else read_npy(Path(path))
-        except Unreadable as problem:
-            raise BadInputError(f"{path} cannot be read as scores ({problem}).") from None
+        out[name] = read_matrix("scores", path)
     return out
+
+
+def read_matrix(what: str, path: str) -> Any:
+    """A matrix of numbers from a .csv or .npy file."""
+    from sublearn._errors import BadInputError
+    from sublearn._reading import Unreadable, read_npy, read_numbers
+
+    if Path(path).suffix not in (".csv", ".npy"):
+        raise BadInputError(f"{what} must be a .csv or .npy file, not {path!r}.")
+    if not Path(path).is_file():
+        raise BadInputError(f"there is no file {path}.")
+    try:
+        return read_numbers(Path(path)) if path.endswith(".csv") else read_npy(Path(path))
+    except Unreadable as problem:
+        raise BadInputError(f"{path} cannot be read as {what} ({problem}).") from None

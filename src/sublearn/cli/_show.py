@@ -123,7 +123,10 @@ def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) 
         console.print(Text(heuristic, style="dim"))
 
 
-_QUESTION = ("network", "samples", "learn", "allocation", "weight", "data", "input_rank", "teacher")
+_QUESTION = (
+    *("network", "samples", "learn", "allocation", "weight", "data"),
+    *("input_rank", "teacher", "ensemble", "covariance"),
+)
 
 
 def ask_again(context: typer.Context, verb: str, *more: str) -> str:

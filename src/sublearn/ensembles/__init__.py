@@ -16,7 +16,7 @@ from sublearn.ensembles._instance import draw_from as draw_from
 from sublearn.ensembles._problem import Ensemble, Gaussian, Problem
 from sublearn.ensembles._source import Drawn, Labels, Source, Targets, draw_weights
 from sublearn.ensembles._teacher import Teacher, split_rows
-from sublearn.ensembles._text import Learn, learn_from_text
+from sublearn.ensembles._text import Learn, ensemble_from_text, learn_from_text
 
 __all__ = [
     "Correlated",
@@ -40,6 +40,7 @@ __all__ = [
     "Uniform",
     "draw",
     "draw_weights",
+    "ensemble_from_text",
     "fresh_samples",
     "learn_from_text",
     "split_rows",

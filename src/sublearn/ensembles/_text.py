@@ -1,4 +1,4 @@
-"""Allocations from text, as the command line writes them."""
+"""Allocations and laws from text, as the command line writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.allocations import Allocation, Anywhere, FirstColumns, FirstRows, Rule
-from sublearn.ensembles._problem import Problem
+from sublearn.ensembles._distributions import (
+    Distribution,
+    Normal,
+    Rademacher,
+    Sparse,
+    StudentT,
+    Uniform,
+)
+from sublearn.ensembles._problem import Ensemble, Problem
 from sublearn.networks import Network
 
 FORMS = {
@@ -156,3 +164,37 @@ def _integer(text: str, kind: str, value: str) -> int:
 
 def _unreadable(text: str, kind: str) -> BadInputError:
     return BadInputError(f"{text!r} cannot be read: write it like {FORMS[kind]!r}.")
+
+
+LAWS: dict[str, type[Distribution]] = {
+    "normal": Normal,
+    "uniform": Uniform,
+    "student-t": StudentT,
+    "rademacher": Rademacher,
+    "sparse": Sparse,
+}
+_PARTS = ("weights", "teacher", "inputs")
+
+
+def ensemble_from_text(text: str) -> Ensemble:
+    """Laws by part, such as ``weights=uniform teacher=normal*2``; parts not named are normal.
+
+    ``*2`` is the scale g of appendix E.3.
+
+    >>> ensemble_from_text("weights=uniform teacher=normal*2").teacher
+    Normal(g=2.0)
+    """
+    laws: dict[str, Distribution] = {}
+    for word in text.split():
+        part, equals, rest = word.partition("=")
+        one_of(f"the part of {word!r}", part, _PARTS)
+        name, star, scale = rest.partition("*")
+        if not equals or part in laws:
+            raise BadInputError(f"the ensemble {text!r} must name each part once: weights=uniform.")
+        one_of(f"the law of {word!r}", name, LAWS)
+        try:
+            g = float(scale) if star else 1.0
+        except ValueError:
+            raise BadInputError(f"the scale of {word!r} must be a number: normal*2.") from None
+        laws[part] = LAWS[name](g)
+    return Ensemble(**laws)

@@ -8,19 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, Rule
-from sublearn.ensembles import (
-    Distribution,
-    Ensemble,
-    Normal,
-    Problem,
-    Rademacher,
-    Sparse,
-    StudentT,
-    Uniform,
-    learn_from_text,
-)
+from sublearn.ensembles import Problem, ensemble_from_text, learn_from_text
 from sublearn.networks import network_from_text
 from sublearn.runs import Json
 
@@ -28,39 +18,6 @@ Params = Mapping[str, Json]
 """The plain values of a point."""
 Columns = Mapping[str, np.ndarray[Any, Any]]
 """What is kept of the trials of a point, by column."""
-
-LAWS: dict[str, type[Distribution]] = {
-    "normal": Normal,
-    "uniform": Uniform,
-    "student-t": StudentT,
-    "rademacher": Rademacher,
-    "sparse": Sparse,
-}
-_PARTS = ("weights", "teacher", "inputs")
-
-
-def ensemble_from_text(text: str) -> Ensemble:
-    """Laws by part, such as ``weights=uniform teacher=normal*2``; parts not named are normal.
-
-    ``*2`` is the scale g of appendix E.3.
-
-    >>> ensemble_from_text("weights=uniform teacher=normal*2").teacher
-    Normal(g=2.0)
-    """
-    laws: dict[str, Distribution] = {}
-    for word in text.split():
-        part, equals, rest = word.partition("=")
-        one_of(f"the part of {word!r}", part, _PARTS)
-        name, star, scale = rest.partition("*")
-        if not equals or part in laws:
-            raise BadInputError(f"the ensemble {text!r} must name each part once: weights=uniform.")
-        one_of(f"the law of {word!r}", name, LAWS)
-        try:
-            g = float(scale) if star else 1.0
-        except ValueError:
-            raise BadInputError(f"the scale of {word!r} must be a number: normal*2.") from None
-        laws[part] = LAWS[name](g)
-    return Ensemble(**laws)
 
 
 def problem_of(point: Params) -> Problem:
