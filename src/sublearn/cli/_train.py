@@ -13,7 +13,7 @@ from sublearn.cli._live import live_curve
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import check_folder
 from sublearn.cli._show import asked as asked_for
-from sublearn.cli._show import print_json
+from sublearn.cli._show import print_json, say
 
 if TYPE_CHECKING:
     from sublearn.training import Learner, Training
@@ -97,7 +97,7 @@ def train(
         question = {**asked_for(problem, learnable), **asked_for(problem, instance.allocation)}
         print_json({**question, **found.to_dict(), "trial": trial, "saved": saved})
         return
-    typer.echo(str(found))
+    say(str(found))
     if saved is not None:
         typer.echo(f"written to {folder}: {', '.join(saved)}")
 
