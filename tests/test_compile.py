@@ -57,3 +57,53 @@ def test_an_installation_that_cannot_be_written_works(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["42", "False"]
+
+
+SEEDED = """
+import numpy as np
+import sublearn as sl
+from sublearn.matchers.search._search import find
+rows, rnn = sl.FirstRows, sl.LinearRNN(n=8, b=1, d=4, T=4)
+layers = sl.FeedForward((4, 8, 8, 6))
+for problem, rules, trials in (
+    (sl.Problem(rnn, 4), {"W": rows(8)}, 3),
+    (sl.Problem(sl.LinearRNN(n=16, b=1, d=4, T=8), 8), {"W": rows(16)}, 2),
+    (sl.Problem(layers, 4), {"W1": sl.FirstColumns(4, 8), "W2": rows(4, 8), "W3": rows(4, 8)}, 2),
+):
+    for trial in range(trials):
+        instance = sl.draw(problem, rules, seed=5, trial=trial)
+        found = find(instance, 40, np.random.default_rng([5, trial]))
+        print(found.iterations, found.values is not None and found.values.tobytes().hex())
+noise = sl.noise.Noise((1e-2, 1e-3, 1e-3), 1.0)
+for activation in ("linear", "tanh", "sigmoid"):
+    problem = sl.Problem(sl.FeedForward((10, 20, 20, 5), activation=activation), 30)
+    instance = sl.draw(problem, {"W1": rows(20, 30), "W2": rows(20, 30)}, seed=1, trial=0)
+    print(sl.noise.simulate(instance, noise, cycles=2000, repeats=1, seed=0).errors.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_whether_machine_code_was_compiled_or_loaded(
+    tmp_path: Path,
+) -> None:
+    compiled, loaded = (
+        subprocess.run(
+            [sys.executable, "-c", SEEDED],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    )
+    assert compiled == loaded
+
+
+def test_the_compiler_orders_sums_only_where_they_are_exact() -> None:
+    """Elsewhere bits would depend on which copy of a function is called, and so on what was loaded."""
+    root = Path(_compile.__file__).parent
+    free = {
+        path.relative_to(root).parts[0]
+        for path in root.rglob("*.py")
+        if "fastmath" in (text := path.read_text(encoding="utf-8")) or "@any_order" in text
+    }
+    assert free == {"_compile.py", "exact"}

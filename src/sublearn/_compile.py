@@ -18,28 +18,31 @@ import numba
 from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_USUAL: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Nobody calls these functions from C: that wrapper of theirs need not be compiled.
+_USUAL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def compiled(function: Function) -> Function:
-    """The same function as machine code, free of the interpreter lock, every rounding as written."""
+    """The same function as machine code, free of the interpreter lock, every rounding as written.
+
+    What is computed may then depend on nothing but the numbers. The compiler keeps a copy of a function
+    for each caller, and which one is called depends on what was compiled or loaded before: copies whose
+    sums it may order as it likes give other last digits, and so another search.
+    """
     return _machine_code(function)
 
 
-def fused(function: Function) -> Function:
-    """The same where multiply and add may be one instruction, and loops may sum in several lanes.
+def inlined(function: Function) -> Function:
+    """The same, its code put in the place of every call: for parts of a loop that are called often.
 
-    Expressions keep their order: sums of a large and a small part, as in exp, stay what they are.
+    A call hands over every number of every array's shape, so it costs as much as a small loop.
     """
-    return _machine_code(function, fastmath={"contract", "reassoc"})
+    return _machine_code(function, forceinline=True)
 
 
-def fast(function: Function) -> Function:
-    """The same with sums in any order and divisions as products with reciprocals.
-
-    A NaN still compares unlike everything: tests for a state that blew up rely on it.
-    """
-    return _machine_code(function, fastmath={"contract", "reassoc", "arcp", "nsz"})
+def any_order(function: Function) -> Function:
+    """The same where sums may be taken in any order, which vector units need: for exact ones only."""
+    return _machine_code(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 def _machine_code(function: Function, **options: Any) -> Function:
@@ -106,7 +109,7 @@ def serves(stub: Callable[..., Any], kind: type) -> Callable[[Function], Functio
 
     def register(function: Function) -> Function:
         dispatcher = cast(Any, function)
-        kept = ("error_model", "fastmath")
+        kept = ("error_model", "forceinline", "no_cfunc_wrapper")
         options: Any = {k: v for k, v in dispatcher.targetoptions.items() if k in kept}
 
         def choose(*arguments: Any) -> Any:

@@ -3,10 +3,10 @@
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._compile import compiled, fast
+from sublearn._compile import any_order, compiled
 
 
-@fast
+@any_order
 def dot(one: Array, two: Array) -> float:
     """The sum of the products of two vectors, in any order, which vector units need.
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
-from sublearn._compile import fused
+from sublearn._compile import compiled, inlined
 from sublearn.networks import (
     ACTIVATION,
     ADDS,
@@ -35,7 +35,7 @@ SMALL = 500
 SMALL_OUTER = 64
 
 
-@fused
+@compiled
 def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> None:
     """out = weight state, or weight' state: BLAS, or loops where the call would cost more."""
     if weight.size > SMALL:
@@ -77,7 +77,7 @@ def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> N
         _last_row(weight, state, out[rows - 1], rows - 1, transposed)
 
 
-@fused
+@inlined
 def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed: bool) -> None:
     """Row i of the product alone."""
     inner, m = state.shape
@@ -99,7 +99,7 @@ def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed:
             )
 
 
-@fused
+@inlined
 def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
     """out = left right', or out += left right'."""
     if out.size <= SMALL_OUTER:
@@ -116,7 +116,7 @@ def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
         np.dot(left, right.T, out)
 
 
-@fused
+@compiled
 def _forward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats
 ) -> int:
@@ -190,7 +190,7 @@ def _forward(
     return end
 
 
-@fused
+@compiled
 def _backward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats, g: Floats
 ) -> None:
@@ -270,7 +270,7 @@ def _backward(
             _outer(following.reshape(columns, m), x[block : block + inner], target, True)
 
 
-@fused
+@inlined
 def _length(v: Floats, bounds: Indices, summed: bool) -> float:
     """|v|: the L2 norm, or the sum of the L2 norms of the parts between ``bounds``."""
     squares, lengths = 0.0, 0.0
@@ -284,7 +284,7 @@ def _length(v: Floats, bounds: Indices, summed: bool) -> float:
     return lengths if summed else math.sqrt(squares)
 
 
-@fused
+@inlined
 def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
     """w[index] += factor v; an empty index stands for all weights."""
     if index.size == 0:
@@ -295,7 +295,7 @@ def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
             w[index[k]] += factor * v[k]
 
 
-@fused
+@compiled
 def run_repeat(
     table: Indices,
     w: Floats,

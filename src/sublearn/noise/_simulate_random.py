@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._compile import fused
+from sublearn._compile import compiled, inlined
 
 LANES = 16
 BLOCK = 32 * LANES  # words of a block: it stays in the first-level cache
@@ -29,7 +29,7 @@ def stream(*entropy: int) -> State:
     return words.astype(np.uint32).reshape(4, LANES)
 
 
-@fused
+@inlined
 def _bits(state: State, out: State) -> None:
     """Fill ``out``, a multiple of LANES, with steps of xoshiro128++ in every lane."""
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
@@ -47,7 +47,7 @@ def _bits(state: State, out: State) -> None:
             s3[lane] = u4(u4(d << u4(11)) | u4(d >> u4(21)))
 
 
-@fused
+@inlined
 def _box_muller(
     radius_bits: State, angle_bits: State, first: NDArray[np.float32], second: NDArray[np.float32]
 ) -> None:
@@ -96,7 +96,7 @@ def _box_muller(
         second[lane] = radius * (cosine if swap else sine)
 
 
-@fused
+@compiled
 def fill_normals(state: State, out: NDArray[np.float32]) -> None:
     """Fill ``out`` with independent standard normal numbers and move the stream on.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
-from sublearn._compile import fast, serves
+from sublearn._compile import inlined, serves
 from sublearn.matchers.search import _dogleg
 from sublearn.matchers.search._dogleg import factor, norm, reflect, solve
 from sublearn.networks import (
@@ -73,7 +73,7 @@ def chain_room(chain: SplitChain) -> ChainRoom:
     )
 
 
-@fast
+@inlined
 def run(chain: SplitChain, room: ChainRoom, residual: Floats) -> None:
     """Run the chain; residual (1, d m) <- outputs - targets."""
     m = chain.targets.shape[1]
@@ -109,7 +109,7 @@ def run(chain: SplitChain, room: ChainRoom, residual: Floats) -> None:
             residual[0, o * m + s] = state[o, s] - chain.targets[o, s]
 
 
-@fast
+@inlined
 def run_back(chain: SplitChain, room: ChainRoom) -> None:
     """The derivatives of the outputs by every state."""
     d, weights = chain.targets.shape[0], chain.weights
@@ -130,7 +130,7 @@ def run_back(chain: SplitChain, room: ChainRoom) -> None:
                     room.behind[p, o, j] += value * weights[at + i * columns + j]
 
 
-@fast
+@inlined
 def derivatives(chain: SplitChain, room: ChainRoom, uses: Indices, out: Floats) -> None:
     """out[e] (d m,) <- derivative of the outputs by unknown e, summed over its uses."""
     d, m = chain.targets.shape
@@ -154,7 +154,7 @@ def derivatives(chain: SplitChain, room: ChainRoom, uses: Indices, out: Floats) 
                     out[e, o * m + s] += value
 
 
-@fast
+@inlined
 def jacobian(
     chain: SplitChain, outer: Floats, room: ChainRoom, residual: Floats, out: Floats
 ) -> None:
@@ -184,7 +184,7 @@ def chain_point(chain: SplitChain) -> ChainPoint:
 
 
 @serves(_dogleg.evaluate, SplitChain)
-@fast
+@inlined
 def evaluate(chain: SplitChain, point: ChainPoint, room: ChainRoom) -> float:
     """See :func:`_dogleg.evaluate`."""
     inner, v, weights = point.values, point.outside, chain.weights
@@ -214,7 +214,7 @@ def evaluate(chain: SplitChain, point: ChainPoint, room: ChainRoom) -> float:
 
 
 @serves(_dogleg.newton_step, SplitChain)
-@fast
+@inlined
 def newton_step(chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Array) -> bool:
     """See :func:`_dogleg.newton_step`: the shortest step, below the first p coordinates of the QR."""
     columns, p = room.columns, point.values.size
@@ -227,7 +227,7 @@ def newton_step(chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Arr
     return shortest(columns, point.outside, p, room.A, room.tau, room.line, step)
 
 
-@fast
+@inlined
 def shortest(
     columns: Array, outside: Array, p: int, A: Array, tau: Array, x: Array, step: Array
 ) -> bool:
@@ -261,7 +261,7 @@ def shortest(
 
 
 @serves(_dogleg.descent, SplitChain)
-@fast
+@inlined
 def descent(chain: SplitChain, point: ChainPoint, room: ChainRoom, gradient: Array) -> float:
     """See :func:`_dogleg.descent`."""
     columns, outside, spare, p = room.columns, point.outside, room.spare, point.values.size

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._compile import fast
+from sublearn._compile import compiled, inlined
 
 
 def evaluate(system: Any, point: Any, room: Any) -> float:
@@ -34,7 +34,7 @@ def descent(system: Any, point: Any, room: Any, gradient: Array) -> float:
     raise NotImplementedError("machine code only: see the overloads")
 
 
-@fast
+@inlined
 def norm(v: Array) -> float:
     """The Euclidean length of a vector."""
     total = 0.0
@@ -43,7 +43,7 @@ def norm(v: Array) -> float:
     return math.sqrt(total)
 
 
-@fast
+@inlined
 def add_row_product(
     x: Array, s: int, skip: int, A: Array, y: Array, t: int, shift: int, sign: float
 ) -> None:
@@ -63,7 +63,7 @@ def add_row_product(
             y[t, shift + j] += x0 * A[i, j]
 
 
-@fast
+@inlined
 def add_product(X: Array, A: Array, Y: Array, sign: float) -> None:
     """Y <- Y + sign X A, two rows at a time."""
     height, inner = X.shape
@@ -89,7 +89,7 @@ def add_product(X: Array, A: Array, Y: Array, sign: float) -> None:
         add_row_product(X, height - 1, zero, A, Y, height - 1, zero, sign)
 
 
-@fast
+@inlined
 def solve(A: Array, x: Array) -> float:
     """x <- A^-1 x by elimination with partial pivoting; A is overwritten.
 
@@ -141,7 +141,7 @@ def solve(A: Array, x: Array) -> float:
     return least / most
 
 
-@fast
+@inlined
 def factor(Q: Array, tau: Array, count: int) -> None:
     """Householder QR of the matrix whose columns are the first ``count`` ROWS of Q, in place.
 
@@ -174,7 +174,7 @@ def factor(Q: Array, tau: Array, count: int) -> None:
                 Q[f, t] -= total * Q[e, t]
 
 
-@fast
+@inlined
 def reflect(Q: Array, tau: Array, e: int, v: Array, s: int) -> None:
     """Apply reflector e of a QR to v[s]."""
     height = Q.shape[1]
@@ -187,7 +187,7 @@ def reflect(Q: Array, tau: Array, e: int, v: Array, s: int) -> None:
         v[s, t] -= total * Q[e, t]
 
 
-@fast
+@inlined
 def dogleg(
     newton: Array, gradient: Array, curvature: float, cost: float, radius: float, step: Array
 ) -> tuple[float, float]:
@@ -221,7 +221,7 @@ def dogleg(
     return radius, cost - (1.0 - part) ** 2 * corner
 
 
-@fast
+@compiled
 def search_block(
     system: Any,
     here: Any,

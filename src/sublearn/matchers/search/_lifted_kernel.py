@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._compile import fast, serves
+from sublearn._compile import inlined, serves
 from sublearn.matchers.search import _dogleg
 from sublearn.matchers.search._dogleg import add_product, add_row_product, factor, reflect, solve
 
@@ -114,7 +114,7 @@ def lift_room(lift: Lift, unknowns: int) -> LiftRoom:
     )
 
 
-@fast
+@inlined
 def run_states(lift: Lift, z: Array, U: Array, line: Array, affine: float) -> None:
     """The states at z; with ``affine`` 0 instead of 1, the tangent of the states along z."""
     n, k = lift.active_t.shape
@@ -149,7 +149,7 @@ def run_states(lift: Lift, z: Array, U: Array, line: Array, affine: float) -> No
             add_row_product(line, zero, zero, lift.basis_t, U, b + t, zero, 1.0)
 
 
-@fast
+@inlined
 def pull_back(lift: Lift, Y: Array, gradient: Array, line: Array) -> None:
     """gradient <- (d states / d z)' Y, for cotangents Y (C, n) of the states; Y is overwritten."""
     n, k = lift.active_t.shape
@@ -173,7 +173,7 @@ def pull_back(lift: Lift, Y: Array, gradient: Array, line: Array) -> None:
         coordinates(lift, Y, zero, gradient, line)
 
 
-@fast
+@inlined
 def coordinates(lift: Lift, U: Array, b: int, z: Array, line: Array) -> None:
     """z <- the free coordinates of states or tangents U[b:]: the basis is orthonormal."""
     k, d = lift.active_t.shape[1], lift.readout.shape[0]
@@ -198,7 +198,7 @@ def coordinates(lift: Lift, U: Array, b: int, z: Array, line: Array) -> None:
 
 
 @serves(_dogleg.evaluate, Lift)
-@fast
+@inlined
 def evaluate(lift: Lift, point: LiftPoint, room: LiftRoom) -> float:
     """See :func:`_dogleg.evaluate`: the cost is |E|^2."""
     k = lift.active_t.shape[1]
@@ -238,7 +238,7 @@ def evaluate(lift: Lift, point: LiftPoint, room: LiftRoom) -> float:
     return cost
 
 
-@fast
+@inlined
 def residual(lift: Lift, point: LiftPoint, room: LiftRoom) -> None:
     """room.E <- the residual in its natural coordinates."""
     E, row = room.E, room.line
@@ -253,7 +253,7 @@ def residual(lift: Lift, point: LiftPoint, room: LiftRoom) -> None:
 
 
 @serves(_dogleg.descent, Lift)
-@fast
+@inlined
 def descent(lift: Lift, point: LiftPoint, room: LiftRoom, gradient: Array) -> float:
     """gradient <- J' E, and |J gradient|^2, where J = d E / d z with the weights projected out."""
     n, k = lift.active_t.shape
@@ -287,7 +287,7 @@ def descent(lift: Lift, point: LiftPoint, room: LiftRoom, gradient: Array) -> fl
     return curvature
 
 
-@fast
+@inlined
 def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
     """newton <- the Newton step, from the d m x r system in the learnable weights alone.
 
@@ -383,7 +383,7 @@ def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) 
     return True
 
 
-@fast
+@inlined
 def full_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
     """newton <- the Newton step, from the S x S system in z: the smaller one when k is close to d."""
     k, d = lift.active_t.shape[1], lift.readout.shape[0]
@@ -427,7 +427,7 @@ def full_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bo
 
 
 @serves(_dogleg.newton_step, Lift)
-@fast
+@inlined
 def newton_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
     """See :func:`_dogleg.newton_step`."""
     residual(lift, point, room)
