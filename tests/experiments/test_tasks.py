@@ -242,7 +242,7 @@ def test_ensembles_that_cannot_be_read(text: str, message: str) -> None:
         ("estimate", {"samples": 2}, "needs 'network'"),
         ("estimate", {**SMALL, "samples": 2.5}, "samples must be"),
         ("estimate", {**SMALL, "learn": None}, "needs 'learn'"),
-        ("estimate", {**SMALL, "method": "fsolve"}, "ladder, search, reference"),
+        ("estimate", {**SMALL, "method": "fsolve"}, "ladder, search, construction, reference"),
         ("estimate", {**SMALL, "starts": -3}, "starts must be"),
         ("estimate", {**SMALL, "learn": "W:first-rows=9"}, "2 rows"),
         ("estimate", {**SMALL, "learn": "W:first-rows=2 B:all"}, "not both"),
