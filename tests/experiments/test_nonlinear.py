@@ -202,7 +202,11 @@ def test_without_the_data_one_experiment_fails_and_says_why(
 @pytest.mark.parametrize(
     ("task", "point", "message"),
     [
-        ("exact-or-within", {**NEWTON, "method": "newton"}, "ladder, search, construction, reference"),
+        (
+            "exact-or-within",
+            {**NEWTON, "method": "newton"},
+            "ladder, search, construction, reference",
+        ),
         ("exact-or-within", {**NEWTON, "eps": None}, "eps must be"),
         ("exact-or-within", {**NEWTON, "steps": 0}, "steps must be"),
         ("exact-or-within", {**RELU, "beside": "newton", "eps": 0.1}, "beside must be"),
