@@ -150,7 +150,7 @@ def test_what_cannot_be_counted_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(_count, "find_msolve", lambda: None)
     absent = count_solutions(sl.Problem(SMALL, samples=2), diagonal)
     assert absent.count is None and "msolve is not installed" in absent.reason
-    with pytest.raises(sl.BadInputError, match="does not belong"):
+    with pytest.raises(sl.BadInputError, match="the allocation belongs to weights"):
         count_solutions(problem, diagonal)
 
 
