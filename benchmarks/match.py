@@ -38,7 +38,6 @@ from sublearn.matchers._reference import Reference
 from sublearn.matchers.complete._complete import Complete
 from sublearn.matchers.search._dogleg import search_block
 from sublearn.matchers.search._lifted import Recurrent, recurrent
-from sublearn.matchers.search._lifted_kernel import lift_point, lift_room
 from sublearn.matchers.search._search import Search, find
 from sublearn.verdicts import generic_rank
 
@@ -248,7 +247,7 @@ def flops(form: Recurrent) -> float:
     counts = np.bincount(form.rows, minlength=k)
     states = C * ((n - k) * (n + d) + k * k)
     rows = C * k * n + float((2 * C * counts**2 - 2 * counts**3 / 3 + 4 * C * counts).sum()) / 2
-    if form.condensed:
+    if form.is_condensed:
         readouts = (T - 1) * d * n * n
         system = d * (r + k) * C * (T + 1) / 2
         step = r**3 / 3 + r**2 + C * n * n + C * k * (k - d)
@@ -274,20 +273,16 @@ def iteration_table(quick: bool) -> None:
     for n, k in SETTINGS:
         form = recurrent(draw(n, k, 1)[0])
         assert form is not None
-        ready = form.at_scale(form.scales[0])
-        assert ready is not None
         values = np.zeros(form.rows.size)
         best = np.inf
         for attempt in range(4 if quick else 8):
             noise = np.random.default_rng([SEED, attempt]).standard_normal((20, form.unknowns))
-            points = [lift_point(ready.lift, form.unknowns) for _ in range(2)]
-            room = lift_room(ready.lift, form.unknowns)
+            ready = form.at_scale(form.scales[0])
+            assert ready is not None
             begin = time.process_time()
             # No goal: what is timed is the iterations, not the luck.
             rules = (1, 0.0, 1.0, 0.8)
-            _, count = search_block(
-                ready.lift, *points, room, noise, rules, 200, 0.0, values, noise[0].copy()
-            )
+            _, count = search_block(ready[0], noise, rules, 200, 0.0, values, noise[0].copy())
             if attempt:
                 best = min(best, (time.process_time() - begin) / count)
         bound = flops(form) / rate

@@ -21,7 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import sublearn as sl
-from sublearn.matchers import MixedInteger, Relu, single_thread
+from sublearn.matchers import Relu, single_thread
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from matchers.mixed_integer import MixedInteger
 
 SETTINGS = [(8, k) for k in range(4, 9)] + [(12, k) for k in (*range(4, 9), 10, 12)]
 SETTINGS += [(16, k) for k in (4, 6, 8, 10, 12, 14, 16)]

@@ -32,12 +32,20 @@ def compiled(function: Function) -> Function:
     return _machine_code(function)
 
 
+def lean(function: Function) -> Function:
+    """The same for a function that makes no array: references to arrays are not counted inside.
+
+    Counting costs a tenth of a loop that hands many arrays on, and the compiler as much.
+    """
+    return _machine_code(function, _nrt=False)
+
+
 def inlined(function: Function) -> Function:
-    """The same, its code put in the place of every call: for parts of a loop that are called often.
+    """The same as `lean`, its code put in the place of every call: for parts of a loop that are called often.
 
     A call hands over every number of every array's shape, so it costs as much as a small loop.
     """
-    return _machine_code(function, forceinline=True)
+    return _machine_code(function, forceinline=True, _nrt=False)
 
 
 def any_order(function: Function) -> Function:
@@ -109,7 +117,7 @@ def serves(stub: Callable[..., Any], kind: type) -> Callable[[Function], Functio
 
     def register(function: Function) -> Function:
         dispatcher = cast(Any, function)
-        kept = ("error_model", "forceinline", "no_cfunc_wrapper")
+        kept = ("_nrt", "error_model", "forceinline", "no_cfunc_wrapper")
         options: Any = {k: v for k, v in dispatcher.targetoptions.items() if k in kept}
 
         def choose(*arguments: Any) -> Any:

@@ -10,11 +10,12 @@ import pytest
 import sublearn as sl
 from matchers import rational
 from sublearn.ensembles import Instance, draw
+from sublearn.exact import Dyadics, random_prime
 from sublearn.matchers import _affine
 from sublearn.matchers._affine import Affine, full_rank_modulo, ranks_modulo
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget
-from sublearn.matchers._residues import LARGE_PRIMES, large_prime, miss_probability, residues
+from sublearn.matchers._residues import LARGE_BITS, LARGE_PRIMES, miss_probability
 
 ONE = sl.LinearRNN(n=4, b=2, d=2, T=1)
 RNN = sl.LinearRNN(n=5, b=1, d=2, T=3)
@@ -213,7 +214,9 @@ def test_residues_are_exact() -> None:
     values = rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, 50)
     values[:4] = [0.0, 5e-324, -1.7976931348623157e308, -0.0]
     for prime in (8388593, 2**61 - 1):
-        for value, residue in zip(values.tolist(), residues(values, prime), strict=True):
+        for value, residue in zip(
+            values.tolist(), Dyadics.of(values[None]).residues(prime), strict=True
+        ):
             top, bottom = value.as_integer_ratio()
             assert (residue * bottom - top) % prime == 0 and 0 <= residue < prime
 
@@ -246,7 +249,7 @@ def test_the_error_bound_counts_every_bit() -> None:
 def test_large_primes_are_prime_and_in_range() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
-        p = large_prime(rng)
+        p = random_prime(rng, LARGE_BITS)
         assert 2**60 < p < 2**61
         assert pow(2, p - 1, p) == 1 == pow(3, p - 1, p)
 

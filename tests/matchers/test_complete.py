@@ -21,19 +21,13 @@ from sublearn.ensembles import Instance, draw
 from sublearn.matchers import Budget, Decision
 from sublearn.matchers.complete._complete import Complete
 from sublearn.matchers.complete._monodromy import Monodromy
-from sublearn.matchers.complete._product_kernel import chain_of, evaluate
 from sublearn.matchers.complete._separate import enclose, separated
-from sublearn.matchers.complete._tracker import ARRIVED, track
+from sublearn.matchers.complete._tracker import ARRIVED
+from sublearn.matchers.complete._weights import complex_chain, evaluate, polish, track, weight_room
 from sublearn.matchers.proofs._balls import COMPLEX_BALLS
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.verdicts.counts import _count
 from sublearn.verdicts.counts._msolve import find_msolve
-from sublearn.verdicts.counts._product import (
-    ProductForm,
-    ProductNumbers,
-    product_form,
-    product_numbers,
-)
 
 RECURRENT = sl.LinearRNN(n=6, b=1, d=4, T=3)
 FORMS = [
@@ -72,12 +66,6 @@ def run(instance: Instance, seed: int = 0, budget: Budget | None = None) -> Deci
     return Complete().attempt(instance, budget or Budget(), np.random.default_rng(seed))
 
 
-def product_of(instance: Instance) -> tuple[ProductForm, ProductNumbers]:
-    form = product_form(instance.network, instance.allocation, instance.samples)
-    assert form is not None
-    return form, product_numbers(form, instance)
-
-
 def check_refused_or_unsure(decision: Decision) -> None:
     """No real solution: REFUTED with msolve; without it UNDECIDED, with a word about how to get it."""
     if find_msolve() is None:
@@ -89,23 +77,25 @@ def check_refused_or_unsure(decision: Decision) -> None:
 
 
 @pytest.mark.parametrize(("network", "samples", "rules"), FORMS)
-def test_product_form_is_the_network(network: sl.Network, samples: int, rules: Rules) -> None:
+def test_complex_chain_is_the_network(network: sl.Network, samples: int, rules: Rules) -> None:
     """Outputs and Jacobian against the chain, in complex128 and in balls."""
     instance = draw(sl.Problem(network, samples=samples), rules, seed=1)
-    form, numbers = product_of(instance)
     x = np.random.default_rng(0).standard_normal(len(instance.allocation))
     weights = instance.with_values(x)
     wanted = network.forward(weights, instance.inputs)
     slopes = network.jacobian(weights, instance.inputs, instance.allocation)
 
-    chain, _ = chain_of(form, numbers)
-    values, jacobian = evaluate(*chain.parts, x.astype(complex))
-    outputs = values.reshape(network.output_size, -1)
-    if numbers.mix is not None and not chain.mix.size:
+    chain, targets, divided = complex_chain(instance)
+    values, jacobian = evaluate(chain, weight_room(chain), x.astype(complex))
+    outputs, targets = (part.reshape(network.output_size, -1) for part in (values, targets))
+    if divided:
         # The inputs dropped out: put them back.
+        inputs = instance.inputs if network.recurrence is None else instance.inputs[::-1]
+        mix = inputs.reshape(-1, samples)
         blocks = jacobian.reshape(network.output_size, -1, x.size)
-        jacobian = np.einsum("ocr,cs->osr", blocks, numbers.mix).reshape(jacobian.shape)
-        outputs = outputs @ numbers.mix
+        jacobian = np.einsum("ocr,cs->osr", blocks, mix).reshape(jacobian.shape)
+        outputs, targets = outputs @ mix, targets @ mix
+    np.testing.assert_allclose(targets, instance.targets, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(outputs, wanted, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(jacobian, slopes, rtol=1e-10, atol=1e-10)
 
@@ -123,16 +113,18 @@ def test_product_form_is_the_network(network: sl.Network, samples: int, rules: R
 @pytest.mark.parametrize(("network", "samples", "rules"), FORMS)
 def test_paths_arrive_at_solutions(network: sl.Network, samples: int, rules: Rules) -> None:
     instance = draw(sl.Problem(network, samples=samples), rules, seed=2)
-    chain, targets = chain_of(*product_of(instance))
+    chain, targets, _ = complex_chain(instance)
+    room = weight_room(chain)
     rng = np.random.default_rng(3)
     x = (rng.standard_normal((4, targets.size)) + 1j * rng.standard_normal((4, targets.size))) / 2
     arrived = 0
     for point in x:
-        begin, _ = evaluate(*chain.parts, point)
-        ends, status, _, errors = track(*chain.parts, point[None, :], begin, targets, 2000)
+        begin, _ = evaluate(chain, room, point)
+        ends, status, _ = track(chain, room, point[None, :], begin, targets, 2000)
+        ends, errors = polish(chain, room, ends, targets)
         if status[0] == ARRIVED:
             arrived += 1
-            values, jacobian = evaluate(*chain.parts, ends[0])
+            values, jacobian = evaluate(chain, room, ends[0])
             # The residual in units of the weights: a Newton step from here does not move the point.
             step = np.linalg.solve(jacobian, targets - values)
             assert np.abs(step).max() <= 1e-6 * np.abs(ends[0]).max()
@@ -306,8 +298,7 @@ def test_layers_are_decided() -> None:
 
 def test_solutions_are_simple_distinct_and_closed_under_conjugation() -> None:
     instance = draw(sl.Problem(RECURRENT, samples=3), {"W": sl.FirstRows(6)}, seed=31, trial=0)
-    form, numbers = product_of(instance)
-    search = Monodromy(form, numbers, np.random.default_rng(0))
+    search = Monodromy(instance, np.random.default_rng(0))
     for _ in range(8):
         search.seed()
         search.loop(1000)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.matchers import MixedInteger, standard_ladder
-from sublearn.matchers.relu import _milp
+from matchers import mixed_integer
+from matchers.mixed_integer import MixedInteger
+from sublearn.matchers import standard_ladder
 
 NETWORK = sl.FeedForward((3, 4, 2), activation="relu")
 # Instances on which "refuted" was said of a planted match: (power of 2, seed, what is scaled).
@@ -39,7 +40,7 @@ def test_a_planted_match_is_not_refuted(
     found = opinion(instance)
     assert found.kind == "undecided" and "may be needed" in found.reason, found
     # The case is one: without the guard the answer is wrong.
-    monkeypatch.setattr(_milp, "reach", lambda system: 0.0)
+    monkeypatch.setattr(mixed_integer, "reach", lambda system: 0.0)
     assert opinion(instance).kind == "refuted"
 
 

@@ -14,11 +14,19 @@ from matchers import rational, small_example
 from sublearn.ensembles import Instance, draw
 from sublearn.matchers.proofs._balls import ball_matrix, precision
 from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._doubles import Doubles, bound_moves, inflate
 from sublearn.matchers.proofs._dyadic import from_pairs, to_ball, to_float
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import contracts, float_inverse, float_matrix, spread
 from sublearn.matchers.proofs._prove import prove
-from sublearn.matchers.proofs._quick import Packed, bound_moves, inflate, quick_proof, target_pairs
+from sublearn.matchers.proofs._quick import (
+    free,
+    jacobian_over,
+    packed_doubles,
+    quick_proof,
+    residual_at,
+    target_pairs,
+)
 
 RNN = sl.LinearRNN(n=4, b=2, d=3, T=3)
 DEEP = sl.FeedForward((3, 4, 4, 2), bias=True)
@@ -90,10 +98,11 @@ def _exact_jacobian(instance: Instance, x: list[fmpq]) -> list[list[fmpq]]:
     return columns
 
 
-def _packed(instance: Instance, values: np.ndarray) -> Packed:
-    chain = Packed(instance.network, instance.weights, instance.inputs, target_pairs(instance))
-    chain.free(instance, np.arange(values.size), values)
-    return chain
+def _packed(instance: Instance, values: np.ndarray) -> Doubles:
+    targets = target_pairs(instance)
+    chain = packed_doubles(instance.network, instance.weights, instance.inputs, targets)
+    assert chain is not None
+    return free(chain, instance, np.arange(values.size), values)
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
@@ -148,7 +157,7 @@ def test_float64_bounds_hold(case: int, size: float) -> None:
     rng = np.random.default_rng(case)
     high = size * rng.normal(size=len(instance.allocation))
     low = high * rng.uniform(-1, 1, high.size) * 2.0**-54
-    top, rest, error = _packed(instance, high).residual(high, low).reshape(3, -1)
+    top, rest, error = residual_at(_packed(instance, high), high, low).reshape(3, -1)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         found = rational.rational(float(top[row])) + rational.rational(float(rest[row]))
@@ -157,7 +166,7 @@ def test_float64_bounds_hold(case: int, size: float) -> None:
         assert float(error[row]) < 1e-25 * max(1.0, size**4)
     chain = _packed(instance, high)
     for radius in (np.zeros_like(high), np.abs(high) * 1e-3):
-        middle, around = chain.jacobian(high, radius)
+        middle, around = jacobian_over(chain, high, radius)
         for shift in (0.0, 1.0, -1.0) if radius.any() else (0.0,):
             moved = [rational.rational(float(v)) for v in high + shift * 0.999 * radius]
             for k, column in enumerate(_exact_jacobian(instance, moved)):
@@ -176,7 +185,7 @@ def test_float64_residual_survives_cancellation() -> None:
         pairs = [to_ball(v) for v in found.centre]
         high = np.array([float(v) for v in pairs])
         low = np.array([float(v - h) for v, h in zip(pairs, high.tolist(), strict=True)])
-    top, rest, error = _packed(instance, high).residual(high, low).reshape(3, -1)
+    top, rest, error = residual_at(_packed(instance, high), high, low).reshape(3, -1)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         total = rational.rational(float(top[row])) + rational.rational(float(rest[row]))
@@ -219,7 +228,9 @@ def test_float64_test_implies_the_inequality() -> None:
         moves = 1e-20 * rng.uniform(0.1, 1, size) * 10.0 ** rng.integers(-3, 4, size)
         widest = float(moves.max()) * float(rng.uniform(1, 4))
         radius = moves.copy()
-        held = inflate(np.ascontiguousarray(inverse), slopes, widest, radius)
+        held = inflate(
+            np.ascontiguousarray(inverse), slopes, widest, radius, np.zeros((size + 3, size))
+        )
         answers.append(held)
         if held:
             assert radius.max() <= widest
@@ -236,8 +247,8 @@ def test_float64_test_refuses_what_is_no_number() -> None:
             inverse, slopes, moves = eye.copy(), np.array([eye, 0 * eye]), np.full(2, 1e-20)
             target = (inverse, slopes[0], moves)[place_of]
             target.flat[0] = bad
-            assert not inflate(inverse, slopes, 1e-17, moves)
-        assert not inflate(eye, np.array([eye, 0 * eye]), bad, np.full(2, np.nan))
+            assert not inflate(inverse, slopes, 1e-17, moves, np.zeros((5, 2)))
+        assert not inflate(eye, np.array([eye, 0 * eye]), bad, np.full(2, np.nan), np.zeros((5, 2)))
 
 
 def test_float64_moves_are_upper_bounds() -> None:
@@ -249,7 +260,7 @@ def test_float64_moves_are_upper_bounds() -> None:
         small = top * rng.uniform(-1, 1, size) * 2.0**-53
         error = np.abs(top) * 2.0 ** float(rng.integers(-60, -2))
         moves = np.zeros(size)
-        widest = bound_moves(inverse, np.array([top, small, error])[:, :, None], top, moves)
+        widest = bound_moves(inverse, np.array([top, small, error]), top, moves)
         assert widest >= 1024 * moves.max()
         for sign in (-1, 1):
             exact = [
@@ -551,6 +562,21 @@ def test_quick_proofs_agree_with_balls() -> None:
             assert found is not None and found.bits == 106 and found.check()
             count += 1
     assert count >= 10
+
+
+def test_targets_of_a_linear_teacher_with_a_leak_are_its_outputs() -> None:
+    """The chain of the quick proof knows the paper's form alone: another teacher's targets are balls."""
+    teacher = sl.RateRNN(n=5, b=1, d=2, T=3, activation="linear", leak=0.5)
+    problem = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), samples=3, teacher=teacher)
+    for trial in range(3):
+        instance = draw(problem, {"W": sl.FirstRows(4, 6)}, seed=0, trial=trial)
+        pairs = target_pairs(instance)
+        np.testing.assert_allclose(pairs[0], instance.targets, rtol=1e-12)
+        decision = sl.decide(instance)
+        if decision.values is not None:
+            assert decision.certificate is not None and decision.certificate.check()
+            off = np.abs(instance.residual(np.asarray(decision.values))).max()
+            assert off < 1e-6 * np.abs(instance.targets).max()
 
 
 def test_what_cannot_be_asked() -> None:

@@ -233,6 +233,7 @@ def test_proofs_do_not_lose_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     side = np.zeros(2 * system.pairs, np.bool_)
     side[: system.pairs] = True  # every unit off: the targets are not 0
     vector = np.zeros(len(program.exact))
+    vector[: system.d * system.m] = -program.columns.right[: system.d * system.m]
     assert LeafProofs(program).faithful and LeafProofs(program).proved(side, vector)
     monkeypatch.setattr(_leaf, "SMALLEST", 0.999)
     assert not LeafProofs(program).faithful

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 import sublearn as sl
 from sublearn.matchers.search._chain import all_outer
-from sublearn.matchers.search._chain_kernel import chain_room, jacobian, shortest
+from sublearn.matchers.search._chain_kernel import Shortest, chain_room, jacobian, shortest
 from sublearn.matchers.search._dogleg import add_product, dogleg, factor, reflect, solve
 from sublearn.matchers.search._lifted import Recurrent, _impulse, recurrent
 from sublearn.matchers.search._lifted_kernel import (
+    condensed,
     condensed_step,
     descent,
     evaluate,
+    full,
     full_step,
-    lift_point,
-    lift_room,
     residual,
 )
 
@@ -118,9 +118,8 @@ def test_residual_and_steps(name: str) -> None:
     S, k, b = form.unknowns, form.k, form.B.shape[1]
     ready = form.at_scale(g)
     assert ready is not None
-    lift, rng = ready.lift, np.random.default_rng(3)
-    lift = lift._replace(condensed=True)
-    point, other, work = lift_point(lift, S), lift_point(lift, S), lift_room(lift, S)
+    (lift, _, point, other, work, _), _ = ready
+    rng = np.random.default_rng(3)
     z = rng.standard_normal(S)
     point.x[0] = z
     cost = evaluate(lift, point, work)
@@ -137,8 +136,8 @@ def test_residual_and_steps(name: str) -> None:
         x = np.linalg.lstsq(A, f, rcond=None)[0]
         np.testing.assert_allclose(point.values[form.rows == i], x, rtol=1e-6, atol=1e-8)
         E[:, i] = f - A @ x
-        full = np.linalg.svd(A)[0]
-        outside.append(full[:, len(learnable) :])
+        rotation = np.linalg.svd(A)[0]
+        outside.append(rotation[:, len(learnable) :])
     assert cost == pytest.approx(float(np.sum(E**2)))
     residual(lift, point, work)
     np.testing.assert_allclose(work.E, E, atol=1e-9)
@@ -159,15 +158,11 @@ def test_residual_and_steps(name: str) -> None:
     np.testing.assert_allclose(gradient, J.T @ f, rtol=1e-7, atol=1e-8 * np.abs(f).max())
     assert curvature == pytest.approx(float(np.sum((J @ gradient) ** 2)), rel=1e-7)
     expected = -np.linalg.solve(J, f)
-    residual(lift, point, work)
-    assert condensed_step(lift, point, work, newton)
+    assert condensed_step(condensed(lift), lift, point, work, newton)
     np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
     if not form.mix.size:
         impulse = _impulse(lift.W, form.D, form.T, k, form.basis)
-        lift = lift._replace(impulse=impulse, condensed=False)
-        whole = lift_room(lift, S)
-        residual(lift, point, whole)
-        assert full_step(lift, point, whole, newton)
+        assert full_step(full(impulse, k, S), lift, point, work, newton)
         np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
@@ -212,7 +207,7 @@ def test_newton_step_is_the_shortest(unknowns: int, equations: int, inner: int) 
         rng.standard_normal((1, equations)),
     )
     step, q = np.zeros(unknowns), equations - inner
-    A, tau, x = np.zeros((q, unknowns)), np.zeros(equations), np.zeros((1, unknowns))
-    assert shortest(columns, outside, inner, A, tau, x, step)
+    solver = Shortest(np.zeros((q, unknowns)), np.zeros(equations), np.zeros((1, unknowns)))
+    assert shortest(solver, columns, outside, inner, step)
     expected = -np.linalg.pinv(columns[:, inner:].T) @ outside[0, inner:]
     np.testing.assert_allclose(step, expected, atol=1e-10)

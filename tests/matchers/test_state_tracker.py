@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn._arrays import Complex, Indices
+from sublearn._arrays import Complex
 from sublearn.ensembles import draw
-from sublearn.matchers.complete._product_kernel import chain_of, evaluate
-from sublearn.matchers.complete._state_kernel import (
-    Room,
-    States,
-    affine_part,
+from sublearn.matchers.complete._states import (
+    Lifted,
+    StatePath,
+    StateRoom,
     drift,
-    free_part,
+    lifted,
     linearize,
-    new_room,
+    track_states,
 )
-from sublearn.matchers.complete._state_tracker import states_of, track_states
 from sublearn.matchers.complete._tracker import ARRIVED
-from sublearn.verdicts.counts._product import product_form, product_numbers
+from sublearn.matchers.complete._weights import WeightRoom, complex_chain, evaluate, weight_room
+from sublearn.matchers.search._chain_kernel import SplitChain
 
 NETWORKS = [
     # n, b, d, T, entries of W: the second is lifted by columns, the third has two inputs.
@@ -31,28 +30,29 @@ NETWORKS = [
 ]
 
 
-Parts = tuple[Complex, Indices, Indices, Indices, Indices, Complex]
+Chain = tuple[SplitChain, WeightRoom]
 
 
-def lifted(case: int) -> tuple[States, Parts, Complex]:
+def lift_of(case: int) -> tuple[Lifted, Chain, Complex]:
     n, b, d, T, entries = NETWORKS[case]
     network = sl.LinearRNN(n=n, b=b, d=d, T=T)
     allocation = sl.Allocation.from_entries(network, {"W": entries})
     instance = draw(sl.Problem(network, samples=T * b), allocation, seed=case)
-    form = product_form(network, allocation, T * b)
-    assert form is not None
-    numbers = product_numbers(form, instance)
-    chain, targets = chain_of(form, numbers)
-    states = states_of(form, numbers, chain, targets)
-    assert states is not None
-    return states, chain.parts, targets
+    chain, targets, divided = complex_chain(instance)
+    lift = lifted(instance, divided)
+    assert lift is not None
+    return lift, (chain, weight_room(chain)), targets
 
 
-def room_at(states: States, targets: Complex, z: Complex) -> Room:
-    room = new_room(states)
-    affine_part(states, targets[states.order], 1.0, room.U[states.begin.shape[0] :])
-    assert linearize(states, z, room)
-    return room
+def path_of(lift: Lifted, targets: Complex, move: Complex | None = None) -> StatePath:
+    moved = lift.affine_part(np.zeros_like(targets) if move is None else move, 0.0)
+    return StatePath(lift.states, lift.affine_part(targets), moved, True)
+
+
+def room_at(lift: Lifted, targets: Complex, z: Complex) -> StateRoom:
+    """A copy of the room at z."""
+    assert linearize(path_of(lift, targets), 0.0, z, lift.room)
+    return StateRoom(*(part.copy() for part in lift.room))
 
 
 def normal(seed: int, size: int) -> Complex:
@@ -62,52 +62,48 @@ def normal(seed: int, size: int) -> Complex:
 
 @pytest.mark.parametrize("case", range(len(NETWORKS)))
 def test_planted_weights_are_a_zero_and_are_recovered(case: int) -> None:
-    states, parts, targets = lifted(case)
+    lift, chain, targets = lift_of(case)
     weights = normal(case, targets.size)
-    values, _ = evaluate(*parts, weights)
-    z = np.zeros(states.unit.shape[0], dtype=np.complex128)
-    free_part(states, weights, z)
-    room = room_at(states, values, z)
+    values, _ = evaluate(*chain, weights)
+    z = lift.free_part(weights[None])[0]
+    room = room_at(lift, values, z)
     assert np.abs(room.E).max() < 1e-12
     found = np.empty_like(weights)
-    found[states.labels] = room.weights
+    found[lift.states.labels] = room.weights
     np.testing.assert_allclose(found, weights, rtol=1e-8)
 
 
 @pytest.mark.parametrize("case", range(len(NETWORKS)))
 def test_derivatives(case: int) -> None:
     """At a solution the elimination may exchange rows freely, so E is followed with N_i held."""
-    states, parts, targets = lifted(case)
+    lift, chain, targets = lift_of(case)
     weights = normal(case + 10, targets.size)
-    values, _ = evaluate(*parts, weights)
-    z = np.zeros(states.unit.shape[0], dtype=np.complex128)
-    free_part(states, weights, z)
-    room = room_at(states, values, z)
-    b, free, h = states.begin.shape[0], states.impulse.shape[1], 1e-6
+    values, _ = evaluate(*chain, weights)
+    z = lift.free_part(weights[None])[0]
+    room = room_at(lift, values, z)
+    (_, b), free, h = lift.form.B.shape, lift.form.k - len(lift.form.D), 1e-6
     along, step = normal(case + 20, z.size), normal(case + 30, targets.size)
     expected = room.matrix @ (along / np.repeat(room.size[b:], free))
-    ahead = room_at(states, values, z + h * along).E
-    back = room_at(states, values, z - h * along).E
+    ahead = room_at(lift, values, z + h * along).E
+    back = room_at(lift, values, z - h * along).E
     np.testing.assert_allclose((ahead - back) / (2 * h), expected, rtol=1e-5, atol=1e-6)
-    moved, out = np.zeros_like(room.U[b:]), np.empty_like(z)
-    affine_part(states, step[states.order], 0.0, moved)
-    drift(states, room, moved, out)
-    ahead = room_at(states, values + h * step, z).E
-    back = room_at(states, values - h * step, z).E
-    np.testing.assert_allclose((back - ahead) / (2 * h), out, rtol=1e-5, atol=1e-6)
+    drift(path_of(lift, values, step), room)
+    ahead = room_at(lift, values + h * step, z).E
+    back = room_at(lift, values - h * step, z).E
+    np.testing.assert_allclose((back - ahead) / (2 * h), room.right, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", range(len(NETWORKS)))
 def test_paths_arrive_at_solutions(case: int) -> None:
-    states, parts, targets = lifted(case)
+    lift, chain, targets = lift_of(case)
     arrived = 0
     for seed in range(4):
         weights = normal(seed, targets.size)
-        begin, _ = evaluate(*parts, weights)
-        ends, status, _ = track_states(states, weights[None, :], begin, targets, 2000)
+        begin, _ = evaluate(*chain, weights)
+        ends, status, _ = track_states(lift, weights[None, :], begin, targets, 2000)
         if status[0] == ARRIVED:
             arrived += 1
-            values, jacobian = evaluate(*parts, ends[0])
+            values, jacobian = evaluate(*chain, ends[0])
             step = np.linalg.solve(jacobian, targets - values)
             assert np.abs(step).max() <= 1e-6 * np.abs(ends[0]).max()
     assert arrived >= 3
@@ -129,7 +125,4 @@ def test_where_there_is_no_lift() -> None:
     ]
     for owner, allocation, samples in cases:
         instance = draw(sl.Problem(owner, samples=samples), allocation, seed=1)
-        form = product_form(owner, allocation, samples)
-        assert form is not None
-        numbers = product_numbers(form, instance)
-        assert states_of(form, numbers, *chain_of(form, numbers)) is None
+        assert lifted(instance, complex_chain(instance)[2]) is None

@@ -13,7 +13,7 @@ from sublearn.matchers._reference import Reference
 from sublearn.matchers.complete import Complete
 from sublearn.matchers.identities import Copy, Intertwine
 from sublearn.matchers.proofs import Certificate, prove
-from sublearn.matchers.relu import MixedInteger, Relu
+from sublearn.matchers.relu import Relu
 from sublearn.matchers.search import Search
 from sublearn.matchers.within import decide_within
 
@@ -29,7 +29,6 @@ __all__ = [
     "Halfspaces",
     "Intertwine",
     "Matcher",
-    "MixedInteger",
     "Nonlinear",
     "Rank",
     "Reference",

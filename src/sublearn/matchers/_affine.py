@@ -9,11 +9,11 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
-from sublearn.exact import PrimeField, columns, eliminate, random_prime
+from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers._residues import Residues, large_prime, miss_probability, residues
+from sublearn.matchers._residues import LARGE_BITS, Residues, miss_probability
 from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._checks import solves
@@ -21,7 +21,7 @@ from sublearn.matchers.proofs._dyadic import from_floats
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
-from sublearn.verdicts import Grade, is_affine
+from sublearn.verdicts import Grade, is_affine, jacobian_columns
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -90,7 +90,7 @@ class Affine(Matcher):
         single_inner = miss_probability(instance, size, augmented=False)
         single_outer = miss_probability(instance, min(size + 1, instance.equations), augmented=True)
         for _ in range(MOST_PRIMES):
-            found, augmented = ranks_modulo(instance, large_prime(rng))
+            found, augmented = ranks_modulo(instance, random_prime(rng, LARGE_BITS))
             if inner is None or found.rank > inner.rank:
                 inner = found
             outer = max(outer, augmented)
@@ -190,21 +190,14 @@ def full_rank_modulo(instance: Instance, prime: int) -> bool:
     field = PrimeField(prime)
     network, allocation = instance.network, instance.allocation
 
-    def reduced(values: Array) -> Array:
-        return field.from_integers(residues(values, prime)).reshape(values.shape)
+    def reduced(exact: Dyadics, shape: tuple[int, ...]) -> Array:
+        return field.from_integers(exact.residues(prime)).reshape(shape)
 
-    weights = {name: reduced(instance.weights[name]) for name in network.shapes}
-    if instance.inputs_are_rounded:
-        entering = field.from_integers(instance.exact_inputs.residues(prime))
-        inputs = entering.reshape(instance.inputs.shape)
-    else:
-        inputs = reduced(instance.inputs)
+    held = instance.weights
+    weights = {name: reduced(Dyadics.of(held[name]), held[name].shape) for name in network.shapes}
+    inputs = reduced(instance.exact_inputs, instance.inputs.shape)
     found = factors(network, weights, inputs, field)
-    parts = []
-    for name in allocation.names:
-        rows, cols = np.divmod(allocation.flat(name), network.shapes[name][1])
-        parts.append(columns(field, *found[name].stacked, rows, cols))
-    return eliminate(field, np.concatenate(parts, axis=1)).rank == instance.equations
+    return eliminate(field, jacobian_columns(field, found, allocation)).rank == instance.equations
 
 
 def _solution(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
-from sublearn.plots import Shown, figure, ink, panels, whole_ticks
+from sublearn.plots import Row, Shown, figure, ink, panels, whole_ticks
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
@@ -76,6 +76,18 @@ class Decision(Shown):
             "effort": vars(self.effort),
         }
 
+    def table(self) -> list[Row]:
+        """The weights of a match, entry by entry; where there is none, one row of words."""
+        if self.weights is None:
+            grade = None if self.grade is None else str(self.grade)
+            return [{"kind": self.kind, "rung": self.rung, "grade": grade, "reason": self.reason}]
+        return [
+            {"weight": name, "row": i, "column": j, "value": value}
+            for name, matrix in self.weights.items()
+            for i, row in enumerate(matrix.tolist())
+            for j, value in enumerate(row)
+        ]
+
     def plot(self) -> Figure:
         """The weights of a match, matrix by matrix; where there is none, the words alone."""
         fig: Figure
@@ -101,11 +113,10 @@ class Decision(Shown):
 
     def __str__(self) -> str:
         if self.kind == "undecided":
-            return f"undecided: {self.reason}"
+            # The ladder's reason names every rung, and is long.
+            short = "neither a match nor its absence is proved (reason says what was tried)"
+            return f"undecided: {self.reason if len(self.reason) <= 120 else short}"
         return f"{self.kind} by {self.rung} ({self.grade}): {self.reason}"
-
-    def __repr__(self) -> str:
-        return f"<Decision {self}>"
 
 
 def certified(rung: str, reason: str, certificate: Certificate, effort: Effort) -> Decision:

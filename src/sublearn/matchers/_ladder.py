@@ -9,10 +9,9 @@ from zlib import crc32
 
 import numpy as np
 
-from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF
 from sublearn._threads import single_thread
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
@@ -72,11 +71,9 @@ def decide(
     >>> d.kind, d.rung, str(d.grade)
     ('matched', 'construct', 'proof')
     """
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
     rungs = standard_ladder() if ladder is None else ladder
     spent, reasons = Effort(), []
-    given = instance
+    given = check_instance(instance)
     instance, contradiction = simplify(given)
     if contradiction is not None:
         return Decision("refuted", "samples", contradiction, PROOF)

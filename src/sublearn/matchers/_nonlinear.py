@@ -168,7 +168,7 @@ def descents(
     """
     from sublearn.training import Goal, LevenbergMarquardt, Objective, Streams, descend
 
-    size = start_size(instance)
+    size = 1.0 / np.sqrt(instance.in_degrees)  # the standard deviation of a frozen weight there
     spent, block = Effort(), FIRST_BLOCK
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
     while spent.starts < starts:
@@ -187,13 +187,3 @@ def descents(
         yield found, spent
         spent = spent + Effort(count, int(found.steps.sum()))
         block *= 2
-
-
-def start_size(instance: Instance) -> Array:
-    """The standard deviation of a frozen weight in each learnable place: 1 / sqrt(row length)."""
-    network, shapes = instance.network, instance.network.shapes
-    parts = [
-        1.0 / np.sqrt(network.in_degrees(name)[instance.allocation.flat(name) // shapes[name][1]])
-        for name in shapes
-    ]
-    return np.concatenate(parts)

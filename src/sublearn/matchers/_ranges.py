@@ -73,36 +73,34 @@ def out_of_range(instance: Instance) -> str | None:
     'output 0 of sample 0 lies in [-1, 1.5] whatever the learnable weights are; its target is 1.75'
     """
     with precision(BITS):
-        final = ranges(instance)
-        last = instance.network.steps[-1].activation
-        low, high = final.low.entries(), final.high.entries()
-        strict = last in OPEN
-        m = instance.samples
+        final, last = ranges(instance), instance.network.steps[-1].activation
         targets = wanted(instance, BALLS).entries()
-        for (o, s), target in np.ndenumerate(instance.targets):
-            at = o * m + s
-            value = targets[at]
-            below = not final.no_low[o, s] and bool(low[at] > value)
-            above = not final.no_high[o, s] and bool(high[at] < value)
+        found = beyond(final, targets)
+        first, second = IMAGES[last]
+        if last in OPEN and first is not None and second is not None:
             # The ends of an open image are exact numbers, which no pre-activation reaches.
-            first, second = IMAGES[last]
-            if strict and first is not None and second is not None:
-                below = below or bool(value <= first)
-                above = above or bool(value >= second)
-            if below or above:
-                left, right = _ends(final, o, s, low[at], high[at])
-                brackets = ("(", ")") if strict else ("[", "]")
-                return (
-                    f"output {o} of sample {s} lies in {brackets[0]}{left}, {right}{brackets[1]} "
-                    f"whatever the learnable weights are; its target is {float(target):.6g}"
-                )
+            ends = (at for at, x in enumerate(targets) if x <= first or x >= second)
+            found = min((at for at in (found, next(ends, None)) if at is not None), default=None)
+        if found is None:
+            return None
+        o, s = divmod(found, instance.samples)
+        left = "-inf" if final.no_low[o, s] else f"{float(final.low[o, s].mid()):.6g}"
+        right = "inf" if final.no_high[o, s] else f"{float(final.high[o, s].mid()):.6g}"
+        shown = f"({left}, {right})" if last in OPEN else f"[{left}, {right}]"
+        return (
+            f"output {o} of sample {s} lies in {shown} whatever the learnable weights are; its target is "
+            f"{float(instance.targets[o, s]):.6g}"
+        )
+
+
+def beyond(final: Range, targets: Sequence[Ball], room: Ball = 0) -> int | None:
+    """The first target, by (output, sample), that is certainly farther than ``room`` from its range."""
+    ends = zip(targets, final.low.entries(), final.high.entries(), strict=True)
+    bounded = zip(~final.no_low.ravel(), ~final.no_high.ravel(), strict=True)
+    for at, ((target, low, high), (below, above)) in enumerate(zip(ends, bounded, strict=True)):
+        if (below and low - target > room) or (above and target - high > room):
+            return at
     return None
-
-
-def _ends(final: Range, o: int, s: int, low: Ball, high: Ball) -> tuple[str, str]:
-    left = "-inf" if final.no_low[o, s] else f"{float(low.mid()):.6g}"
-    right = "inf" if final.no_high[o, s] else f"{float(high.mid()):.6g}"
-    return left, right
 
 
 def ranges(instance: Instance, entering_last: bool = False) -> Range:

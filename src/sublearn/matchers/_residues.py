@@ -27,18 +27,6 @@ LARGE_BITS = 61
 LARGE_PRIMES = 2.0**61 / (61 * log(2)) - 1.25506 * 2.0**60 / (60 * log(2))
 
 
-def residues(values: Array, prime: int) -> list[int]:
-    """The residues of float64 numbers, row by row.
-
-    >>> residues(np.array([0.5, -3.0]), 101)
-    [51, 98]
-    """
-    mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64).ravel())
-    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
-    powers = {int(e): pow(2, int(e) - 53, prime) for e in np.unique(exponents)}
-    return [m * powers[e] % prime for m, e in zip(whole, exponents.tolist(), strict=True)]
-
-
 class Residues:
     """The ring of chains modulo a prime, on flint's matrices of machine words."""
 
@@ -46,25 +34,13 @@ class Residues:
         self.prime = prime
 
     def exact(self, values: Array | Dyadics) -> BallMatrix:
-        if isinstance(values, Dyadics):
-            return self.matrix(*values.shape, values.residues(self.prime))
-        rows, columns = values.shape
-        return self.matrix(rows, columns, residues(values, self.prime))
+        exact = values if isinstance(values, Dyadics) else Dyadics.of(values)
+        return self.matrix(*exact.shape, exact.residues(self.prime))
 
     def matrix(self, rows: int, columns: int, entries: Sequence[Any]) -> BallMatrix:
         from flint import nmod_mat
 
         return nmod_mat(rows, columns, list(entries), self.prime)
-
-
-def large_prime(rng: np.random.Generator) -> int:
-    """A prime drawn uniformly from those between 2^60 and 2^61."""
-    from flint import fmpz
-
-    while True:
-        number = int(rng.integers(2**60, 2**61)) | 1
-        if fmpz(number).is_prime():
-            return number
 
 
 def miss_probability(instance: Instance, size: int, *, augmented: bool) -> float:

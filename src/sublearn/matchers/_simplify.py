@@ -22,12 +22,11 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Teacher, split_rows
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
-from sublearn.networks import FeedForward, LinearRNN, evaluate
+from sublearn.networks import FeedForward, LinearRNN, before_both, evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-INVERTIBLE = ("tanh", "sigmoid")
 REGULAR = (
     1e-9  # a least singular value, relative to the largest, above which samples are independent
 )
@@ -66,27 +65,30 @@ def whole(instance: Instance) -> Instance:
 def _before_outputs(instance: Instance) -> Instance:
     """Both networks up to their last pre-activations, if the same invertible function follows."""
     teacher = instance.teacher
-    if teacher is None or instance.network.steps[-1].activation not in INVERTIBLE:
+    pair = None if teacher is None else before_both(instance.network, teacher.network)
+    if teacher is None or pair is None:
         return instance
-    student, shown = instance.network.before_output(), teacher.network.before_output()
-    same = instance.network.steps[-1].activation == teacher.network.steps[-1].activation
-    if not same or student is instance.network or shown is teacher.network:
-        return instance
-    return instance.taught_by(student, Teacher(shown, teacher.weights))
+    return instance.taught_by(pair[0], Teacher(pair[1], teacher.weights))
 
 
 def _behind_frozen(instance: Instance) -> Instance:
     """The layers from the first learnable one on, with the exact outputs of the ReLU layers before."""
-    network, allocation = instance.network, instance.allocation
-    if not isinstance(network, FeedForward) or network.activation != "relu":
+    form, allocation = instance.network.layered, instance.allocation
+    if form is None or set(form.activations[:-1]) != {"relu"}:
         return instance
-    first = min(int(name[1:]) for name in allocation.names)
-    if first == 1:
+    first = min(form.layer_of(name) for name in allocation.names)
+    if first == 0:
         return instance
-    before = FeedForward(network.sizes[:first], "relu", "relu", network.bias)
-    activation = "relu" if first < network.layers else "linear"
-    after = FeedForward(network.sizes[first - 1 :], activation, network.output, network.bias)
-    exact = {name: Dyadics.of(instance.weights[name]) for name in before.shapes}
+    before = FeedForward(form.sizes[: first + 1], "relu", "relu", bool(form.biases))
+    activation = "relu" if first + 1 < len(form.weights) else "linear"
+    after = FeedForward(form.sizes[first:], activation, form.activations[-1], bool(form.biases))
+
+    def own(name: str, skipped: int) -> str:
+        """What the instance calls a weight of the layers behind the first ``skipped`` ones."""
+        names = form.weights if name.startswith("W") else form.biases
+        return names[int(name[1:]) - 1 + skipped]
+
+    exact = {name: Dyadics.of(instance.weights[own(name, 0)]) for name in before.shapes}
     entering: Dyadics = evaluate(
         before,
         exact,
@@ -97,12 +99,8 @@ def _behind_frozen(instance: Instance) -> Instance:
     )
     if not np.isfinite(entering.floats()).all():
         return instance
-
-    def old(name: str) -> str:
-        return f"{name[0]}{int(name[1:]) + first - 1}"
-
-    flat = {name: allocation.flat(old(name)) for name in after.shapes}
-    weights = {name: instance.weights[old(name)] for name in after.shapes}
+    flat = {name: allocation.flat(own(name, first)) for name in after.shapes}
+    weights = {name: instance.weights[own(name, first)] for name in after.shapes}
     return instance.on(after, Allocation(after.shapes, flat), weights, entering)
 
 
@@ -193,23 +191,23 @@ def _distinct(instance: Instance) -> tuple[Instance, str | None]:
 
 
 def _shortened(instance: Instance) -> Instance:
-    """Linear RNNs on T b independent samples: the first n + n* Markov parameters say it all."""
-    student, teacher = instance.network, instance.teacher
-    if not isinstance(student, LinearRNN) or teacher is None:
+    """Linear recurrences on T b independent samples: the first n + n* Markov parameters say it all."""
+    student, teacher = instance.network.recurrence, instance.teacher
+    shown = None if teacher is None else teacher.network.recurrence
+    if student is None or teacher is None or shown is None:
         return instance
-    shown = teacher.network
-    if not isinstance(shown, LinearRNN) or instance.samples != student.T * student.b:
+    if instance.samples != student.T * student.b:
         return instance
     steps = student.n + shown.n
     if steps >= student.T or len(instance.exact_inputs.pivots()) < instance.samples:
         return instance
-    student = LinearRNN(student.n, student.b, student.d, steps)
-    pulses = np.eye(steps * student.b).reshape(student.input_shape(steps * student.b))
+    short = LinearRNN(student.n, student.b, student.d, steps)
+    flat = {name: instance.allocation.flat(old) for name, old in student.names.items()}
     return Instance.from_teacher(
-        student,
-        instance.allocation,
-        instance.weights,
-        pulses,
-        teacher.weights,
+        short,
+        Allocation(short.shapes, flat),
+        {name: instance.weights[old] for name, old in student.names.items()},
+        np.eye(steps * student.b).reshape(short.input_shape(steps * student.b)),
+        {name: teacher.weights[old] for name, old in shown.names.items()},
         LinearRNN(shown.n, shown.b, shown.d, steps),
     )

@@ -35,7 +35,6 @@ from sublearn.verdicts.counts import (
     count_solutions,
     lifted_system,
     product_form,
-    product_numbers,
     too_large,
     without_determined,
 )
@@ -107,9 +106,8 @@ class _Attempt:
 
         form = product_form(instance.network, instance.allocation, instance.samples)
         assert form is not None
-        numbers = product_numbers(form, instance)
         self.instance, self.budget = instance, budget
-        self.monodromy = Monodromy(form, numbers, rng)
+        self.monodromy = Monodromy(instance, rng)
         self.cheap = without_determined(lifted_system(form)).quadratic <= FEW_QUADRATIC
         self.equations = ChainEquations(instance, ring=COMPLEX_BALLS)
         self.enclosures: dict[bytes, Enclosure | None] = {}

@@ -16,10 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from sublearn._arrays import Array, Complex, Indices, Mask
-from sublearn.matchers.complete._product_kernel import chain_of, evaluate
-from sublearn.matchers.complete._state_tracker import states_of, track_states
-from sublearn.matchers.complete._tracker import ARRIVED, SINGULAR, polish, track
-from sublearn.verdicts.counts import ProductForm, ProductNumbers
+from sublearn.ensembles import Instance
+from sublearn.matchers.complete._states import lifted, track_states
+from sublearn.matchers.complete._tracker import ARRIVED, SINGULAR
+from sublearn.matchers.complete._weights import complex_chain, evaluate, polish, track, weight_room
 
 MOST_STEPS = 2000
 """Steps after which a path is given up."""
@@ -39,15 +39,13 @@ _NEARLY_REAL = 1e-6
 class Monodromy:
     """The solutions found so far at the base point, one of each conjugate pair, and the work done."""
 
-    def __init__(
-        self, form: ProductForm, numbers: ProductNumbers, rng: np.random.Generator
-    ) -> None:
-        self.chain, self.targets = chain_of(form, numbers)
-        self.states = states_of(form, numbers, self.chain, self.targets)
+    def __init__(self, instance: Instance, rng: np.random.Generator) -> None:
+        self.chain, self.targets, divided = complex_chain(instance)
+        self.room, self.states = weight_room(self.chain), lifted(instance, divided)
         self.rng = rng
-        size = self.targets.size
-        widths = np.array([form.shapes[k][1] for k in form.where[:, 0]], dtype=np.float64)
-        self.scale = 1.0 / np.sqrt(widths)
+        size, shapes = self.targets.size, instance.network.shapes
+        widths = [shapes[name][1] for name, _, _ in instance.allocation.labels()]
+        self.scale = 1.0 / np.sqrt(np.array(widths, dtype=np.float64))
         self.loudness = float(np.sqrt(np.mean(np.abs(self.targets) ** 2))) or 1.0
         self.points: Complex = np.empty((0, size), dtype=np.complex128)
         self.errors: Array = np.empty(0)
@@ -64,7 +62,7 @@ class Monodromy:
         """Move random complex weights and the targets they give to the base point; returns new ones."""
         gain = 10.0 ** self.rng.uniform(-0.3, 1.3)
         weights = gain * self.scale * self._normal(self.scale.size)
-        values, _ = evaluate(*self.chain.parts, weights)
+        values, _ = evaluate(self.chain, self.room, weights)
         return self._keep(*self._track(weights[None, :], values, self.targets))
 
     def loop(self, most: int) -> int:
@@ -97,18 +95,18 @@ class Monodromy:
     def _track(self, points: Complex, begin: Complex, end: Complex) -> tuple[Complex, Array]:
         if not len(points):
             return points, np.empty(0)
-        moved, errors = points.copy(), np.empty(len(points))
+        moved = points.copy()
         status, left = np.full(len(points), SINGULAR), np.arange(len(points))
         if self.states is not None:
             moved, status, steps = track_states(self.states, points, begin, end, FEW_STEPS)
-            moved, errors = polish(*self.chain.parts, moved, end)
             self.steps += int(steps.sum())
             left = np.flatnonzero(status != ARRIVED)
         if left.size:
-            moved[left], status[left], steps, errors[left] = track(
-                *self.chain.parts, points[left], begin, end, MOST_STEPS
+            moved[left], status[left], steps = track(
+                self.chain, self.room, points[left], begin, end, MOST_STEPS
             )
             self.steps += int(steps.sum())
+        moved, errors = polish(self.chain, self.room, moved, end)
         self.paths += len(points)
         good = (status == ARRIVED) & np.isfinite(errors) & np.isfinite(moved).all(axis=1)
         return moved[good], errors[good]

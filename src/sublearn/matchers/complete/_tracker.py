@@ -1,23 +1,21 @@
 """Following complex solutions while the targets move: F(w) = (1 - t) y0 + t y1, t from 0 to 1.
 
-F is the outputs of a product form (``_product.py``). Each path takes steps of its own: a cubic
+F is the outputs of a linear network. Each path takes steps of its own: a cubic
 through the last two points and their tangents predicts, Newton's method corrects, and the size of the
 first correction sets the next step.
 
-The loop knows what it follows by four functions, :func:`begin_at`, :func:`correct`, :func:`tangent_of` and
-:func:`end_at`. Here they are those of a path in the weights; ``_state_tracker.py`` has those of a path in
-the states.
+The loop knows what it follows by three functions, :func:`correct`, :func:`tangent_of` and :func:`end_at`:
+those of a path in the weights (``_weights.py``) or in the states (``_states.py``).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from sublearn._arrays import Array, Complex, Indices
-from sublearn._compile import compiled, serves
-from sublearn.matchers.complete._product_kernel import evaluate_into, factor, largest, solve, space
+from sublearn._arrays import Complex, Indices, zeros
+from sublearn._compile import lean
 
 ARRIVED = 0
 TOO_MANY_STEPS = 1
@@ -30,11 +28,6 @@ TRUST = 1e-2
 # A corrected point is accepted when the last correction is below this, relative to the point.
 CLOSE = 1e-6
 SMALLEST_STEP = 1e-14
-
-
-def begin_at(path: Any, room: Any, weights: Complex, x: Complex) -> None:
-    """x <- the unknowns of a solution that is given by its weights."""
-    raise NotImplementedError("machine code only: see `serves`")
 
 
 def correct(path: Any, room: Any, here: Complex, x: Complex, time: float, change: Complex) -> float:
@@ -52,7 +45,7 @@ def end_at(path: Any, room: Any, x: Complex, weights: Complex) -> None:
     raise NotImplementedError("machine code only: see `serves`")
 
 
-@compiled
+@lean
 def predict(
     here: Complex,
     tangent: Complex,
@@ -78,57 +71,14 @@ def predict(
             out[i] = here[i] + step * tangent[i]
 
 
-@compiled
+@lean
 def next_step(last: float, error: float) -> float:
     """The next step after one of size ``last`` with this first correction: its error is of order 4."""
     grow = 3.0 if error < 1e-14 else 0.8 * (0.3 * TRUST / error) ** 0.25
     return float(last * min(3.0, max(0.3, grow)))
 
 
-@compiled
-def polish(
-    buffer: Complex,
-    layout: Indices,
-    chain: Indices,
-    heads: Indices,
-    where: Indices,
-    mix: Complex,
-    points: Complex,
-    targets: Complex,
-) -> tuple[Complex, Array]:
-    """Newton's method at each row of ``points`` until rounding ends it.
-
-    Returns the points and their last corrections, relative to the point; infinite where it fails.
-    """
-    size = where.shape[0]
-    own = buffer.copy()
-    states, lefts, raw = space(layout, chain, heads)
-    values, matrix = np.empty(size, np.complex128), np.empty((size, size), np.complex128)
-    pivots = np.empty(size, np.int64)
-    out = points.copy()
-    error = np.full(points.shape[0], np.inf)
-    for path in range(points.shape[0]):
-        here = out[path]
-        scale = max(largest(here), 1e-300)
-        for _ in range(6):
-            evaluate_into(
-                own, layout, chain, heads, where, mix, here, states, lefts, raw, values, matrix
-            )
-            if not factor(matrix, pivots):
-                break
-            for i in range(size):
-                values[i] = targets[i] - values[i]
-            solve(matrix, pivots, values)
-            size_now = largest(values) / scale
-            if not size_now < 0.5 * error[path]:
-                break
-            for i in range(size):
-                here[i] += values[i]
-            error[path] = size_now
-    return out, error
-
-
-@compiled
+@lean
 def _settle(path: Any, room: Any, x: Complex, time: float, change: Complex) -> bool:
     """Newton's method on x until rounding ends it; the last factors are those at x."""
     previous = np.inf
@@ -145,26 +95,24 @@ def _settle(path: Any, room: Any, x: Complex, time: float, change: Complex) -> b
     return True
 
 
-@compiled
-def follow(
+@lean
+def _follow(
     path: Any,
     room: Any,
-    points: Complex,
+    starts: Complex,
     most_steps: int,
     spare: Complex,
     out: Complex,
     status: Indices,
     steps: Indices,
 ) -> None:
-    """Follow a path from each row of ``points``: its end, what became of it (0: it arrived), its steps.
-
-    ``spare`` is room for six vectors of unknowns.
-    """
+    """See :func:`follow`. ``spare`` is room for six vectors of unknowns."""
     here, tangent, before = spare[0], spare[1], spare[2]
     slope, trial, change = spare[3], spare[4], spare[5]
     size = here.size
-    for number in range(points.shape[0]):
-        begin_at(path, room, points[number], here)
+    for number in range(starts.shape[0]):
+        for e in range(size):
+            here[e] = starts[number, e]
         time, step, last = 0.0, 0.05, 0.0
         # Far from the origin the states that rounded weights give are only near a solution.
         if path.settles:
@@ -218,101 +166,74 @@ def follow(
             end_at(path, room, here, out[number])
 
 
-def follow_all(
-    path: Any, room: Any, points: Complex, unknowns: int, most_steps: int
+def follow(
+    path: Any, room: Any, starts: Complex, weights: int, most_steps: int
 ) -> tuple[Complex, Indices, Indices]:
-    """:func:`follow` with room of its own: the ends, what became of each path, its steps."""
-    out, spare = points.copy(), np.zeros((6, unknowns), np.complex128)
-    status, steps = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
-    follow(path, room, points, most_steps, spare, out, status, steps)
+    """Follow a path from each row of ``starts``, the unknowns of a solution for the first targets.
+
+    Returns the ``weights`` numbers at the ends, what became of each path (0: it arrived) and its steps.
+    """
+    count, unknowns = starts.shape
+    out, spare = zeros((count, weights), (6, unknowns), dtype=np.complex128)
+    status, steps = zeros(count, count, dtype=np.int64)
+    _follow(path, room, starts, most_steps, spare, out, status, steps)
     return out, status, steps
 
 
-class WeightPath(NamedTuple):
-    """A path in the weights themselves: the parts of a chain, and how the targets move."""
+@lean
+def eliminate(matrix: Complex, place: Indices, count: int, width: int) -> bool:
+    """Gaussian elimination of the first ``count`` of ``width`` columns, with row exchanges.
 
-    buffer: Complex
-    layout: Indices
-    chain: Indices
-    heads: Indices
-    where: Indices
-    mix: Complex
-    begin: Complex
-    move: Complex
-    settles: bool  # no: what is polished already is a solution
-
-
-class WeightRoom(NamedTuple):
-    """Room for one evaluation and its linear system."""
-
-    states: Complex
-    lefts: Complex
-    raw: Complex
-    values: Complex
-    matrix: Complex
-    pivots: Indices
-
-
-@serves(begin_at, WeightPath)
-@compiled
-def _begin(path: WeightPath, room: WeightRoom, weights: Complex, x: Complex) -> None:
-    for e in range(x.size):
-        x[e] = weights[e]
-
-
-@serves(end_at, WeightPath)
-@compiled
-def _end(path: WeightPath, room: WeightRoom, x: Complex, weights: Complex) -> None:
-    for e in range(x.size):
-        weights[e] = x[e]
-
-
-@serves(correct, WeightPath)
-@compiled
-def _correct(
-    path: WeightPath, room: WeightRoom, here: Complex, x: Complex, time: float, change: Complex
-) -> float:
-    evaluate_into(
-        path.buffer, path.layout, path.chain, path.heads, path.where, path.mix, x,
-        room.states, room.lefts, room.raw, room.values, room.matrix,
-    )  # fmt: skip
-    if not factor(room.matrix, room.pivots):
-        return -1.0
-    for i in range(x.size):
-        change[i] = path.begin[i] + time * path.move[i] - room.values[i]
-    solve(room.matrix, room.pivots, change)
-    return largest(change) / max(largest(here), 1e-300)
-
-
-@serves(tangent_of, WeightPath)
-@compiled
-def _tangent(path: WeightPath, room: WeightRoom, out: Complex) -> None:
-    for i in range(out.size):
-        out[i] = path.move[i]
-    solve(room.matrix, room.pivots, out)
-
-
-def track(
-    buffer: Complex,
-    layout: Indices,
-    chain: Indices,
-    heads: Indices,
-    where: Indices,
-    mix: Complex,
-    points: Complex,
-    begin: Complex,
-    end: Complex,
-    most_steps: int,
-) -> tuple[Complex, Indices, Indices, Array]:
-    """Follow a path from each row of ``points``, a solution for the targets ``begin``, to ``end``.
-
-    Returns the end points, what became of each path (0: it arrived), the steps it took, and the last
-    Newton correction at the end, relative to the point; of a path that did not arrive, nonsense.
+    The multipliers stay below the diagonal; ``place`` says which row stands where. False if a pivot is 0
+    or not finite.
     """
-    size = len(where)
-    path = WeightPath(buffer.copy(), layout, chain, heads, where, mix, begin, end - begin, False)
-    matrix, values = np.empty((size, size), np.complex128), np.empty(size, np.complex128)
-    room = WeightRoom(*space(layout, chain, heads), values, matrix, np.empty(size, np.int64))
-    out, status, steps = follow_all(path, room, points, size, most_steps)
-    out, error = polish(buffer, layout, chain, heads, where, mix, out, end)
-    return out, status, steps, error
+    rows = matrix.shape[0]
+    for i in range(rows):
+        place[i] = i
+    for k in range(count):
+        best, row = -1.0, k
+        for i in range(k, rows):
+            square = matrix[i, k].real ** 2 + matrix[i, k].imag ** 2
+            if square > best:
+                best, row = square, i
+        if not (best > 0.0 and best < np.inf):
+            return False
+        if row != k:
+            for j in range(width):
+                matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
+            place[k], place[row] = place[row], place[k]
+        inverse = 1.0 / matrix[k, k]
+        for i in range(k + 1, rows):
+            factor = matrix[i, k] * inverse
+            matrix[i, k] = factor
+            if factor != 0.0:
+                for j in range(k + 1, width):
+                    matrix[i, j] -= factor * matrix[k, j]
+    return True
+
+
+@lean
+def solve(factors: Complex, place: Indices, right: Complex, out: Complex) -> None:
+    """out <- the solution of the eliminated square system with this right side."""
+    size = out.size
+    for i in range(size):
+        total = right[place[i]]
+        for j in range(i):
+            total -= factors[i, j] * out[j]
+        out[i] = total
+    for i in range(size - 1, -1, -1):
+        total = out[i]
+        for j in range(i + 1, size):
+            total -= factors[i, j] * out[j]
+        out[i] = total / factors[i, i]
+
+
+@lean
+def largest(vector: Complex) -> float:
+    """The largest absolute value; NaN if there is one."""
+    most = 0.0
+    for e in range(vector.size):
+        square = vector[e].real ** 2 + vector[e].imag ** 2
+        if not square <= most:  # also true of NaN, which is kept
+            most = square
+    return float(np.sqrt(most))

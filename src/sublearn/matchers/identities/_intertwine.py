@@ -15,7 +15,6 @@ weights, as many as there are equations if r is *needed*. So the Krawczyk test p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +22,8 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers.identities._spaces import FIXED, Spaces, spaces
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.identities._spaces import FIXED, Facing, Spaces, spaces
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._dyadic import Dyadic, from_floats, to_float
 
 if TYPE_CHECKING:
@@ -106,18 +105,6 @@ class Intertwine(Matcher):
         return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
 
 
-@dataclass(frozen=True)
-class _Block:
-    """One weight: its equations begin at ``start``, by (row, column of the teacher)."""
-
-    student: str
-    teacher: str | None
-    rows: int
-    columns: int
-    start: int
-    shape: tuple[int, int]
-
-
 class Pair:
     """E(x, A) = A_rows W* - W(x) A_columns for all weights, in float64 and in balls.
 
@@ -128,18 +115,14 @@ class Pair:
         assert instance.teacher is not None
         self.instance, self.form = instance, form
         self.ours, self.theirs = instance.weights, instance.teacher.weights
-        self.blocks: list[_Block] = []
+        # For every weight where its equations begin, by (row, column of the teacher), and how many.
+        self.blocks: list[tuple[Facing, int, tuple[int, int]]] = []
         at = 0
         for weight in form.weights:
-            height = instance.network.shapes[weight.student][0]
-            width = instance.network.shapes[weight.student][1]
+            height, width = instance.network.shapes[weight.student]
             if weight.teacher is not None:
                 width = self.theirs[weight.teacher].shape[1]
-            self.blocks.append(
-                _Block(
-                    weight.student, weight.teacher, weight.rows, weight.columns, at, (height, width)
-                )
-            )
+            self.blocks.append((weight, at, (height, width)))
             at += height * width
         self.equations = at
         self.offsets = []
@@ -152,30 +135,26 @@ class Pair:
         for place, (name, i, j) in enumerate(instance.allocation.labels()):
             self.places.setdefault(name, []).append((place, i, j))
 
-    def _change(self, space: int, size: int) -> tuple[int, int, int] | None:
-        """(offset, rows, columns) of A; None for the identity."""
-        if space == FIXED:
-            return None
-        return self.offsets[space], self.form.student[space], self.form.teacher[space]
+    def _change(self, space: int) -> tuple[int, int] | None:
+        """(offset, columns) of A; None for the identity."""
+        return None if space == FIXED else (self.offsets[space], self.form.teacher[space])
 
     def terms(self) -> list[tuple[int, int, int, float]]:
         """The equations as (equation, unknown or -1, unknown or -1, coefficient), products of both."""
         out: list[tuple[int, int, int, float]] = []
-        for block in self.blocks:
-            height, width = block.shape
-            ours = self.ours[block.student]
-            learnable = {(i, j): place for place, i, j in self.places.get(block.student, [])}
-            rows = self._change(block.rows, height)
-            columns = self._change(block.columns, ours.shape[1])
-            theirs = None if block.teacher is None else self.theirs[block.teacher]
+        for facing, start, (height, width) in self.blocks:
+            ours = self.ours[facing.student]
+            learnable = {(i, j): place for place, i, j in self.places.get(facing.student, [])}
+            rows, columns = self._change(facing.rows), self._change(facing.columns)
+            theirs = None if facing.teacher is None else self.theirs[facing.teacher]
             for i in range(height):
                 for c in range(width):
-                    equation = block.start + i * width + c
+                    equation = start + i * width + c
                     if theirs is not None:
                         if rows is None:
                             out.append((equation, -1, -1, float(theirs[i, c])))
                         else:
-                            offset, _, count = rows
+                            offset, count = rows
                             out += [
                                 (equation, offset + i * count + j, -1, float(theirs[j, c]))
                                 for j in range(count)
@@ -189,7 +168,7 @@ class Pair:
                             if k == c:
                                 out.append((equation, weight, -1, value))
                         else:
-                            offset, _, count = columns
+                            offset, count = columns
                             out.append((equation, weight, offset + k * count + c, value))
         return out
 
@@ -202,27 +181,25 @@ class Pair:
             self._table = index, np.array([value for *_, value in terms])
         return self._table
 
-    def evaluate(self, point: Array) -> tuple[Array, Array, Array]:
-        """(E, its Jacobian, the sizes of what adds up to E) in float64."""
+    def evaluate(self, point: Array, one: Ball = 1.0) -> tuple[Array, Array, Array]:
+        """(E, its Jacobian, the sizes of what adds up to E), in float64 or in balls, as point and one are."""
         index, values = self._compiled()
-        padded = np.append(point, 1.0)
-        equation, one, two = index.T
-        products = values * padded[one] * padded[two]
-        residual, sizes = np.zeros(self.equations), np.zeros(self.equations)
+        padded, values = np.append(point, one), values.astype(point.dtype)
+        equation, first, second = index.T
+        products = values * padded[first] * padded[second]
+        residual, sizes = np.zeros((2, self.equations), dtype=point.dtype)
         np.add.at(residual, equation, products)
         np.add.at(sizes, equation, np.abs(products))
-        jacobian = np.zeros((self.equations, self.unknowns + 1))
-        np.add.at(jacobian, (equation, one), values * padded[two])
-        np.add.at(jacobian, (equation, two), values * padded[one])
+        jacobian = np.zeros((self.equations, self.unknowns + 1), dtype=point.dtype)
+        np.add.at(jacobian, (equation, first), values * padded[second])
+        np.add.at(jacobian, (equation, second), values * padded[first])
         return residual, jacobian[:, :-1], sizes
 
     def descend(self, rng: np.random.Generator, steps: int) -> tuple[Array | None, int]:
         """A point where E vanishes to rounding, from a random start, or None; and the steps taken."""
-        from sublearn.matchers._nonlinear import start_size
-
         point = rng.standard_normal(self.unknowns)
         r = len(self.instance.allocation)
-        point[:r] *= start_size(self.instance)
+        point[:r] *= 1.0 / np.sqrt(self.instance.in_degrees)
         for offset, ours, theirs in zip(
             self.offsets, self.form.student, self.form.teacher, strict=True
         ):
@@ -291,42 +268,21 @@ class BallPair:
     """The same system in balls, some unknowns free and the others held at float64 numbers."""
 
     def __init__(self, pair: Pair, free: Sequence[int], held: Array) -> None:
-        self.size = len(free)
-        self._terms, self._equations = pair.terms(), pair.equations
-        self._free = {unknown: place for place, unknown in enumerate(free)}
-        self._held = held
-
-    def _values(self, x: Sequence[Ball]) -> list[Ball]:
-        from flint import arb
-
-        out = [arb(float(value)) for value in self._held]
-        for unknown, place in self._free.items():
-            out[unknown] = x[place]
-        return [*out, arb(1)]
-
-    def residual(self, x: Sequence[Ball]) -> BallMatrix:
-        """E, a column."""
-        from flint import arb
-
-        values = self._values(x)
-        out = [arb(0)] * self._equations
-        for equation, one, two, coefficient in self._terms:
-            out[equation] = out[equation] + values[one] * values[two] * coefficient
-        return BALLS.matrix(self._equations, 1, out)
+        self.size, self._pair, self._free, self._held = len(free), pair, list(free), held
 
     def linearised(self, x: Sequence[Ball]) -> tuple[BallMatrix, BallMatrix]:
-        """E and its Jacobian with respect to the free unknowns."""
+        """E, a column, and its Jacobian with respect to the free unknowns."""
         from flint import arb
 
-        values = self._values(x)
-        flat = [arb(0)] * (self._equations * self.size)
-        for equation, one, two, coefficient in self._terms:
-            for mine, other in ((one, two), (two, one)):
-                place = self._free.get(mine)
-                if place is not None:
-                    at = equation * self.size + place
-                    flat[at] = flat[at] + values[other] * coefficient
-        return self.residual(x), BALLS.matrix(self._equations, self.size, flat)
+        point = np.array([arb(value) for value in self._held.tolist()], dtype=object)
+        point[self._free] = x
+        residual, jacobian, _ = self._pair.evaluate(point, arb(1))
+        slopes = jacobian[:, self._free].ravel().tolist()
+        return column_vector(residual.tolist()), BALLS.matrix(len(residual), self.size, slopes)
+
+    def residual(self, x: Sequence[Ball]) -> BallMatrix:
+        """E alone."""
+        return self.linearised(x)[0]
 
 
 def check_intertwined(

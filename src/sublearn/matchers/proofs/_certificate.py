@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,8 +12,8 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn._files import write_whole
-from sublearn._reading import Unreadable, read_json
+from sublearn._files import save_json
+from sublearn._reading import load_json
 from sublearn.matchers.proofs._dyadic import Dyadic, to_float
 
 if TYPE_CHECKING:
@@ -91,30 +90,17 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write JSON, beside and renamed, so that a reader never sees half a file."""
-        target = Path(path)
-        # A file is renamed into its place: a device or a pipe there would be gone.
-        if target.exists() and not target.is_file():
-            raise BadInputError(f"a certificate must be saved as a file, and {target} is none.")
-        write_whole(target, (json.dumps(to_dict(self), indent=1) + "\n").encode())
+        save_json(path, to_dict(self), "certificate")
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read what :meth:`save` wrote; anything else is an error that says what is wrong."""
-        source = Path(path)
-        if not source.is_file():
-            raise BadInputError(f"there is no file {source}.")
-        try:
-            content = read_json(source)
-        except Unreadable as error:
-            raise BadInputError(f"{source} is not a whole JSON file ({error}).") from None
-        try:
+
+        def read(content: Any) -> Certificate:
             check_limits(content)
             return from_dict(content)
-        except BadInputError as error:
-            raise BadInputError(f"{source}: {error}") from None
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            words = f"no entry {error}" if isinstance(error, KeyError) else str(error)
-            raise BadInputError(f"{source} is a damaged certificate ({words}).") from None
+
+        return load_json(path, "certificate", read)
 
 
 def check_limits(content: object) -> None:

@@ -1,6 +1,5 @@
 """Shallow ReLU networks: complementarity, branch and bound, and proofs at the leaves."""
 
-from sublearn.matchers.relu._milp import MixedInteger
 from sublearn.matchers.relu._relu import Relu
 
-__all__ = ["MixedInteger", "Relu"]
+__all__ = ["Relu"]

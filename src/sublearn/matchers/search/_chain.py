@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.matchers.search._chain_kernel import SplitChain
-from sublearn.networks import pack
+from sublearn.matchers._packed import packed, unknowns
+from sublearn.matchers.search._chain_kernel import SplitChain, chain_work
+from sublearn.matchers.search._dogleg import Rules, Work
 from sublearn.verdicts import is_affine
-
-# Sizes of the starts, over the usual size of a weight, taken in turn.
-SCALES = (1.0, 3.0, 0.4, 10.0)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class OnWeights:
     """The chain, and where inner and outer unknowns stand in the labels."""
 
     chain: SplitChain
@@ -26,15 +26,40 @@ class Prepared:
     outer: Indices
     size: Array  # (u,): typical size of each outer weight, 1 / sqrt(row length)
 
+    # Sizes of the starts, over the usual size of a weight, taken in turn.
+    scales = later_scales = (1.0, 3.0, 0.4, 10.0)
+    rules: ClassVar[Rules] = (1, 0.0, 1e-3, 0.9)
+    block = 4
 
-def prepare(instance: Instance) -> Prepared:
+    @property
+    def unknowns(self) -> int:
+        return self.outer.size
+
+    def starts(self, noise: Array, scale: float) -> Array:
+        return noise * self.size * scale
+
+    @cached_property
+    def work(self) -> tuple[Work, float]:
+        with np.errstate(all="ignore"):
+            return chain_work(self.chain), float(np.linalg.norm(self.chain.targets))
+
+    def at_scale(self, scale: float) -> tuple[Work, float]:
+        return self.work
+
+    def solution(self, values: Array, unknowns: Array, scale: float) -> Array:
+        out = np.empty(values.size + unknowns.size)
+        out[self.inner], out[self.outer] = values, unknowns
+        return out
+
+
+def on_weights(instance: Instance) -> OnWeights:
     """The instance as flat arrays, with the largest weight that enters affinely projected out."""
     network, projected = instance.network, _projected(instance)
     names = np.array([name for name, _, _ in instance.allocation.labels()])
     inner, outer = np.flatnonzero(names == projected), np.flatnonzero(names != projected)
     lengths = [network.shapes[name][1] for name in names[outer].tolist()]
     size = 1.0 / np.sqrt(np.array(lengths, dtype=np.float64))
-    return Prepared(split_chain(instance, inner, outer), inner, outer, size)
+    return OnWeights(split_chain(instance, inner, outer), inner, outer, size)
 
 
 def all_outer(instance: Instance) -> SplitChain:
@@ -46,17 +71,18 @@ def all_outer(instance: Instance) -> SplitChain:
 def split_chain(instance: Instance, inner: Indices, outer: Indices) -> SplitChain:
     """The instance as flat arrays; ``inner`` and ``outer`` are positions in the labels."""
     network, allocation = instance.network, instance.allocation
-    packed = pack(network)
-    at = packed.labels_at(allocation)
+    chain = packed(network)
+    inner_at, inner_uses = unknowns(network, allocation, inner)
+    outer_at, outer_uses = unknowns(network, allocation, outer)
     return SplitChain(
-        packed.table,
-        packed.flatten(instance.weights),
+        chain.table,
+        chain.flatten(instance.weights),
         instance.inputs.reshape(-1, instance.samples),
         instance.targets,
-        packed.uses(allocation, inner),
-        packed.uses(allocation, outer),
-        at[inner],
-        at[outer],
+        inner_uses,
+        outer_uses,
+        inner_at,
+        outer_at,
     )
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Floats, Indices
+from sublearn._arrays import Array, Floats, Indices, zeros
 from sublearn._compile import inlined, serves
 from sublearn.matchers.search import _dogleg
-from sublearn.matchers.search._dogleg import factor, norm, reflect, solve
+from sublearn.matchers.search._dogleg import Work, factor, norm, project, reflect, solve
 from sublearn.networks import (
     AS_ENCODER,
     AS_WEIGHT,
@@ -51,26 +51,21 @@ class ChainRoom(NamedTuple):
     state: Floats  # (widest, m)
     columns: Floats  # (u, d m): derivatives by the outer unknowns
     spare: Floats  # (1, d m)
-    A: Floats  # (d m - p, u)
+
+
+class Shortest(NamedTuple):
+    """Room for the shortest step."""
+
+    A: Array  # (d m - p, u)
     tau: Array  # (d m,)
     line: Array  # (1, u)
 
 
 def chain_room(chain: SplitChain) -> ChainRoom:
-    (d, m), steps = chain.targets.shape, len(chain.table)
-    p, u = chain.inner_at.size, chain.outer_at.size
-    widest, dtype = int(chain.table[:, [ROWS, COLUMNS]].max()), chain.weights.dtype
-    return ChainRoom(
-        np.zeros((steps, widest, m), dtype),
-        np.zeros((steps, d, widest), dtype),
-        np.zeros((steps, d, widest), dtype),
-        np.zeros((widest, m), dtype),
-        np.zeros((u, d * m), dtype),
-        np.zeros((1, d * m), dtype),
-        np.zeros((d * m - p, u), dtype),
-        np.zeros(d * m),
-        np.zeros((1, u)),
-    )
+    (d, m), steps, u = chain.targets.shape, len(chain.table), chain.outer_at.size
+    widest = int(chain.table[:, [ROWS, COLUMNS]].max())
+    shapes = (steps, widest, m), (steps, d, widest), (steps, d, widest), (widest, m)
+    return ChainRoom(*zeros(*shapes, (u, d * m), (1, d * m), dtype=chain.weights.dtype))
 
 
 @inlined
@@ -176,11 +171,12 @@ class ChainPoint(NamedTuple):
     tau: Array  # (p,)
 
 
-def chain_point(chain: SplitChain) -> ChainPoint:
+def chain_work(chain: SplitChain) -> Work:
+    """The chain made ready for the search."""
     p, u, size = chain.inner_at.size, chain.outer_at.size, chain.targets.size
-    return ChainPoint(
-        np.zeros((1, u)), np.zeros(p), np.zeros((1, size)), np.zeros((p, size)), np.zeros(p)
-    )
+    solver = Shortest(*zeros((size - p, u), size, (1, u)))
+    here, there = (ChainPoint(*zeros((1, u), p, (1, size), (p, size), p)) for _ in range(2))
+    return Work(chain, solver, here, there, chain_room(chain), np.zeros((3, u)))
 
 
 @serves(_dogleg.evaluate, SplitChain)
@@ -198,24 +194,20 @@ def evaluate(chain: SplitChain, point: ChainPoint, room: ChainRoom) -> float:
     if p:
         run_back(chain, room)
         derivatives(chain, room, chain.inner, point.Q)
-        factor(point.Q, point.tau, p)
-        for e in range(p):
-            reflect(point.Q, point.tau, e, v, zero)
-        for e in range(p - 1, -1, -1):
-            total = -v[0, e]
-            for f in range(e + 1, p):
-                total -= point.Q[f, e] * inner[f]
-            inner[e] = total / point.Q[e, e] if point.Q[e, e] != 0.0 else 0.0
-            v[0, e] = 0.0
+    project(point.Q, point.tau, p, v, zero, inner, zero)
+    for e in range(p):
+        inner[e] = -inner[e]
     cost = 0.0
     for q in range(p, v.shape[1]):
         cost += v[0, q] * v[0, q]
     return cost
 
 
-@serves(_dogleg.newton_step, SplitChain)
+@serves(_dogleg.newton_step, Shortest)
 @inlined
-def newton_step(chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Array) -> bool:
+def newton_step(
+    solver: Shortest, chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Array
+) -> bool:
     """See :func:`_dogleg.newton_step`: the shortest step, below the first p coordinates of the QR."""
     columns, p = room.columns, point.values.size
     for e in range(p):
@@ -224,14 +216,13 @@ def newton_step(chain: SplitChain, point: ChainPoint, room: ChainRoom, step: Arr
     for e in range(columns.shape[0]):
         for f in range(p):
             reflect(point.Q, point.tau, f, columns, e)
-    return shortest(columns, point.outside, p, room.A, room.tau, room.line, step)
+    return shortest(solver, columns, point.outside, p, step)
 
 
 @inlined
-def shortest(
-    columns: Array, outside: Array, p: int, A: Array, tau: Array, x: Array, step: Array
-) -> bool:
+def shortest(solver: Shortest, columns: Array, outside: Array, p: int, step: Array) -> bool:
     """step <- the shortest solution of J step = -residual, below the first p coordinates."""
+    A, tau, x = solver.A, solver.tau, solver.line
     u, size = columns.shape
     q = size - p
     for i in range(q):

@@ -1,8 +1,9 @@
 """Powell's dogleg from many starts, and the small dense algebra that every search shares.
 
 The search knows its system by three functions, :func:`evaluate`, :func:`newton_step` and
-:func:`descent`. Each form of system has its own, chosen by the type of the first argument when the loop
-is compiled for it; so one loop serves all, and only what is used is compiled.
+:func:`descent`. Each form of system, and each way to solve for the Newton step, has its own, chosen by the
+type of the first argument when the loop is compiled for it; so one loop serves all, and only what is used
+is compiled.
 
 The systems of one instance have 4 to 100 unknowns: too small for a call into LAPACK to pay, so the
 loops are written out, four terms at a time, which is what keeps the vector units busy.
@@ -11,12 +12,12 @@ loops are written out, four terms at a time, which is what keeps the vector unit
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._compile import compiled, inlined
+from sublearn._compile import inlined, lean
 
 
 def evaluate(system: Any, point: Any, room: Any) -> float:
@@ -24,7 +25,7 @@ def evaluate(system: Any, point: Any, room: Any) -> float:
     raise NotImplementedError("machine code only: see the overloads")
 
 
-def newton_step(system: Any, point: Any, room: Any, newton: Array) -> bool:
+def newton_step(solver: Any, system: Any, point: Any, room: Any, newton: Array) -> bool:
     """newton <- the Newton step at a point that was evaluated; false if there is none."""
     raise NotImplementedError("machine code only: see the overloads")
 
@@ -142,6 +143,19 @@ def solve(A: Array, x: Array) -> float:
 
 
 @inlined
+def reflect(Q: Array, tau: Array, e: int, v: Array, s: int) -> None:
+    """Apply reflector e of a QR to v[s]."""
+    height = Q.shape[1]
+    total = v[s, e]
+    for t in range(e + 1, height):
+        total += Q[e, t] * v[s, t]
+    total *= tau[e]
+    v[s, e] -= total
+    for t in range(e + 1, height):
+        v[s, t] -= total * Q[e, t]
+
+
+@inlined
 def factor(Q: Array, tau: Array, count: int) -> None:
     """Householder QR of the matrix whose columns are the first ``count`` ROWS of Q, in place.
 
@@ -165,26 +179,24 @@ def factor(Q: Array, tau: Array, count: int) -> None:
             Q[e, t] *= inverse
         Q[e, e] = new
         for f in range(e + 1, count):
-            total = Q[f, e]
-            for t in range(e + 1, height):
-                total += Q[e, t] * Q[f, t]
-            total *= tau[e]
-            Q[f, e] -= total
-            for t in range(e + 1, height):
-                Q[f, t] -= total * Q[e, t]
+            reflect(Q, tau, e, Q, f)
 
 
 @inlined
-def reflect(Q: Array, tau: Array, e: int, v: Array, s: int) -> None:
-    """Apply reflector e of a QR to v[s]."""
-    height = Q.shape[1]
-    total = v[s, e]
-    for t in range(e + 1, height):
-        total += Q[e, t] * v[s, t]
-    total *= tau[e]
-    v[s, e] -= total
-    for t in range(e + 1, height):
-        v[s, t] -= total * Q[e, t]
+def project(Q: Array, tau: Array, count: int, v: Array, s: int, values: Array, first: int) -> None:
+    """values[first:] <- the least-squares solution of A x = v[s], A the ``count`` columns in the rows of Q.
+
+    Q is factored, and v[s] becomes what lies outside the range of A, in the coordinates of its QR.
+    """
+    factor(Q, tau, count)
+    for e in range(count):
+        reflect(Q, tau, e, v, s)
+    for e in range(count - 1, -1, -1):
+        total = v[s, e]
+        for f in range(e + 1, count):
+            total -= Q[f, e] * values[first + f]
+        values[first + e] = total / Q[e, e] if Q[e, e] != 0.0 else 0.0
+        v[s, e] = 0.0
 
 
 @inlined
@@ -221,14 +233,26 @@ def dogleg(
     return radius, cost - (1.0 - part) ** 2 * corner
 
 
-@compiled
+# (walk, kick, least, slow): see :func:`search_block`.
+Rules = tuple[int, float, float, float]
+
+
+class Work(NamedTuple):
+    """A system made ready: how its Newton step is solved for, two points, and room for its loops."""
+
+    system: Any
+    solver: Any
+    here: Any
+    there: Any
+    room: Any
+    spare: Array  # (3, unknowns)
+
+
+@lean
 def search_block(
-    system: Any,
-    here: Any,
-    there: Any,
-    room: Any,
+    work: Work,
     noise: Array,
-    rules: tuple[int, float, float, float],
+    rules: Rules,
     limit: int,
     goal: float,
     values: Array,
@@ -243,9 +267,11 @@ def search_block(
     ``limit`` iterations, or when ten of them have not brought the cost down to ``slow`` of itself.
     Starts is negative if none was solved; else ``values`` and ``unknowns`` are those of the root.
     """
+    system, solver, room = work.system, work.solver, work.room
+    here, there = work.here, work.there
     walk, kick, least, slow = rules
     size = noise.shape[1]
-    gradient, newton, step = np.zeros(size), np.zeros(size), np.zeros(size)
+    gradient, newton, step = work.spare[0], work.spare[1], work.spare[2]
     iterations = 0
     for start in range(noise.shape[0]):
         shake = kick * norm(here.x[0]) / np.sqrt(size)
@@ -280,7 +306,7 @@ def search_block(
                 mark = cost
             iterations += 1
             if fresh:
-                regular = newton_step(system, here, room, newton)
+                regular = newton_step(solver, system, here, room, newton)
                 length = norm(newton)
                 if not (regular and length < np.inf):
                     break

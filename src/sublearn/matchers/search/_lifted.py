@@ -12,25 +12,23 @@ but T b k - d m equations are linear (k active rows). Two freedoms are used here
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
-from sublearn.matchers.search._lifted_kernel import Lift
+from sublearn.matchers.search._dogleg import Rules, Work
+from sublearn.matchers.search._lifted_kernel import (
+    Lift,
+    condensed,
+    full,
+    lift_work,
+)
 
 # Inputs that are less regular than this stay in the system instead of being divided out.
 _REGULAR = 1e-10
-
-
-class Scaled(NamedTuple):
-    """A lift at one time scale, and the size of its targets."""
-
-    lift: Lift
-    size: float
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class Recurrent:
     labels: Indices  # position of each entry in the order of the instance's labels
     targets: Array
     mix: Array
+    turned: bool = False  # whether it is the lift of the transposed network
 
     @property
     def unknowns(self) -> int:
@@ -58,7 +57,7 @@ class Recurrent:
         return int(self.T * self.B.shape[1] * self.k - self.targets.size)
 
     @property
-    def condensed(self) -> bool:
+    def is_condensed(self) -> bool:
         """Whether the r x r form of the Newton step is used: with inputs, and unless S is the smaller.
 
         At equal size the condensed system costs less to set up: measured, the two break even at 0.85.
@@ -87,15 +86,20 @@ class Recurrent:
             return 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 20.0, 30.0
         return (*self.scales, 1.2, 3.0, 5.0)
 
-    @property
-    def walk(self) -> int:
-        """Starts in a row that go on from each other. Small systems are better begun anew."""
-        return 1 + self.unknowns // 16
+    block = 2
 
     @property
-    def kick(self) -> float:
-        """How much of its size the free vector is moved by in a walk."""
-        return 0.05
+    def rules(self) -> Rules:
+        """Walks are longer the more unknowns there are: small systems are better begun anew."""
+        return 1 + self.unknowns // 16, 0.05, 1.0, 0.8
+
+    def starts(self, noise: Array, scale: float) -> Array:
+        return noise
+
+    def solution(self, values: Array, unknowns: Array, scale: float) -> Array:
+        out = np.empty_like(values)
+        out[self.labels] = values * scale
+        return out
 
     @cached_property
     def ends(self) -> Indices:
@@ -114,13 +118,13 @@ class Recurrent:
         return _impulse(self.W / g, self.D, self.T, self.k, self.basis)
 
     @np.errstate(all="ignore")
-    def at_scale(self, g: float) -> Scaled | None:
+    def at_scale(self, g: float) -> tuple[Work, float] | None:
         """The lift with W / g in the place of W, or None where it has no meaning in float64."""
         k, d, b, T = self.k, len(self.D), self.B.shape[1], self.T
         W = self.W / g
         powers = np.repeat(g ** np.arange(1.0, T + 1), b)[:, None]
         nothing = np.zeros((0, 0))
-        impulse, origin, null = nothing, np.zeros((1, 0)), nothing
+        origin, null = np.zeros((1, 0)), nothing
         if self.mix.size:
             mix, targets, basis = self.mix * powers, np.zeros((T * b, d)), nothing
             # Rows of comparable size, whatever the scale.
@@ -134,8 +138,6 @@ class Recurrent:
             origin, null = null_space
         else:
             mix, targets, basis = nothing, self.targets / powers, self.basis
-            if not self.condensed:
-                impulse = self.impulse(g)
         lift = Lift(
             W,
             np.ascontiguousarray(W[:k].T),
@@ -147,18 +149,23 @@ class Recurrent:
             np.ascontiguousarray(self.D[:, k:].T),
             np.ascontiguousarray(basis),
             np.ascontiguousarray(basis.T),
-            impulse,
             origin,
             null,
             mix,
             self.rows,
             self.columns,
             self.ends,
-            self.condensed,
         )
         # What the residual of the states is compared with: the size of what the targets force on them.
         size = float(np.linalg.norm(origin if self.mix.size else targets))
-        return Scaled(lift, size) if np.isfinite(size) and np.isfinite(impulse).all() else None
+        if not np.isfinite(size):
+            return None
+        if self.is_condensed:
+            return lift_work(lift, condensed(lift), self.unknowns), size
+        impulse = self.impulse(g)
+        if not np.isfinite(impulse).all():
+            return None
+        return lift_work(lift, full(impulse, k, self.unknowns), self.unknowns), size
 
 
 def refusal(instance: Instance) -> str | None:
@@ -190,7 +197,8 @@ def recurrent(instance: Instance) -> Recurrent | None:
         nothing = np.zeros((0, 0))
         if by_row < 0 or 0 <= by_column < by_row:
             turned = targets.reshape(T, b, d).transpose(0, 2, 1).reshape(T * d, b)
-            return ordered(W.T, D.T, B.T, T, columns, rows, turned, nothing)
+            form = ordered(W.T, D.T, B.T, T, columns, rows, turned, nothing)
+            return None if form is None else replace(form, turned=True)
         return ordered(W, B, D, T, rows, columns, targets, nothing)
     return ordered(W, B, D, T, rows, columns, instance.targets.T, mix)
 

@@ -12,10 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
-from sublearn._compile import inlined, serves
+from sublearn._arrays import Array, Indices, zeros
+from sublearn._compile import inlined, lean, serves
 from sublearn.matchers.search import _dogleg
-from sublearn.matchers.search._dogleg import add_product, add_row_product, factor, reflect, solve
+from sublearn.matchers.search._dogleg import (
+    Work,
+    add_product,
+    add_row_product,
+    project,
+    reflect,
+    solve,
+)
 
 
 class Lift(NamedTuple):
@@ -37,14 +44,12 @@ class Lift(NamedTuple):
     behind_t: Array  # (n - k, d): D_F transposed
     basis: Array  # (k, k): P
     basis_t: Array
-    impulse: Array  # (n, (k - d) T): response of the states to a unit of z, empty if not used
     origin: Array  # (1, C k): V_0
     null_t: Array  # (S, C k)
     mix: Array  # (C, m): the inputs, each row multiplying one state
     rows: Indices  # (r,) of the learnable entries, in order
     columns: Indices
     ends: Indices  # (k + 1,): where each row's entries begin
-    condensed: bool  # whether the r x r form of the Newton step is used
 
 
 class LiftPoint(NamedTuple):
@@ -61,7 +66,7 @@ class LiftPoint(NamedTuple):
 
 
 class LiftRoom(NamedTuple):
-    """Room for the loops, and for the linear system of a Newton step in either form."""
+    """Room for the loops."""
 
     E: Array  # (C, k): the residual
     F: Array  # (C, k)
@@ -69,52 +74,59 @@ class LiftRoom(NamedTuple):
     tangent: Array  # (C + b, n): tangents of the states
     along: Array  # (1, S)
     line: Array  # (1, longest row)
-    A: Array  # (size, size)
-    right_side: Array  # (size,)
+
+
+class Condensed(NamedTuple):
+    """Room for the Newton step from the r x r system in the learnable weights."""
+
+    A: Array  # (r, r)
+    right_side: Array  # (r,)
     readouts: Array  # (T d, n): D W^a
     left: Array  # (T d, r): the same at the rows of the learnable entries
     right: Array  # (C, r): states at their columns
     markov: Array  # (C d, r), only where inputs mix the states
+
+
+class Full(NamedTuple):
+    """What the Newton step from the S x S system in z takes, and room for it."""
+
+    A: Array  # (S, S)
+    right_side: Array  # (S,)
+    impulse: Array  # (n, (k - d) T): response of the states to a unit of z
     response: Array  # (k, (k - d) T): change of the residual after a unit of z
 
 
 def lift_point(lift: Lift, unknowns: int) -> LiftPoint:
     (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
     widest = max(1, int(np.diff(lift.ends).max()))
-    return LiftPoint(
-        np.zeros((1, unknowns)),
-        np.zeros((C + b, n)),
-        np.zeros((k, C)),
-        np.zeros((k, widest, C)),
-        np.zeros((k, widest)),
-        np.zeros(lift.rows.size),
-        lift.W.copy(),
-        lift.W.T.copy(),
-    )
+    known = zeros((1, unknowns), (C + b, n), (k, C), (k, widest, C), (k, widest), lift.rows.size)
+    return LiftPoint(*[*known, lift.W.copy(), lift.W.T.copy()])
 
 
 def lift_room(lift: Lift, unknowns: int) -> LiftRoom:
-    (n, k), d, r = lift.active_t.shape, len(lift.readout), lift.rows.size
+    (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
+    return LiftRoom(*zeros((C, k), (C, k), (C, n), (C + b, n), (1, unknowns), (1, max(C * k, n))))
+
+
+def condensed(lift: Lift) -> Condensed:
+    d, n, r = *lift.readout.shape, lift.rows.size
     b, C = len(lift.begin), len(lift.targets)
-    size = r if lift.condensed else unknowns
-    return LiftRoom(
-        np.zeros((C, k)),
-        np.zeros((C, k)),
-        np.zeros((C, n)),
-        np.zeros((C + b, n)),
-        np.zeros((1, unknowns)),
-        np.zeros((1, max(C * k, n))),
-        np.zeros((size, size)),
-        np.zeros(size),
-        np.zeros((C // b * d, n)),
-        np.zeros((C // b * d, r)),
-        np.zeros((C, r)),
-        np.zeros((C * d if lift.mix.size else 0, r)),
-        np.zeros((k, lift.impulse.shape[1])),
-    )
+    read, mixed = C // b * d, C * d if lift.mix.size else 0
+    return Condensed(*zeros((r, r), r, (read, n), (read, r), (C, r), (mixed, r)))
 
 
-@inlined
+def full(impulse: Array, k: int, unknowns: int) -> Full:
+    A, right_side, response = zeros((unknowns, unknowns), unknowns, (k, impulse.shape[1]))
+    return Full(A, right_side, impulse, response)
+
+
+def lift_work(lift: Lift, solver: Condensed | Full, unknowns: int) -> Work:
+    """The lift made ready for the search."""
+    points = lift_point(lift, unknowns), lift_point(lift, unknowns)
+    return Work(lift, solver, *points, lift_room(lift, unknowns), np.zeros((3, unknowns)))
+
+
+@lean
 def run_states(lift: Lift, z: Array, U: Array, line: Array, affine: float) -> None:
     """The states at z; with ``affine`` 0 instead of 1, the tangent of the states along z."""
     n, k = lift.active_t.shape
@@ -219,20 +231,11 @@ def evaluate(lift: Lift, point: LiftPoint, room: LiftRoom) -> float:
             j = lift.columns[first + e]
             for t in range(C):
                 Q[i, e, t] = U[t, j]
-        factor(Q[i], tau[i], count)
+        project(Q[i], tau[i], count, v, i, point.values, first)
         for e in range(count):
-            reflect(Q[i], tau[i], e, v, i)
-        for e in range(count - 1, -1, -1):
-            total = v[i, e]
-            for f in range(e + 1, count):
-                total -= Q[i, f, e] * point.values[first + f]
-            value = total / Q[i, e, e] if Q[i, e, e] != 0.0 else 0.0
-            point.values[first + e] = value
             j = lift.columns[first + e]
-            point.W[i, j] = value
-            point.W_t[j, i] = value
-        for e in range(count):
-            v[i, e] = 0.0
+            point.W[i, j] = point.values[first + e]
+            point.W_t[j, i] = point.values[first + e]
         for t in range(count, C):
             cost += v[i, t] * v[i, t]
     return cost
@@ -253,7 +256,7 @@ def residual(lift: Lift, point: LiftPoint, room: LiftRoom) -> None:
 
 
 @serves(_dogleg.descent, Lift)
-@inlined
+@lean
 def descent(lift: Lift, point: LiftPoint, room: LiftRoom, gradient: Array) -> float:
     """gradient <- J' E, and |J gradient|^2, where J = d E / d z with the weights projected out."""
     n, k = lift.active_t.shape
@@ -287,18 +290,22 @@ def descent(lift: Lift, point: LiftPoint, room: LiftRoom, gradient: Array) -> fl
     return curvature
 
 
+@serves(_dogleg.newton_step, Condensed)
 @inlined
-def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
+def condensed_step(
+    solver: Condensed, lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array
+) -> bool:
     """newton <- the Newton step, from the d m x r system in the learnable weights alone.
 
     Linearising U_(t+b) = W U_t gives dU_(t+b) = W dU_t + (dW U_t - E_t), and the targets do not move:
     sum_a D W^a (dW U_(t-ab) - E_(t-ab)) = 0 for every t, mixed by the inputs where there are any.
     """
+    residual(lift, point, room)
     k = lift.active_t.shape[1]
     d, r = lift.readout.shape[0], lift.rows.size
     C, b = lift.targets.shape[0], lift.begin.shape[0]
     T = C // b
-    L, left, right, x = room.readouts, room.left, room.right, room.right_side
+    L, left, right, x = solver.readouts, solver.left, solver.right, solver.right_side
     for o in range(d):
         for i in range(lift.readout.shape[1]):
             L[o, i] = lift.readout[o, i]
@@ -314,8 +321,8 @@ def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) 
         for e in range(r):
             right[t, e] = point.U[t, lift.columns[e]]
     mixed = lift.mix.size > 0
-    A = room.A
-    J = room.markov if mixed else A
+    A = solver.A
+    J = solver.markov if mixed else A
     for q in range(r):
         x[q] = 0.0
     for t in range(C):
@@ -383,23 +390,25 @@ def condensed_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) 
     return True
 
 
+@serves(_dogleg.newton_step, Full)
 @inlined
-def full_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
+def full_step(solver: Full, lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
     """newton <- the Newton step, from the S x S system in z: the smaller one when k is close to d."""
+    residual(lift, point, room)
     k, d = lift.active_t.shape[1], lift.readout.shape[0]
     C, b = lift.targets.shape[0], lift.begin.shape[0]
     T, free, zero = C // b, k - d, k * 0
-    A, x, response, row = room.A, room.right_side, room.response, room.line
+    A, x, response, row = solver.A, solver.right_side, solver.response, room.line
     # A unit of z at time t moves state t by impulse[0], state t + b by impulse[1], and so on.
     for i in range(k):
         for j in range(free * T):
             response[i, j] = 0.0
-    add_product(point.W[:k], lift.impulse, response, -1.0)
+    add_product(point.W[:k], solver.impulse, response, -1.0)
     for i in range(k):
         for f in range(free):
             for j in range(T - 1, 0, -1):
-                response[i, f * T + j] = lift.impulse[i, f * T + j] + response[i, f * T + j - 1]
-            response[i, f * T] = lift.impulse[i, f * T]
+                response[i, f * T + j] = solver.impulse[i, f * T + j] + response[i, f * T + j - 1]
+            response[i, f * T] = solver.impulse[i, f * T]
     place = 0
     for i in range(k):
         count = lift.ends[i + 1] - lift.ends[i]
@@ -424,13 +433,3 @@ def full_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bo
         for t in range(C):
             newton[t * free + f] = x[f * C + t]
     return True
-
-
-@serves(_dogleg.newton_step, Lift)
-@inlined
-def newton_step(lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
-    """See :func:`_dogleg.newton_step`."""
-    residual(lift, point, room)
-    if lift.condensed:
-        return condensed_step(lift, point, room, newton)
-    return full_step(lift, point, room, newton)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,14 +16,13 @@ from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_prov
 from sublearn.matchers._matcher import Budget, Matcher
 
 if TYPE_CHECKING:
-    from sublearn.matchers.search._lifted import Recurrent, Scaled
+    from sublearn.matchers.search._dogleg import Work
 
 
 # Residual, relative to the targets, at which a start counts as solved.
 ACCURACY = 1e-11
 # Starts after which a search goes on with more time scales.
 LATER = 100
-# A candidate that cannot be proved is nearly always a singular root, and so are the next ones.
 
 
 @dataclass(frozen=True)
@@ -129,89 +128,34 @@ def candidates(
     A candidate is accepted on the residual of the form that is searched. In float64 the residual of
     the outputs says nothing: at the roundings of true roots it runs from 1e-14 to 1e6.
     """
+    from sublearn.matchers.search._chain import on_weights
+    from sublearn.matchers.search._dogleg import search_block
     from sublearn.matchers.search._lifted import recurrent, refusal
 
-    form = recurrent(instance) if refusal(instance) is None else None
-    if form is None:
-        return _on_weights(instance, starts, iterations, rng)
-    return _on_states(form, starts, iterations, rng, before)
-
-
-def _on_states(
-    form: Recurrent, starts: int, iterations: int, rng: np.random.Generator, before: int
-) -> Iterator[Found]:
-    from sublearn.matchers.search._dogleg import search_block
-
-    rules = form.walk, form.kick, 1.0, 0.8
-    lifts: dict[float, tuple[Scaled, Any, Any, Any] | None] = {}
-    values, unknowns = np.zeros(form.rows.size), np.zeros(form.unknowns)
+    lifted = recurrent(instance) if refusal(instance) is None else None
+    form = on_weights(instance) if lifted is None else lifted
+    ready: dict[float, tuple[Work, float] | None] = {}
     used = steps = turn = 0
-    block = 2
+    block = form.block
     while used < starts:
         scales = form.scales if before + used < LATER else form.later_scales
         scale = scales[turn % len(scales)]
         turn += 1
-        if scale not in lifts:
-            lifts[scale] = _with_room(form, scale)
-        ready = lifts[scale]
-        noise = rng.standard_normal((min(max(block, form.walk), starts - used), form.unknowns))
-        if ready is None:
-            used += len(noise)
-            yield Found(None, used, steps)
-            continue
-        (lift, size), here, there, room = ready
-        goal = (ACCURACY * size) ** 2
-        tried, count = search_block(
-            lift, here, there, room, noise, rules, iterations, goal, values, unknowns
-        )
-        used, steps = used + abs(tried), steps + count
-        out = None
-        if tried > 0:
-            out = np.empty_like(values)
-            out[form.labels] = values * scale
+        if scale not in ready:
+            ready[scale] = form.at_scale(scale)
+        count = min(max(block, form.rules[0]), starts - used)
+        noise = form.starts(rng.standard_normal((count, form.unknowns)), scale)
+        at_scale, out = ready[scale], None
+        if at_scale is None:
+            used += count
+        else:
+            work, size = at_scale
+            values, unknowns = np.zeros(work.here.values.size), np.zeros(form.unknowns)
+            goal = (ACCURACY * size) ** 2
+            tried, more = search_block(work, noise, form.rules, iterations, goal, values, unknowns)
+            used, steps = used + abs(tried), steps + more
+            if tried > 0:
+                out = form.solution(values, unknowns, scale)
         yield Found(out, used, steps)
         if turn % len(scales) == 0:
-            block = min(2 * block, 40)
-
-
-def _with_room(form: Recurrent, scale: float) -> tuple[Scaled, Any, Any, Any] | None:
-    """The lift at a time scale with two points and room for its loops, or None."""
-    from sublearn.matchers.search._lifted_kernel import lift_point, lift_room
-
-    ready = form.at_scale(scale)
-    if ready is None:
-        return None
-    lift, size = ready.lift, form.unknowns
-    return ready, lift_point(lift, size), lift_point(lift, size), lift_room(lift, size)
-
-
-def _on_weights(
-    instance: Instance, starts: int, iterations: int, rng: np.random.Generator
-) -> Iterator[Found]:
-    from sublearn.matchers.search._chain import SCALES, prepare
-    from sublearn.matchers.search._chain_kernel import chain_point, chain_room
-    from sublearn.matchers.search._dogleg import search_block
-
-    ready = prepare(instance)
-    chain = ready.chain
-    here, there, room = chain_point(chain), chain_point(chain), chain_room(chain)
-    inner, outer = np.zeros(ready.inner.size), np.zeros(ready.outer.size)
-    with np.errstate(all="ignore"):
-        goal = (ACCURACY * float(np.linalg.norm(instance.targets))) ** 2
-    used = steps = turn = 0
-    block = 4
-    while used < starts:
-        scale = SCALES[turn % len(SCALES)]
-        turn += 1
-        noise = rng.standard_normal((min(block, starts - used), outer.size)) * ready.size * scale
-        tried, count = search_block(
-            chain, here, there, room, noise, (1, 0.0, 1e-3, 0.9), iterations, goal, inner, outer
-        )
-        used, steps = used + abs(tried), steps + count
-        out = None
-        if tried > 0:
-            out = np.empty(inner.size + outer.size)
-            out[ready.inner], out[ready.outer] = inner, outer
-        yield Found(out, used, steps)
-        if turn % len(SCALES) == 0:
             block = min(2 * block, 40)

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError
 from sublearn._grades import PROOF
 from sublearn._threads import single_thread
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers._nonlinear import too_large
@@ -46,8 +45,7 @@ def decide_within(
     """
     from sublearn._errors import positive
 
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
+    check_instance(instance)
     room = positive("eps", eps)
     spent, reasons = Effort(), []
     with single_thread(), np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn.matchers._hull import sample_out_of_hull
-from sublearn.matchers._ranges import ranges
+from sublearn.matchers._ranges import beyond, ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import BITS, WIDER, Bands, bands, rational, wanted_balls
@@ -37,21 +37,18 @@ def out_of_reach(instance: Instance, eps: float) -> str | None:
 
 
 def _out_of_range(instance: Instance, eps: float) -> str | None:
-    """As ``_ranges.out_of_range``: the ends of a range count as reached, so limits are included."""
-    final, m = ranges(instance), instance.samples
-    low, high = final.low.entries(), final.high.entries()
-    room = eps * (1 + BALLS.exact(np.array([[WIDER]]))[0, 0])
-    for at, target in enumerate(wanted_balls(instance)):
-        o, s = divmod(at, m)
-        below = not final.no_low[o, s] and low[at] - target > room
-        above = not final.no_high[o, s] and target - high[at] > room
-        if below or above:
-            end = float((low if below else high)[at].mid())
-            return (
-                f"output {o} of sample {s} is at {'least' if below else 'most'} {end:.6g} whatever "
-                f"the learnable weights are; its target is {float(target.mid()):.6g}"
-            )
-    return None
+    """The ends of a range count as reached, so limits are included."""
+    final, targets = ranges(instance), wanted_balls(instance)
+    at = beyond(final, targets, eps * (1 + BALLS.exact(np.array([[WIDER]]))[0, 0]))
+    if at is None:
+        return None
+    o, s = divmod(at, instance.samples)
+    below = not final.no_low[o, s] and final.low[o, s] > targets[at]
+    end = float((final.low if below else final.high)[o, s].mid())
+    return (
+        f"output {o} of sample {s} is at {'least' if below else 'most'} {end:.6g} whatever the learnable "
+        f"weights are; its target is {float(targets[at].mid()):.6g}"
+    )
 
 
 def _out_of_hull(instance: Instance, asked: Bands) -> str | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sublearn._arrays import Array, Mask
-from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL
 from sublearn.exact import Feasible
 from sublearn.matchers._decision import Decision, Effort
@@ -29,21 +28,9 @@ class MixedInteger(Matcher):
     ``bounds`` and is graded numerical all the same. Where numbers beyond the largest M may be needed
     (:func:`reach`) it says nothing, and the instance stays UNDECIDED. A pattern that is found is proved
     in rationals.
-
-    >>> import numpy as np, sublearn as sl
-    >>> from sublearn.matchers import MixedInteger
-    >>> problem = sl.Problem(sl.FeedForward((3, 3, 2), activation="relu"), samples=2)
-    >>> instance = sl.draw(problem, {"W1": sl.FirstRows(2)}, seed=0, trial=1)
-    >>> decision = MixedInteger().attempt(instance, sl.Budget(), np.random.default_rng(0))
-    >>> decision.kind, str(decision.grade)
-    ('refuted', 'numerical')
     """
 
     bounds: tuple[float, ...] = (50.0, 500.0)
-
-    def __post_init__(self) -> None:
-        if not self.bounds or not all(np.isfinite(b) and b > 0 for b in self.bounds):
-            raise BadInputError(f"bounds must be positive numbers, not {self.bounds!r}.")
 
     name = "mixed-integer"
 
