@@ -12,9 +12,9 @@ import pytest
 import sublearn as sl
 from sublearn._grades import NUMERICAL, PROOF, weakest
 from sublearn._seeds import named_stream
-from sublearn.networks import factors
+from sublearn.networks import factors, log2_terms
 from sublearn.verdicts import Grade
-from sublearn.verdicts._points import PRIMES, _log2_norm, miss_probability
+from sublearn.verdicts._points import PRIMES, input_size, miss_probability
 from sublearn.verdicts._rank import points_needed
 
 CROSS = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
@@ -127,10 +127,12 @@ def test_norm_and_degree_of_jacobian_entries(
     entries = [e for e in polynomials.jacobian_entries() if e != 0]
     norm = max(sum(abs(int(c)) for c in entry.coeffs()) for entry in entries)
     degree = max(int(entry.total_degree()) for entry in entries)
-    assert norm <= 2 ** _log2_norm(problem, network) * (1 + 1e-12)
+    assert norm <= 2 ** log2_terms(network, input_size(problem)) * (1 + 1e-12)
     # The bound is an output's own sum of coefficients, times the degree: no more is given away.
     of_outputs = max(sum(abs(int(c)) for c in y.coeffs()) for y in polynomials.outputs)
-    assert 2 ** _log2_norm(problem, network) == pytest.approx(of_outputs * network.degree)
+    assert 2 ** log2_terms(network, input_size(problem)) == pytest.approx(
+        of_outputs * network.degree
+    )
     assert degree <= network.degree - 1 + (input_rank is not None)
     # Three columns: a minor of at most three times the degree, with coefficients below 3! N^3.
     schwartz_zippel = 3 * degree / 2**22
@@ -165,7 +167,7 @@ def test_miss_probability_adds_its_two_parts() -> None:
     problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2)
     size = 4
     schwartz_zippel = size * (problem.network.degree - 1) / 2**22
-    bits = log2(factorial(size)) + size * _log2_norm(problem, problem.network)
+    bits = log2(factorial(size)) + size * log2_terms(problem.network, input_size(problem))
     bad_primes = bits / 22 / PRIMES
     assert miss_probability(problem, problem.network, size) == pytest.approx(
         schwartz_zippel + bad_primes

@@ -21,36 +21,21 @@ LARGEST = 2**23
 
 
 def is_prime(number: int) -> bool:
-    """Primality below 3,215,031,751, by strong pseudoprime tests to the bases 2, 3, 5 and 7.
+    """Whether a whole number is a prime, by proof."""
+    from flint import fmpz
 
-    No composite number below that limit passes all four (Pomerance, Selfridge and Wagstaff 1980).
-    """
-    if number < 2 or any(number % q == 0 for q in (2, 3, 5, 7)):
-        return number in (2, 3, 5, 7)
-    twos = ((number - 1) & (1 - number)).bit_length() - 1
-    odd = (number - 1) >> twos
-    for base in (2, 3, 5, 7):
-        power = pow(base, odd, number)
-        if power in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            power = power * power % number
-            if power == number - 1:
-                break
-        else:
-            return False
-    return True
+    return bool(fmpz(number).is_prime())
 
 
-def random_prime(rng: np.random.Generator) -> int:
-    """A prime drawn uniformly from the 268,216 primes between 2^22 and 2^23.
+def random_prime(rng: np.random.Generator, bits: int = 23) -> int:
+    """A prime drawn uniformly from those of so many bits; of 23 there are 268,216.
 
     >>> p = random_prime(np.random.default_rng(0))
     >>> 2**22 < p < 2**23 and all(p % q for q in range(2, 2900))
     True
     """
     while True:
-        number = int(rng.integers(SMALLEST + 1, LARGEST))
+        number = int(rng.integers(2 ** (bits - 1) + 1, 2**bits))
         if is_prime(number):
             return number
 

@@ -3,6 +3,8 @@
 from sublearn._grades import Grade
 from sublearn.verdicts._affine import is_affine as is_affine
 from sublearn.verdicts._census import Census, census
+from sublearn.verdicts._certificate import RankCertificate, RankCheck
+from sublearn.verdicts._certificate import is_rank_certificate as is_rank_certificate
 from sublearn.verdicts._certify import certify
 from sublearn.verdicts._equations import EquationCounts, Equations
 from sublearn.verdicts._equations import equation_counts as equation_counts
@@ -18,6 +20,7 @@ from sublearn.verdicts._needed import reachable_equations as reachable_equations
 from sublearn.verdicts._needed import teacher_may_collapse as teacher_may_collapse
 from sublearn.verdicts._points import Point as Point
 from sublearn.verdicts._points import check_options as check_options
+from sublearn.verdicts._points import jacobian_columns as jacobian_columns
 from sublearn.verdicts._points import miss_probability as miss_probability
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._rank import points_needed as points_needed
@@ -32,6 +35,8 @@ __all__ = [
     "GenericRank",
     "GivenRank",
     "Grade",
+    "RankCertificate",
+    "RankCheck",
     "TheoremCheck",
     "Verdict",
     "census",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sublearn._arrays import Mask
 from sublearn.allocations import Allocation
-from sublearn.networks import Network
+from sublearn.networks import Network, links, walk
 
 Reach = Mask
 
@@ -25,43 +27,39 @@ def is_affine(network: Network, allocation: Allocation) -> bool:
     >>> is_affine(net, sl.Allocation.whole(net, ["D"])), is_affine(net, sl.Allocation.whole(net, ["W"]))
     (True, False)
     """
-    # reach[c, i]: some path into unit i uses exactly c learnable weights (2: two or more).
-    reach: Reach | None = None
-
-    def through(name: str, reach: Reach) -> Reach:
-        learnable, exists = allocation.mask(name), network.connections.get(name, True)
-        frozen = exists & ~learnable
-        out = np.empty((3, learnable.shape[0]), dtype=bool)
-        out[0] = (frozen & reach[0]).any(axis=1)
-        out[1] = ((frozen & reach[1]) | (learnable & reach[0])).any(axis=1)
-        out[2] = ((exists & reach[2]) | (learnable & reach[1])).any(axis=1)
-        return out
-
-    for step in network.steps:
-        old, driven = reach, None
-        if step.block is not None:
-            entering = _given(network.input_blocks[step.block])
-            if step.drive is not None:
-                driven = through(step.drive, entering)
-            else:
-                if step.encoder is not None:
-                    entering = through(step.encoder, entering)
-                reach = entering if reach is None else reach | entering
-        reach = through(step.weight, _given(1) if reach is None else reach)
-        if driven is not None:
-            reach |= driven
-        if step.bias is not None:
-            reach |= through(step.bias, _given(1))
-        if step.activation != "linear":
-            reach[2] |= reach[1]
-        if step.aside:
-            if reach[2].any():
-                return False
-            reach = old
-        elif step.kept and old is not None:
-            reach |= old
-    assert reach is not None
+    weights = {name: (allocation.mask(name), network.existing(name)) for name in network.shapes}
+    blocks = [_given(size) for size in network.input_blocks]
+    reach: Reach = walk(links(network, blocks, _given(1)), weights, _Paths()).outputs
     return not reach[2].any()
+
+
+class _Paths:
+    """The arithmetic of paths: [c, i] says that some path into unit i uses exactly c learnable weights.
+
+    2 stands for two or more. A weight is the masks of its learnable and of its existing entries.
+    """
+
+    def matmul(self, a: tuple[Mask, Mask], b: Reach) -> Reach:
+        learnable, exists = a
+        frozen = exists & ~learnable
+        lines = (
+            frozen & b[0],
+            (frozen & b[1]) | (learnable & b[0]),
+            (exists & b[2]) | (learnable & b[1]),
+        )
+        return np.stack([line.any(axis=1) for line in lines])
+
+    def add(self, a: Reach, b: Reach) -> Reach:
+        return a | b
+
+    def bend(self, position: int, activation: str, before: Reach) -> tuple[Reach, None]:
+        return np.stack([before[0], before[1], before[1] | before[2]]), None
+
+    def times(self, number: float, a: Reach) -> Reach:
+        return a
+
+    def stack(self, parts: Sequence[Reach]) -> Reach:
+        return np.concatenate(parts, axis=1)
 
 
 def _given(size: int) -> Reach:

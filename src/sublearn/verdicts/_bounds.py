@@ -58,20 +58,47 @@ def rank_bound(problem: Problem, allocation: Allocation) -> int:
     total = 0
     for name in allocation.names:
         bounds = problem.network.degree_bounds(name, problem.effective_samples)
-        total += _largest_within(allocation, name, bounds)
+        total += _largest_within(allocation, name, bounds)[0]
     return min(total, problem.network.expressible(problem.effective_samples))
 
 
-def _largest_within(allocation: Allocation, name: str, bounds: Bounds) -> int:
+def binding_lines(
+    problem: Problem, allocation: Allocation
+) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Rows and columns of every weight whose limits, with the entries outside them, are the least sum.
+
+    These show :func:`rank_bound` at a glance, where the network expresses as much.
+
+    >>> import sublearn as sl
+    >>> net = sl.FeedForward((3, 3, 2))
+    >>> row = sl.Allocation.from_rows(net, "W1", [1]) | sl.Allocation.diagonal(net, "W1")
+    >>> binding_lines(sl.Problem(net, samples=2), row)
+    {'W1': ((1,), ())}
+    """
+    out = {}
+    for name in allocation.names:
+        bounds = problem.network.degree_bounds(name, problem.effective_samples)
+        out[name] = _largest_within(allocation, name, bounds)[1]
+    return out
+
+
+Lines = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def _largest_within(allocation: Allocation, name: str, bounds: Bounds) -> tuple[int, Lines]:
+    """The largest number of entries of a weight that keep all limits, and the lines that bind."""
     row_sizes, column_sizes = allocation.row_counts(name), allocation.column_counts(name)
     column_limit = int(column_sizes.max()) if bounds.column is None else bounds.column
     by_rows = int(np.minimum(row_sizes, bounds.row).sum())
     by_columns = int(np.minimum(column_sizes, column_limit).sum())
     size = int(row_sizes.sum())
     if by_rows == size or by_columns == size:
-        return min(by_rows, by_columns)  # at most one side binds, and its sum is exact
+        # At most one side binds, and its sum is exact.
+        full = tuple(np.flatnonzero(row_sizes > bounds.row).tolist())
+        across = tuple(np.flatnonzero(column_sizes > column_limit).tolist())
+        return min(by_rows, by_columns), (full, ()) if by_rows < size else ((), across)
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
     # source -> rows (limit) -> entries (1) -> columns (limit) -> sink
     rows, columns = allocation.shapes[name]
@@ -83,4 +110,12 @@ def _largest_within(allocation: Allocation, name: str, bounds: Bounds) -> int:
         [np.full(rows, bounds.row), np.ones(i.size), np.full(columns, column_limit)]
     ).astype(np.int32)
     graph = csr_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1))
-    return int(maximum_flow(graph, source, sink).flow_value)
+    found = maximum_flow(graph, source, sink)
+    # What is still in reach of the source lies on its side of a least cut.
+    residual = (graph - found.flow).tocsr()
+    residual.eliminate_zeros()
+    near = breadth_first_order(residual, source, return_predecessors=False)
+    reached = np.zeros(sink + 1, dtype=bool)
+    reached[near] = True
+    cut = np.flatnonzero(~reached[:rows] & (row_sizes > 0)), np.flatnonzero(reached[rows:source])
+    return int(found.flow_value), (tuple(cut[0].tolist()), tuple(cut[1].tolist()))

@@ -9,6 +9,7 @@ from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
 from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
+from sublearn.networks import before_both
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
@@ -24,7 +25,7 @@ from sublearn.verdicts._needed import (
 from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._theorems import compare, printed_claims
-from sublearn.verdicts._verdict import Verdict
+from sublearn.verdicts._verdict import Proof, Verdict
 from sublearn.verdicts._words import circuit_of
 from sublearn.verdicts.counts import count_solutions
 
@@ -86,18 +87,10 @@ def certify(
 
 
 def _before_output(problem: Problem) -> Problem:
-    """The problem without the tanh or sigmoid that student and teacher both end with.
-
-    Outputs agree exactly if what stands before the activation does.
-    """
-    student, teacher = problem.network, problem.teacher_network
-    if teacher is None or student.steps[-1].activation not in ("tanh", "sigmoid"):
-        return problem
-    inner, shown = student.before_output(), teacher.before_output()
-    same = student.steps[-1].activation == teacher.steps[-1].activation
-    if not same or inner is student or shown is teacher:
-        return problem
-    return replace(problem, network=inner, teacher=shown)
+    """The problem without the tanh or sigmoid that student and teacher both end with."""
+    teacher = problem.teacher_network
+    pair = None if teacher is None else before_both(problem.network, teacher)
+    return problem if pair is None else replace(problem, network=pair[0], teacher=pair[1])
 
 
 def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: int) -> Verdict:
@@ -148,6 +141,7 @@ class _Finding:
     grade: Grade
     reasons: tuple[str, ...]
     positive: bool = False
+    ground: Candidate | None = None
 
 
 @dataclass(frozen=True)
@@ -268,7 +262,8 @@ class _Case:
             if (known.onto or not problem.network.is_linear) and not onto:
                 continue
             if self._holds(known, needed.rank):
-                return _Finding(MAXIMAL, needed.grade, (f"Full rank, and {known.why}.",))
+                why = f"Full rank, and {known.why}."
+                return _Finding(MAXIMAL, needed.grade, (why,), ground=known)
         why = (
             f"Full rank {rank.rank}: some teachers are matched, so the match probability is positive; "
             "whether it is 1 is not known."
@@ -291,7 +286,8 @@ class _Case:
                 continue
             if self._holds(known, equations):
                 why = f"Full rank {equations}, and {known.why}."
-                return _Finding(MAXIMAL, needed.grade if known.onto else PROOF, (why,))
+                grade = needed.grade if known.onto else PROOF
+                return _Finding(MAXIMAL, grade, (why,), ground=known)
         why = f"Full rank {equations}, but for this teacher a positive probability is not proved."
         if positive:
             why = f"Full rank {equations}: the match probability is positive."
@@ -341,6 +337,7 @@ class _Case:
             counts=equation_counts(problem, allocation),
             gates=gates,
             set_aside=found.kind == MINIMAL and teacher_may_collapse(problem),
+            proof=Proof(problem, found.ground),
         )
 
 

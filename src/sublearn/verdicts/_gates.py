@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ from sublearn._grades import Grade, weakest
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Distribution, LowRank, Normal, Problem, draw_weights
-from sublearn.networks import ACTIVATIONS, REALS, Network, Weights, run
+from sublearn.networks import ACTIVATIONS, Network, Weights, links, walk
 from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
 
@@ -146,53 +147,50 @@ def settled_gates(
     where nothing reaches the unit, for all weights nearby: its pre-activation is exactly 0, and so is
     all that the gate multiplies.
     """
-    trace = run(network, weights, inputs, REALS)
-    error: Array | float = 0.0
-    gates: dict[int, Array] = {}
-    free: dict[int, Mask] = {}
-    blocks, state = network.split_inputs(inputs), None
-    for position, step in enumerate(network.steps):
-        entering, before = trace.entering[position], trace.before[position]
-        old, driven, sums = error, None, np.abs(before)
-        if step.block is not None:
-            block = blocks[step.block]
-            off = np.full_like(block, doubt)
-            if step.encoder is not None:
-                off = _product_error(weights[step.encoder], block, off)
-            if step.drive is not None:
-                driven = _product_error(weights[step.drive], block, off)
-                sums = sums + np.abs(weights[step.drive] @ block)  # W h + b may be larger than z
-            else:
-                error = error + off + _EPS * np.abs(entering)
-        error = _product_error(weights[step.weight], entering, error)
-        if driven is not None:
-            error = error + driven + _EPS * sums
-        if step.bias is not None:
-            error = error + _EPS * sums
-        if step.activation == "relu":
-            silent = (before == 0) & (error == 0)
-            if not (silent | (np.abs(before) > 2 * error)).all():
-                return None
-            gates[position], free[position] = (before > 0).astype(np.float64), silent
-            error = error * gates[position]
-        elif step.activation != "linear":
-            error = error + 8 * _EPS  # of tanh as numpy computes it
-        if step.aside:
-            error = old
-            continue
-        bent = ACTIVATIONS[step.activation].value(before)
-        if step.leak != 1.0:
-            error, bent = step.leak * (error + 2 * _EPS * np.abs(bent)), step.leak * bent
-            if state is not None:
-                error = error + step.kept * (old + 2 * _EPS * np.abs(state))
-                bent = bent + step.kept * state
-        state = bent
-    return gates, free
+    blocks = [_Rounded(block, np.full_like(block, doubt)) for block in network.split_inputs(inputs)]
+    numbers = _Rounding()
+    walk(links(network, blocks, _Rounded(np.ones((1, 1)), np.zeros((1, 1)))), weights, numbers)
+    return (numbers.gates, numbers.free) if numbers.settled else None
 
 
-def _product_error(matrix: Array, state: Array, error: Array | float) -> Array:
-    size = np.abs(matrix)
-    return np.asarray(size @ (error + (matrix.shape[1] + 2) * _EPS * np.abs(state)))
+class _Rounded(NamedTuple):
+    """A matrix as float64 has it, and bounds on the errors of its entries."""
+
+    value: Array
+    error: Array
+
+
+class _Rounding:
+    """The arithmetic of rounded matrices, which notes the gates that it meets; a weight is exact."""
+
+    def __init__(self) -> None:
+        self.gates: dict[int, Array] = {}
+        self.free: dict[int, Mask] = {}
+        self.settled = True
+
+    def matmul(self, a: Array, b: _Rounded) -> _Rounded:
+        error = np.abs(a) @ (b.error + (a.shape[1] + 2) * _EPS * np.abs(b.value))
+        return _Rounded(a @ b.value, error)
+
+    def add(self, a: _Rounded, b: _Rounded) -> _Rounded:
+        value = a.value + b.value
+        return _Rounded(value, a.error + b.error + _EPS * np.abs(value))
+
+    def bend(self, position: int, activation: str, before: _Rounded) -> tuple[_Rounded, None]:
+        value, error = before
+        bent = ACTIVATIONS[activation].value(value)
+        if activation != "relu":
+            return _Rounded(bent, error + 8 * _EPS), None  # of tanh as numpy computes it
+        silent = (value == 0) & (error == 0)
+        self.settled &= bool((silent | (np.abs(value) > 2 * error)).all())
+        self.gates[position], self.free[position] = (value > 0).astype(np.float64), silent
+        return _Rounded(bent, error * self.gates[position]), None
+
+    def times(self, number: float, a: _Rounded) -> _Rounded:
+        return _Rounded(number * a.value, number * (a.error + 2 * _EPS * np.abs(a.value)))
+
+    def stack(self, parts: Sequence[_Rounded]) -> _Rounded:
+        return parts[-1]  # no gate comes behind what is put out
 
 
 def doubt_of(problem: Problem, inputs: Array) -> float:

@@ -15,10 +15,10 @@ from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
-from sublearn.exact import Dyadics, PrimeField, columns, eliminate, random_prime
+from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
 from sublearn.networks import Gates, Network, factors, log2_terms
 from sublearn.verdicts._gates import settled_gates
-from sublearn.verdicts._points import PRIMES, check_options
+from sublearn.verdicts._points import PRIMES, check_options, jacobian_columns
 from sublearn.verdicts._rank import points_needed
 
 
@@ -95,11 +95,7 @@ def rank_at(
         field = PrimeField(random_prime(rng))
         residues = {name: _residues(field, exact[name], given[name].shape) for name in exact}
         parts = factors(network, residues, _residues(field, seen, x.shape), field, gates)
-        matrices = []
-        for name in allocation.names:
-            rows, across = np.divmod(allocation.flat(name), allocation.shapes[name][1])
-            matrices.append(columns(field, *parts[name].stacked, rows, across))
-        rank = max(rank, eliminate(field, np.concatenate(matrices, axis=1)).rank)
+        rank = max(rank, eliminate(field, jacobian_columns(field, parts, allocation)).rank)
         if rank == min(sizes):
             return GivenRank(rank, *sizes, PROOF)
     return GivenRank(rank, *sizes, wrong_by_chance(min(1.0, miss**draws)))
@@ -126,6 +122,6 @@ def _miss(network: Network, numbers: list[Dyadics], size: int) -> float:
     whole number of at most degree (a + b) bits and those of its number of terms.
     """
     a, b = (max(extent[k] for extent in (n.extent for n in numbers)) for k in (0, 1))
-    entry = log2_terms(network, 0.0) + network.degree * (a + b)
+    entry = log2_terms(network) + network.degree * (a + b)
     bits = lgamma(size + 1) / log(2) + size * entry
     return min(1.0, bits / 22 / PRIMES)

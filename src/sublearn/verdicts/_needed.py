@@ -27,7 +27,7 @@ class Needed:
     grade: Grade
 
 
-def _samples_of(problem: Problem, network: Network) -> int:
+def samples_of(problem: Problem, network: Network) -> int:
     """The samples that count for one of the two networks of a problem, student or teacher."""
     return replace(problem, network=network, teacher=None).effective_samples
 
@@ -42,7 +42,7 @@ def reachable_equations(problem: Problem) -> int:
     if teacher is None:
         return problem.equations
     return problem.network.output_size * max(
-        problem.effective_samples, _samples_of(problem, teacher)
+        problem.effective_samples, samples_of(problem, teacher)
     )
 
 
@@ -55,7 +55,7 @@ def _full_rank(
     probability. The rank with free gates bounds it for all gates; where the two meet, no gates that
     were not sampled can have a larger one. ``least`` is a rank of some of its columns, if known.
     """
-    limit = network.expressible(_samples_of(problem, network))
+    limit = network.expressible(samples_of(problem, network))
     names = list(network.shapes)
     rng = named_stream(seed, "needed", problem.digest, network.spec)
     # In a random order a basis fills up early; row by row most columns would be seen in vain.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import lgamma, log, log2
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import PrimeField, columns, random_prime
-from sublearn.networks import Factors, Gates, Network, Step, factors, leak_bits, log2_terms
+from sublearn.networks import Factors, Gates, Network, Size, Step, entry_size, factors, log2_terms
+from sublearn.verdicts._recheck import Place
 
 PRIMES = 268_216
 """The number of primes between 2^22 and 2^23 (counted by a sieve in the tests)."""
@@ -26,9 +27,21 @@ def check_options(error: float, seed: int) -> None:
     whole_number("seed", seed, least=0)
 
 
+def jacobian_columns(
+    field: PrimeField, factors: Mapping[str, Factors], allocation: Allocation
+) -> Array:
+    """The Jacobian's columns of an allocation, in the order of its labels, from the factors of weights."""
+    parts = []
+    for name in allocation.names:
+        rows, across = np.divmod(allocation.flat(name), allocation.shapes[name][1])
+        parts.append(columns(field, *factors[name].stacked, rows, across))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
 class Point:
     """A random prime with random weights and inputs modulo it, and the factors of every weight.
 
+    A :class:`Place` in place of the random stream says which prime and which numbers.
     ``gates`` fix the ReLU steps; with ``free_gates`` each gate is a random number as well.
 
     What a tanh or sigmoid step leaves behind is a random number h too, with the slope that belongs to
@@ -42,25 +55,34 @@ class Point:
         self,
         problem: Problem,
         network: Network,
-        rng: np.random.Generator,
+        source: np.random.Generator | Place,
         gates: Gates | None = None,
         *,
         free_gates: bool = False,
     ) -> None:
-        self.field = PrimeField(random_prime(rng))
-        weights = {name: self.field.random(rng, shape) for name, shape in network.shapes.items()}
+        if isinstance(source, Place):
+            self.field = PrimeField(source.prime)
+        else:
+            self.field = PrimeField(random_prime(source))
+
+        def draw(name: str, shape: tuple[int, ...]) -> Array:
+            if isinstance(source, Place):
+                return self.field.from_integers(source.residues(name, shape))
+            return self.field.random(source, shape)
+
+        weights = {name: draw(f"weight {name}", shape) for name, shape in network.shapes.items()}
         for name, exists in network.connections.items():
             weights[name] = np.where(exists, weights[name], 0.0)
-        inputs = _inputs(problem, network, self.field, rng)
+        inputs = _inputs(problem, network, self.field, draw)
         slopes, states = dict(gates or {}), {}
-        heard = _Heard(network) if network.connections else None
+        heard = Heard(network) if network.connections else None
         for position, step in enumerate(network.steps):
             shape = (network.shapes[step.weight][0], problem.samples)
             if step.activation == "relu" and free_gates:
-                slopes[position] = self.field.random(rng, shape)
+                slopes[position] = draw(f"gate {position}", shape)
             elif step.activation in _SLOPES:
                 _check_order(network, position)
-                states[position] = self.field.random(rng, shape)
+                states[position] = draw(f"state {position}", shape)
                 if heard is not None:
                     states[position] = heard.settled(position, states[position])
                 slopes[position] = _SLOPES[step.activation](self.field, states[position])
@@ -70,13 +92,7 @@ class Point:
 
     def columns(self, allocation: Allocation) -> np.ndarray:
         """Jacobian columns of the allocation, modulo the prime, in the order of its labels."""
-        parts = []
-        for name in allocation.names:
-            width = allocation.shapes[name][1]
-            rows, cols = np.divmod(allocation.flat(name), width)
-            left, right = self.factors[name].stacked
-            parts.append(columns(self.field, left, right, rows, cols))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return jacobian_columns(self.field, self.factors, allocation)
 
     def columns_at(self, allocation: Allocation, positions: np.ndarray) -> np.ndarray:
         """Columns at some positions of the allocation's labels, in the order of ``positions``."""
@@ -103,7 +119,7 @@ class _State(NamedTuple):
     nonzero: Mask
 
 
-class _Heard:
+class Heard:
     """What a unit of a sparse network hears of inputs, biases and other units, step by step.
 
     In a dense network what every tanh or sigmoid leaves behind, on every sample and at every step, is a
@@ -191,16 +207,25 @@ def _check_order(network: Network, position: int) -> None:
 
 
 def _inputs(
-    problem: Problem, network: Network, field: PrimeField, rng: np.random.Generator
+    problem: Problem,
+    network: Network,
+    field: PrimeField,
+    draw: Callable[[str, tuple[int, ...]], Array],
 ) -> np.ndarray:
     shape = network.input_shape(problem.samples)
     law = problem.ensemble.inputs
     if not isinstance(law, LowRank):
-        return field.random(rng, shape)
+        return draw("inputs", shape)
     features = int(np.prod(shape[:-1]))
-    left = field.random(rng, (features, law.rank))
-    right = field.random(rng, (law.rank, problem.samples))
+    left = draw("inputs left", (features, law.rank))
+    right = draw("inputs right", (law.rank, problem.samples))
     return field.matmul(left, right).reshape(shape)
+
+
+def input_size(problem: Problem) -> Size:
+    """The size of an input as a polynomial: of low rank, it is a sum of products."""
+    law = problem.ensemble.inputs
+    return Size(2, log2(law.rank)) if isinstance(law, LowRank) else Size(1, 0.0)
 
 
 def miss_probability(
@@ -218,94 +243,12 @@ def miss_probability(
     """
     if size == 0:
         return 0.0
+    sample = input_size(problem)
     if free_gates or any(step.activation in _SLOPES for step in network.steps):
-        degree, norm = _entry_size(problem, network)
+        degree, norm = entry_size(network, sample)
     else:
-        low_rank = isinstance(problem.ensemble.inputs, LowRank)
-        degree, norm = network.degree - 1 + low_rank, _log2_norm(problem, network)
+        degree, norm = network.degree - 2 + sample.degree, log2_terms(network, sample)
     second = size * degree / 2**22
     bits = lgamma(size + 1) / log(2) + size * norm
     first = bits / 22 / PRIMES
     return min(1.0, first + second)
-
-
-def _entry_size(problem: Problem, network: Network) -> tuple[int, float]:
-    """Degree of a Jacobian entry, and log2 of the sum of its absolute coefficients, or more.
-
-    As a polynomial in weights, inputs, free gates and what tanh and sigmoid steps leave behind. A
-    slope is 1 - h^2 or h - h^2: degree 2, coefficients that sum to 2.
-    """
-    law = problem.ensemble.inputs
-    sample = (2, log2(law.rank)) if isinstance(law, LowRank) else (1, 0.0)
-    entering: list[_Size] = []
-    state = _Size(0, float("-inf"))
-    for step in network.steps:
-        old, driven = state, None
-        if step.block is not None:
-            coded = step.encoder is not None or step.drive is not None
-            wide = log2(network.input_blocks[step.block]) if coded else 0.0
-            given = _Size(sample[0] + coded, sample[1] + wide)
-            if step.drive is not None:
-                driven = given
-            else:
-                state = state | given
-        elif not entering:
-            state = _Size(0, 0.0)
-        entering.append(state)
-        state = _Size(state.degree + 1, state.norm + log2(network.shapes[step.weight][1]))
-        if step.bias is not None:
-            state = _Size(state.degree, float(np.logaddexp2(state.norm, 0.0)))
-        if driven is not None:
-            state = state | driven
-        if step.activation in _SLOPES:
-            state = _Size(1, 0.0)
-        elif step.activation == "relu":
-            state = _Size(state.degree + 1, state.norm)
-        state = old if step.aside else state.leaking(step) | old.kept(step)
-    uses = _Size(0, float("-inf"))
-    back = _Size(0, 0.0)  # d output / d state, from the outputs back
-    for step, right in zip(network.steps[::-1], entering[::-1], strict=True):
-        passing, back = (back, _Size(0, 0.0)) if step.aside else (back.kept(step), back)
-        back = back.leaking(step)
-        if step.activation in _SLOPES:
-            back = _Size(back.degree + 2, back.norm + 1.0)
-        elif step.activation == "relu":
-            back = _Size(back.degree + 1, back.norm)
-        uses = uses | _Size(back.degree + right.degree, back.norm + right.norm)
-        if step.drive is not None:
-            uses = uses | _Size(back.degree + sample[0], back.norm + sample[1])
-        back = _Size(back.degree + 1, back.norm + log2(network.shapes[step.weight][0]))
-        if step.encoder is not None:
-            uses = uses | _Size(back.degree + sample[0], back.norm + sample[1])
-        back = back | passing
-    return uses.degree, uses.norm + leak_bits(network)
-
-
-class _Size(NamedTuple):
-    """Of a polynomial: its degree, and log2 of the sum of its absolute coefficients, or more."""
-
-    degree: int
-    norm: float
-
-    def __or__(self, other: object) -> _Size:
-        """The size of a sum."""
-        assert isinstance(other, _Size)
-        return _Size(max(self.degree, other.degree), float(np.logaddexp2(self.norm, other.norm)))
-
-    def leaking(self, step: Step) -> _Size:
-        return _Size(self.degree, self.norm + log2(step.leak))
-
-    def kept(self, step: Step) -> _Size:
-        if not step.kept:
-            return _Size(0, float("-inf"))
-        return _Size(self.degree, self.norm + log2(step.kept))
-
-
-def _log2_norm(problem: Problem, network: Network) -> float:
-    """log2 of a bound on the sum of absolute coefficients of a Jacobian entry.
-
-    The coefficients are positive (1, or powers of leaks), so the sum for an output is its value at the
-    all-ones point; the derivative with respect to one weight multiplies it by at most the degree.
-    """
-    law = problem.ensemble.inputs
-    return log2_terms(network, log2(law.rank) if isinstance(law, LowRank) else 0.0)

@@ -77,7 +77,7 @@ def generic_rank(
             limit = found.rank
     for _ in range(_LIVES):
         point = Point(problem, network, rng, gates, free_gates=free_gates)
-        basis, circuit, involved = _look(point, allocation, limit, rng)
+        basis, circuit, involved = look(point, allocation, limit, rng)
         rank = basis.size
         idle = np.setdiff1d(everything, basis, assume_unique=True)
         if rank in (count, limit):
@@ -90,14 +90,14 @@ def generic_rank(
         draws = points_needed(miss, error)
         for _ in range(draws):
             again = Point(problem, network, rng, gates, free_gates=free_gates)
-            if _look(again, part, limit, rng)[0].size > expected:
+            if look(again, part, limit, rng)[0].size > expected:
                 break  # the first point was unlucky: start over
         else:
             return GenericRank(rank, basis, idle, circuit, wrong_by_chance(miss**draws))
     raise RuntimeError("random points keep disagreeing; please report this as a bug")
 
 
-def _look(
+def look(
     point: Point, allocation: Allocation, limit: int, rng: np.random.Generator
 ) -> tuple[Positions, Positions, Positions]:
     """Basis, a small circuit, and all columns that take part in a dependency, at one point."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sublearn._grades import Grade
 from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation, Entry
-from sublearn.plots import Shown, ink
+from sublearn.ensembles import Problem
+from sublearn.plots import Row, Shown, ink
 from sublearn.verdicts._bounds import BrokenBound
 from sublearn.verdicts._equations import EquationCounts
 from sublearn.verdicts._gates import GateRanks
+from sublearn.verdicts._maximal import Candidate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from sublearn.verdicts._certificate import RankCertificate
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,15 @@ class TheoremCheck:
         return f"{text}; {self.why}." if self.why else f"{text}."
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What a verdict was taken from: the problem without a shared output activation, and for a maximal one
+    the part that is known to be (None: every weight is learnable)."""
+
+    problem: Problem
+    ground: Candidate | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class Verdict(Shown):
     """What can be said about an allocation without sampling.
@@ -105,6 +119,17 @@ class Verdict(Shown):
     gates: GateRanks | None = None
     solutions: int | None = None
     set_aside: bool = False
+    proof: Proof | None = field(default=None, compare=False)
+
+    def certificate(self) -> RankCertificate:
+        """What the verdict rests on, as numbers to save and to check again."""
+        from sublearn.verdicts._certificate import certificate_of
+
+        return certificate_of(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the :meth:`certificate` to a .json file, which ``sublearn check`` reads."""
+        self.certificate().save(path)
 
     @property
     def meaning(self) -> str:
@@ -173,17 +198,28 @@ class Verdict(Shown):
         """
         mine, circuit = self.allocation, None
         if self.circuit is not None:
-            entries = self.circuit.entries
-            circuit = mine.select(
-                [k for k, (name, i, j) in enumerate(mine.labels()) if (i, j) in entries[name]]
-            )
+            circuit = mine.select([k for k, row in enumerate(self.table()) if row["circuit"]])
         fig = mine.plot(self.idle if self.wasted else None, circuit)
-        rank = f"rank {self.rank} of {self.needed} needed"
-        fig.suptitle(f"{self.kind} ({self.grade}): {rank}", x=0.02, ha="left", color=ink())
+        words = f"{self.kind} ({self.grade}):", f"rank {self.rank} of {self.needed} needed"
+        # One matrix is as wide as 40 characters: what is longer would be cut off.
+        title = "\n".join(words) if len(" ".join(words)) > 40 else " ".join(words)
+        fig.suptitle(title, x=0.02, ha="left", color=ink(), fontsize=11)
         return fig
 
-    def __repr__(self) -> str:
-        return f"<Verdict {self.kind}, {self.grade}: rank {self.rank} of {self.needed} needed>"
+    def table(self) -> list[Row]:
+        """A row for every learnable weight: whether it is wasted, and whether it is in the circuit."""
+        wasted = set(self.idle.labels() if self.wasted else [])
+        dependent = {} if self.circuit is None else self.circuit.entries
+        marks = (
+            {"wasted": label in wasted, "circuit": label[1:] in dependent.get(label[0], ())}
+            for label in self.allocation.labels()
+        )
+        return [{**row, **mark} for row, mark in zip(self.allocation.table(), marks, strict=True)]
+
+    @property
+    def headline(self) -> str:
+        """Kind, grade and rank."""
+        return f"{self.kind}, {self.grade}: rank {self.rank} of {self.needed} needed"
 
     def __str__(self) -> str:
         rank, wasted, where = f"{self.rank}", f"{self.wasted}", ""

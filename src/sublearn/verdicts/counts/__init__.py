@@ -6,8 +6,6 @@ from sublearn.verdicts.counts._msolve import find_msolve, msolve_version
 from sublearn.verdicts.counts._polynomials import lifted_system as lifted_system
 from sublearn.verdicts.counts._polynomials import without_determined as without_determined
 from sublearn.verdicts.counts._product import ProductForm as ProductForm
-from sublearn.verdicts.counts._product import ProductNumbers as ProductNumbers
 from sublearn.verdicts.counts._product import product_form as product_form
-from sublearn.verdicts.counts._product import product_numbers as product_numbers
 
 __all__ = ["SolutionCount", "count_solutions", "find_msolve", "msolve_version"]

@@ -74,8 +74,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.verdicts.counts._polynomials import LiftedSystem, Term
 
+BITS = 31  # of the primes: the largest that msolve takes
 SMALLEST = 2**30
-LARGEST = 2**31
 PRIMES = 50_697_537
 """The number of primes between 2^30 and 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
 

@@ -25,11 +25,11 @@ from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.exact import is_prime
+from sublearn.exact import random_prime
 from sublearn.networks import Network
 from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._rank import generic_rank
-from sublearn.verdicts.counts._bezout import LARGEST, SMALLEST, CountBounds, count_bounds
+from sublearn.verdicts.counts._bezout import BITS, CountBounds, count_bounds
 from sublearn.verdicts.counts._msolve import (
     HOW_TO_INSTALL,
     MsolveError,
@@ -161,7 +161,7 @@ def _agreed(
     miss, found = bounds.miss, []
     primes = []
     for drawn in range(1, MOST_PRIMES + 1):
-        prime = random_prime(rng)
+        prime = random_prime(rng, BITS)
         try:
             value = _at_one_point(system, prime, rng)
         except MsolveError as trouble:
@@ -196,15 +196,3 @@ def _at_one_point(system: LiftedSystem, prime: int, rng: np.random.Generator) ->
     if not wanted:
         return None
     return count_standard_monomials(leading_monomials(wanted, unknowns, prime))
-
-
-def random_prime(rng: np.random.Generator) -> int:
-    """A prime drawn uniformly from those between 2^30 and 2^31, the largest that msolve takes.
-
-    >>> SMALLEST < random_prime(np.random.default_rng(0)) < LARGEST
-    True
-    """
-    while True:
-        number = int(rng.integers(SMALLEST + 1, LARGEST))
-        if is_prime(number):
-            return number

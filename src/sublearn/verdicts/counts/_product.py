@@ -12,30 +12,23 @@ where start, chain_p and read are weight matrices (or the inputs), some of their
 - Linear layers: S_0 = X, S_p = W_p .. W_1 X, and only R_{L-1} = W_L S_{L-1} = Y is read. A bias is a
   column of its matrix that meets a state which is always 1. With as many samples as inputs and no
   bias, S_0 = W_1 and mix = X instead, so that the inputs drop out here too.
-
-Two facts make the Jacobian simple: either only R_P is read, or all chain_p are one matrix. So the
-derivative of R_q with respect to what leaves step p depends on q - p alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
+from sublearn._arrays import Indices
 from sublearn.allocations import Allocation
 from sublearn.networks import Network
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 
 @dataclass(frozen=True, eq=False)
 class ProductForm:
-    """The structure of a product form; the numbers are in :class:`ProductNumbers`.
+    """The structure of a product form.
 
     ``shapes`` are those of the matrices, by number. ``where`` has a row (matrix, row, column) for
     each learnable weight, in the order of the allocation's labels. ``units`` are the (matrix, row,
@@ -68,15 +61,6 @@ class ProductForm:
     def readouts(self) -> int:
         """The number of R_p that are read."""
         return len(self.chain) - self.first + 1
-
-
-@dataclass(frozen=True, eq=False)
-class ProductNumbers:
-    """The matrices of one instance (learnable entries 0), its mix (None: identity) and its targets."""
-
-    matrices: tuple[Array, ...]
-    mix: Array | None
-    targets: Array
 
 
 @lru_cache(maxsize=64)
@@ -117,27 +101,3 @@ def product_form(network: Network, allocation: Allocation, samples: int) -> Prod
 
 def _where(places: list[tuple[int, int, int]]) -> Indices:
     return np.array(places, dtype=np.int64).reshape(-1, 3)
-
-
-def product_numbers(form: ProductForm, instance: Instance) -> ProductNumbers:
-    """The numbers of an instance in float64: inputs and targets are the views that it shows."""
-    network, weights = instance.network, instance.weights
-    recurrence, layers = network.recurrence, network.layered
-    if recurrence is not None:
-        mix = np.ascontiguousarray(instance.inputs[::-1].reshape(-1, instance.samples))
-        names = (recurrence.encoder, recurrence.weight, recurrence.readout)
-        return ProductNumbers(tuple(weights[name] for name in names), mix, instance.targets)
-    assert layers is not None, "only recurrences and layers have a product form"
-    if form.mixed:
-        matrices_of = tuple(weights[name] for name in layers.weights)
-        return ProductNumbers(matrices_of, instance.inputs, instance.targets)
-    matrices = [np.zeros(shape) for shape in form.shapes]
-    matrices[0][: layers.sizes[0]] = instance.inputs
-    for layer, step in enumerate(network.steps, 1):
-        rows, columns = network.shapes[step.weight]
-        matrices[layer][:rows, :columns] = weights[step.weight]
-        if step.bias is not None:
-            matrices[layer][:rows, columns] = weights[step.bias][:, 0]
-    for k, i, j in form.units:
-        matrices[k][i, j] = 1.0
-    return ProductNumbers(tuple(matrices), None, instance.targets)

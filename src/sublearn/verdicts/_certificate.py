@@ -1,0 +1,707 @@
+"""Certificates of rank verdicts: what they rest on, as numbers that anyone can check again.
+
+A verdict says two ranks: that of the learnable weights, and *needed*. Each is shown from below by a minor
+that is not 0 modulo a prime at a point, which is a proof, and from above by counting, which is a
+proof where the bounds of the network hold, or at points that the check draws itself, up to chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sublearn._errors import BadInputError, one_of
+from sublearn._files import save_json
+from sublearn._kinds import VerdictKind
+from sublearn._reading import Unreadable, load_json, read_json
+from sublearn._seeds import named_stream
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
+from sublearn.exact import eliminate, random_prime
+from sublearn.networks import Network, network_from_text
+from sublearn.verdicts._bounds import binding_lines, rank_bound
+from sublearn.verdicts._maximal import Candidate, candidates
+from sublearn.verdicts._needed import (
+    reachable_equations,
+    samples_of,
+    teacher_may_collapse,
+)
+from sublearn.verdicts._points import Point, miss_probability
+from sublearn.verdicts._rank import generic_rank, look, points_needed
+from sublearn.verdicts._recheck import (
+    LARGEST,
+    SMALLEST,
+    Label,
+    Place,
+    is_prime,
+    jacobian_modulo,
+    rank_modulo,
+    whole_gates,
+)
+from sublearn.verdicts._verdict import Verdict
+
+FORMAT = "sublearn rank certificate 1"
+MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
+_TRIES = 100  # points that are looked at for a minor
+_ERROR = 1e-12  # of what a check sees at points
+MOST_WORK = 5 * 10**10
+"""Multiplications of a check: a minute or two."""
+_ABOUT = (
+    "rank_at_least and needed_at_least are minors that are not 0 modulo a prime at a point: a check computes "
+    "them again, by other code, and they are proofs.",
+    "Coordinates of a point are SHAKE-256 of 'sublearn point', its number and a name, in three lines: eight "
+    "bytes each, the lowest first, modulo the prime.",
+    "at_most by weights, outputs or lines is counted again; that a row, a column and the outputs carry no "
+    "more is a theorem about the network, which is not checked. By points: a check draws points of its own.",
+    "That ranks decide the kind, and the reason of a maximal verdict, are theorems; that they apply is "
+    "checked.",
+)
+
+
+@dataclass(frozen=True)
+class Minor:
+    """Rows and columns of a Jacobian whose minor is not 0 modulo ``prime`` at the point ``point``."""
+
+    prime: int
+    point: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """Why a rank is no larger than ``rank``.
+
+    ``by``: "weights", there are no more; "outputs", the network expresses no more; "lines", of every weight
+    the named rows and columns carry no more than their bounds, and outside of them are only so many;
+    "points", seen at random points: the columns ``among`` have lost as much as all of them.
+    """
+
+    rank: int
+    by: str
+    lines: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    among: tuple[int, ...] = ()
+
+
+BY = ("weights", "outputs", "lines", "points")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Why a verdict is maximal: ``part`` of the allocation is, on ``samples`` samples, if of full rank."""
+
+    why: str
+    part: tuple[int, ...] = ()
+    samples: int = 0
+    minor: Minor | None = None
+
+
+@dataclass(frozen=True)
+class RankCheck:
+    """What a check of a rank certificate found; ``proved``, ``seen`` and ``trusted`` say what of it.
+
+    ``proved``: computed again, with no chance involved; ``seen``: at random points, wrong with the
+    probability that is said; ``trusted``: theorems and counts that were not computed again.
+    """
+
+    holds: bool
+    reason: str
+    proved: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    @property
+    def details(self) -> list[str]:
+        """A line for each claim."""
+        named = (
+            ("checked", self.proved),
+            ("up to chance", self.seen),
+            ("not checked", self.trusted),
+        )
+        return [f"{how}: {claim}" for how, claims in named for claim in claims]
+
+
+@dataclass(frozen=True, eq=False)
+class RankCertificate:
+    """What a verdict rests on, as numbers: see the page on certificates.
+
+    ``problem`` is without the output activation that student and teacher share. Columns of minors are
+    positions among the learnable weights, those of ``needed_at_least`` among all weights of the teacher that
+    exist, None where the student's own rank shows it, or where there is no teacher.
+
+    >>> import sublearn as sl
+    >>> net = sl.FeedForward((3, 3, 2))
+    >>> cross = sl.Allocation.from_entries(net, {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]})
+    >>> found = sl.certify(sl.Problem(net, samples=2), cross).certificate().check()
+    >>> found.holds, found.reason
+    (True, 'minimal: the learnable weights have rank 3, and 4 is needed.')
+    """
+
+    problem: Problem
+    allocation: Allocation
+    kind: VerdictKind
+    rank_at_least: Minor | None
+    rank_at_most: AtMost
+    needed_at_least: Minor | None
+    needed_at_most: AtMost
+    ground: Ground | None = None
+    circuit: tuple[int, ...] = ()
+
+    def check(self, most_work: int = MOST_WORK) -> RankCheck:
+        """Look at every number again, from this object alone, and say what holds and how far."""
+        return _Checker(self, most_work).check()
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON, beside and renamed, so that a reader never sees half a file."""
+        save_json(path, to_dict(self), "certificate")
+
+    @classmethod
+    def load(cls, path: str | Path) -> RankCertificate:
+        """Read what :meth:`save` wrote; anything else is an error that says what is wrong."""
+        return load_json(path, "certificate", from_dict)
+
+
+def is_rank_certificate(path: str | Path) -> bool:
+    """Whether a file says that it is one, in JSON; what else it says is looked at when it is loaded."""
+    try:
+        content = read_json(Path(path))
+    except (Unreadable, OSError):
+        return False
+    return isinstance(content, Mapping) and content.get("format") == FORMAT
+
+
+# Making one.
+
+
+def certificate_of(verdict: Verdict) -> RankCertificate:
+    """The certificate of a verdict; refused where it rests on what no numbers show."""
+    if verdict.proof is None or verdict.kind is UNKNOWN:
+        raise BadInputError("an unknown verdict claims nothing that a certificate could show.")
+    problem, allocation = verdict.proof.problem, verdict.allocation
+    if verdict.solutions is not None and verdict.kind is MAXIMAL:
+        raise BadInputError(
+            "this verdict rests on a count of complex solutions, which no minor shows: it has no "
+            "certificate."
+        )
+    mixed = problem.network.has_gates and not problem.network.is_piecewise_linear
+    teacher = problem.teacher_network
+    if mixed or (teacher is not None and teacher.has_gates and not teacher.is_piecewise_linear):
+        raise BadInputError("networks with ReLU behind tanh or sigmoid have no certificates.")
+    least = _minor(problem, problem.network, allocation, verdict.rank)
+    needed, at_most = None, AtMost(problem.equations, "outputs")
+    if teacher is not None:
+        own = problem.teacher is None and least is not None and len(least) == verdict.needed
+        whole = Allocation.whole(teacher)
+        needed = None if own else _minor(problem, teacher, whole, verdict.needed)
+        at_most = _needed_at_most(problem, teacher, verdict.needed)
+    made = RankCertificate(
+        problem,
+        allocation,
+        verdict.kind,
+        least,
+        _at_most(problem, allocation, verdict.rank),
+        needed,
+        at_most,
+        _ground(problem, allocation, verdict),
+        _positions(allocation, verdict.circuit.entries) if verdict.circuit is not None else (),
+    )
+    if verdict.kind is MINIMAL and made.rank_at_most.rank >= _needed_shown(made):
+        raise BadInputError(
+            f"no gates were found at which the teacher reaches more than {made.rank_at_most.rank} "
+            "dimensions: there is no certificate."
+        )
+    return made
+
+
+def _positions(
+    allocation: Allocation, entries: Mapping[str, Sequence[tuple[int, int]]]
+) -> tuple[int, ...]:
+    inside = {(name, i, j) for name, pairs in entries.items() for i, j in pairs}
+    return tuple(k for k, label in enumerate(allocation.labels()) if label in inside)
+
+
+def _minor(problem: Problem, network: Network, allocation: Allocation, wanted: int) -> Minor | None:
+    """A minor of order ``wanted``, or of the largest that was found; None if that is 0."""
+    rng = named_stream(0, "certificate", problem.digest, network.spec, allocation.digest)
+    best: Minor | None = None
+    for number in range(_TRIES if wanted else 0):
+        place = Place(random_prime(rng), number)
+        gates = None
+        if network.has_gates:
+            exact = whole_gates(problem, network, place)
+            if exact is None:
+                continue
+            gates = {step: pattern.astype(np.float64) for step, pattern in exact.items()}
+        point = Point(problem, network, place, gates)
+        columns = look(point, allocation, wanted, rng)[0][:wanted]
+        if best is not None and columns.size <= len(best):
+            continue
+        matrix = point.columns_at(allocation, columns)
+        rows = eliminate(point.field, np.ascontiguousarray(matrix.T)).pivots
+        best = Minor(place.prime, number, tuple(rows.tolist()), tuple(columns.tolist()))
+        if len(best) == wanted:
+            break
+    return best
+
+
+def _at_most(problem: Problem, allocation: Allocation, rank: int) -> AtMost:
+    """The surest reason why the rank is at most ``rank``, or at most what holds for all gates."""
+    counted = rank_bound(problem, allocation)
+    gated = problem.network.has_gates
+    if gated:
+        free = generic_rank(problem, allocation, error=_ERROR, seed=0, free_gates=True)
+        rank = min(counted, free.rank)
+    if len(allocation) <= rank:
+        return AtMost(len(allocation), "weights")
+    if problem.network.expressible(problem.effective_samples) <= rank:
+        return AtMost(rank, "outputs")
+    if counted <= rank:
+        return AtMost(rank, "lines", binding_lines(problem, allocation))
+    rng = named_stream(0, "dependent", problem.digest, allocation.digest)
+    limit = problem.equations
+    for _ in range(_TRIES):
+        point = Point(problem, problem.network, rng, free_gates=gated)
+        basis, _, involved = look(point, allocation, limit, rng)
+        if basis.size == rank:
+            return AtMost(rank, "points", among=tuple(involved.tolist()))
+    raise RuntimeError("random points keep disagreeing; please report this as a bug")
+
+
+def _needed_at_most(problem: Problem, teacher: Network, needed: int) -> AtMost:
+    limit = teacher.expressible(samples_of(problem, teacher))
+    if (
+        limit <= needed or teacher.has_gates
+    ):  # other gates may need more than those that were sampled
+        return AtMost(limit, "outputs")
+    return AtMost(needed, "points")
+
+
+def _ground(problem: Problem, allocation: Allocation, verdict: Verdict) -> Ground | None:
+    if verdict.kind is not MAXIMAL or verdict.proof is None:
+        return None
+    known = verdict.proof.ground
+    if known is None:
+        return Ground("every weight is learnable")
+    where = known.problem or problem
+    part = _positions(allocation, known.part.entries)
+    minor = None
+    if known.problem is not None or known.part != allocation:
+        wanted = len(known.part) if known.problem is not None else verdict.rank
+        minor = _minor(where, where.network, known.part, wanted)
+    return Ground(known.why, part, where.samples, minor)
+
+
+def _needed_shown(certificate: RankCertificate) -> int:
+    """What is shown to be needed at least."""
+    if certificate.problem.teacher_network is None:
+        return certificate.problem.equations
+    minor = certificate.needed_at_least
+    if minor is None and certificate.problem.teacher is None:
+        minor = certificate.rank_at_least
+    return 0 if minor is None else len(minor)
+
+
+# Checking one.
+
+
+class _Wrong(Exception):  # noqa: N818 - says what it is
+    """A claim that does not hold, in words."""
+
+
+class _Checker:
+    """All claims of a certificate, one after the other."""
+
+    def __init__(self, certificate: RankCertificate, most_work: int) -> None:
+        self.certificate, self.left = certificate, most_work
+        self.proved: list[str] = []
+        self.seen: list[str] = []
+        self.trusted: list[str] = []
+
+    def check(self) -> RankCheck:
+        """What holds, or the first claim that does not."""
+        try:
+            reason = self._conclusion()
+        except _Wrong as wrong:
+            return RankCheck(False, str(wrong))
+        claims = (tuple(self.proved), tuple(self.seen), tuple(self.trusted))
+        return RankCheck(True, reason, *claims)
+
+    def _conclusion(self) -> str:
+        mine = self.certificate
+        problem = mine.problem
+        teacher = problem.teacher_network
+        labels = mine.allocation.labels()
+        least, most = 0, mine.rank_at_most.rank
+        if mine.rank_at_least is not None:
+            least = self._minor(problem, problem.network, labels, mine.rank_at_least, "learnable")
+        self._at_most(problem, problem.network, mine.allocation, mine.rank_at_most)
+        needed = _needed_shown(mine)
+        if teacher is None:
+            self.proved.append(f"without a teacher all {needed} numbers may be asked for.")
+        else:
+            whole = Allocation.whole(teacher)
+            if mine.needed_at_least is not None:
+                every = whole.labels()
+                self._minor(problem, teacher, every, mine.needed_at_least, "teacher's")
+            self._at_most(problem, teacher, whole, mine.needed_at_most, teacher=True)
+        self._circuit(labels)
+        if max(least, 0) > most or needed > mine.needed_at_most.rank:
+            raise _Wrong("a rank is said to be larger than the largest that it is said to have.")
+        if mine.kind is MINIMAL:
+            if most >= needed:
+                raise _Wrong(f"rank {most} at most is not below the {needed} that are needed.")
+            self.trusted.append(
+                "what has too small a rank meets almost no teacher (Sard's theorem)."
+            )
+            return f"minimal: the learnable weights have rank {_range(least, most)}, and {needed} is needed."
+        if mine.kind is MAXIMAL:
+            return self._maximal(least)
+        if most < needed:
+            raise _Wrong(
+                f"rank {most} at most is below the {needed} that are needed: it is minimal."
+            )
+        full = mine.needed_at_most.rank
+        if problem.teacher is None and not problem.network.has_gates and least < full:
+            raise _Wrong(f"rank {least} is shown, and up to {full} may be needed.")
+        return f"between: the learnable weights have rank {_range(least, most)}, and {needed} is needed."
+
+    def _minor(
+        self, problem: Problem, network: Network, labels: Sequence[Label], minor: Minor, whose: str
+    ) -> int:
+        """Compute a minor again; its order."""
+        rows = network.output_size * problem.samples
+        for what, places, size in (
+            ("rows", minor.rows, rows),
+            ("columns", minor.columns, len(labels)),
+        ):
+            if len(set(places)) < len(places) or not all(0 <= k < size for k in places):
+                raise _Wrong(
+                    f"the {what} of a minor must be different numbers from 0 to {size - 1}."
+                )
+        if len(minor.rows) != len(minor.columns) or not minor.rows:
+            raise _Wrong("a minor must have as many rows as columns, and at least one.")
+        if not (SMALLEST < minor.prime < LARGEST and is_prime(minor.prime)):
+            raise _Wrong(f"{minor.prime} is no prime between 2^22 and 2^23.")
+        place = Place(minor.prime, minor.point)
+        self._work(network, problem.samples, len(minor), len(minor))
+        gates = None
+        if network.has_gates:
+            gates = whole_gates(problem, network, place)
+            if gates is None:
+                raise _Wrong(f"a gate is at 0 at point {minor.point}.")
+        chosen = [labels[k] for k in minor.columns]
+        matrix = jacobian_modulo(problem, network, place, chosen, gates)[list(minor.rows)]
+        if rank_modulo(matrix, minor.prime) < len(minor):
+            raise _Wrong(f"the minor of order {len(minor)} at point {minor.point} is 0.")
+        at = " at gates that occur" if gates else ""
+        what = f"{len(minor)} of the {whose} weights are independent{at}"
+        self.proved.append(f"{what}: a minor is not 0 modulo {minor.prime}.")
+        return len(minor)
+
+    def _at_most(
+        self,
+        problem: Problem,
+        network: Network,
+        allocation: Allocation,
+        most: AtMost,
+        *,
+        teacher: bool = False,
+    ) -> None:
+        """Count again why a rank is no larger, or look at points of our own."""
+        samples = samples_of(problem, network) if teacher else problem.effective_samples
+        of = "the teacher's weights" if teacher else "the learnable weights"
+        words = f"{of} have rank {most.rank} at most"
+        if most.by == "points":
+            self._at_points(problem, network, allocation, most, words)
+            return
+        if most.by == "weights":
+            bound, why = len(allocation), "there are no more."
+        elif most.by == "outputs":
+            bound, why = network.expressible(samples), "the network expresses no more."
+            if bound < network.output_size * problem.samples:
+                self.trusted.append(f"{network.spec} expresses {bound} dimensions at most.")
+        else:
+            bound = self._lines(network, allocation, most, samples)
+            why = "rows and columns carry no more."
+        if bound > most.rank:
+            raise _Wrong(f"counting by {most.by} gives {bound}, not {most.rank}.")
+        self.proved.append(f"{words}: {why}")
+
+    def _lines(self, network: Network, allocation: Allocation, most: AtMost, samples: int) -> int:
+        total = 0
+        for name in allocation.names:
+            bounds = network.degree_bounds(name, samples)
+            rows, columns = most.lines.get(name, ((), ()))
+            mask = allocation.mask(name).copy()
+            for lines, size in ((rows, mask.shape[0]), (columns, mask.shape[1])):
+                if len(set(lines)) < len(lines) or not all(0 <= k < size for k in lines):
+                    raise _Wrong(f"the lines of {name} must be different numbers below {size}.")
+            if columns and bounds.column is None:
+                raise _Wrong(f"columns of {name} have no bound.")
+            mask[list(rows)] = False
+            mask[:, list(columns)] = False
+            total += len(rows) * bounds.row + len(columns) * (bounds.column or 0) + int(mask.sum())
+            if rows:
+                self.trusted.append(f"a row of {name} carries {bounds.row} at most.")
+            if columns:
+                self.trusted.append(f"a column of {name} carries {bounds.column} at most.")
+        return total
+
+    def _at_points(
+        self, problem: Problem, network: Network, allocation: Allocation, most: AtMost, words: str
+    ) -> None:
+        """At points that no file has chosen: what is drawn depends on all that it says."""
+        labels = allocation.labels()
+        among = most.among or tuple(range(len(labels)))
+        if len(set(among)) < len(among) or not all(0 <= k < len(labels) for k in among):
+            raise _Wrong("the columns of a dependency must be different weights.")
+        # rank(A) <= rank(U) + |A - U|
+        wanted = len(among) - (len(labels) - most.rank)
+        gated = network.has_gates
+        miss = miss_probability(problem, network, wanted + 1, free_gates=gated)
+        draws = points_needed(miss, _ERROR)
+        self._work(network, problem.samples, len(among), problem.equations, draws)
+        seed = hashlib.sha256(
+            json.dumps(to_dict(self.certificate), sort_keys=True).encode()
+        ).digest()
+        rng = np.random.default_rng(list(seed))
+        chosen = [labels[k] for k in among]
+        for _ in range(draws):
+            place = Place(random_prime(rng), int(rng.integers(2**62)))
+            found = rank_modulo(jacobian_modulo(problem, network, place, chosen), place.prime)
+            if found > wanted:
+                raise _Wrong(f"{words}, but a point shows {found - wanted} more.")
+        self.seen.append(
+            f"{words}, at {draws} random points: wrong with probability {miss**draws:.0e}."
+        )
+
+    def _circuit(self, labels: Sequence[Label]) -> None:
+        circuit, problem = self.certificate.circuit, self.certificate.problem
+        if not circuit:
+            return
+        if len(set(circuit)) < len(circuit) or not all(0 <= k < len(labels) for k in circuit):
+            raise _Wrong("the weights of a circuit must be different learnable ones.")
+        part = self.certificate.allocation.select(circuit)
+        claim = AtMost(len(circuit) - 1, "points")
+        self._at_points(problem, problem.network, part, claim, f"the circuit of {len(circuit)} weights has "
+                        f"rank {len(circuit) - 1} at most")  # fmt: skip
+
+    def _maximal(self, least: int) -> str:
+        mine = self.certificate
+        problem, ground = mine.problem, mine.ground
+        if ground is None:
+            raise _Wrong("a maximal verdict needs a reason.")
+        whole = len(mine.allocation) == problem.network.size
+        if problem.teacher is None and whole:
+            self.proved.append("every weight is learnable.")
+            return "maximal: the student can take the teacher's weights."
+        known = next((one for one in candidates(problem, mine.allocation) if _is(one, mine)), None)
+        if known is None:
+            raise _Wrong("no theorem that is known here makes these weights maximal.")
+        where, rank = known.problem or problem, least
+        if ground.minor is not None:
+            rank = self._minor(where, where.network, known.part.labels(), ground.minor, "maximal")
+        elif known.part != mine.allocation or known.problem is not None:
+            raise _Wrong("the rank of the part that is said to be maximal is not shown.")
+        if not _is_enough(mine, known, least, rank):
+            raise _Wrong(f"rank {rank} of the part does not make it maximal.")
+        self.trusted.append(f"full rank is enough, since {known.why}.")
+        return f"maximal: rank {rank}, and {known.why}."
+
+    def _work(
+        self, network: Network, samples: int, columns: int, rows: int, times: int = 1
+    ) -> None:
+        """Weigh what would be computed, before it is."""
+        once = sum(
+            rows * width for rows, width in (network.shapes[s.weight] for s in network.steps)
+        )
+        work = times * columns * (once * samples + rows * min(rows, columns))
+        if work > self.left:
+            raise BadInputError(
+                f"checking this takes {work:.1e} multiplications, and {self.left:.1e} are allowed: give "
+                "check a larger most_work."
+            )
+        self.left -= work
+
+
+def _is(known: Candidate, mine: RankCertificate) -> bool:
+    """Whether a known reason is the one that a certificate names."""
+    assert mine.ground is not None
+    samples = (known.problem or mine.problem).samples
+    part = _positions(mine.allocation, known.part.entries)
+    return (known.why, part, samples) == (mine.ground.why, mine.ground.part, mine.ground.samples)
+
+
+def _is_enough(mine: RankCertificate, known: Candidate, least: int, rank: int) -> bool:
+    """Whether the rank of a part makes it maximal, by the conditions of :func:`certify`."""
+    problem = mine.problem
+    if known.problem is not None and rank < len(known.part):
+        return False
+    if problem.teacher is None:
+        full = least >= problem.effective_equations
+        if (known.onto or not problem.network.is_linear) and not full:
+            return False
+        return known.problem is not None or rank >= mine.needed_at_most.rank
+    equations = reachable_equations(problem)
+    if known.onto and (_needed_shown(mine) < equations or teacher_may_collapse(problem)):
+        return False
+    return least >= equations and (known.problem is not None or rank >= equations)
+
+
+def _range(least: int, most: int) -> str:
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+# Files.
+
+
+def to_dict(certificate: RankCertificate) -> dict[str, Any]:
+    """Plain values, for JSON."""
+    problem = certificate.problem
+    law = problem.ensemble.inputs
+    return {
+        "format": FORMAT,
+        "about": list(_ABOUT),
+        "kind": certificate.kind,
+        "network": problem.network.spec,
+        "samples": problem.samples,
+        "input_rank": law.rank if isinstance(law, LowRank) else None,
+        "teacher": _teacher_out(problem),
+        "learnable": {
+            n: certificate.allocation.flat(n).tolist() for n in certificate.allocation.names
+        },
+        "rank_at_least": _minor_out(certificate.rank_at_least),
+        "rank_at_most": _most_out(certificate.rank_at_most),
+        "needed_at_least": _minor_out(certificate.needed_at_least),
+        "needed_at_most": _most_out(certificate.needed_at_most),
+        "ground": None
+        if certificate.ground is None
+        else {**vars(certificate.ground), "minor": _minor_out(certificate.ground.minor)},
+        "circuit": list(certificate.circuit),
+    }
+
+
+def _teacher_out(problem: Problem) -> str | None:
+    """None for the student's architecture, "none" where any numbers may be asked for, or a network."""
+    if problem.teacher is None:
+        return None
+    return "none" if isinstance(problem.teacher, Targets) else problem.teacher.spec
+
+
+def _minor_out(minor: Minor | None) -> dict[str, Any] | None:
+    return None if minor is None else dict(vars(minor))
+
+
+def _most_out(most: AtMost) -> dict[str, Any]:
+    lines = {name: [list(rows), list(columns)] for name, (rows, columns) in most.lines.items()}
+    return {"rank": most.rank, "by": most.by, "lines": lines, "among": list(most.among)}
+
+
+_KEYS = {
+    *(
+        "format",
+        "about",
+        "kind",
+        "network",
+        "samples",
+        "input_rank",
+        "teacher",
+        "learnable",
+        "ground",
+    ),
+    *("rank_at_least", "rank_at_most", "needed_at_least", "needed_at_most", "circuit"),
+}
+
+
+def from_dict(content: object) -> RankCertificate:
+    """The certificate that :func:`to_dict` describes."""
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        raise BadInputError(f"this is no rank certificate of the format {FORMAT!r}.")
+    if set(content) != _KEYS:
+        other = sorted(set(content) ^ _KEYS)[0]
+        raise BadInputError(f"the entry {other!r} is missing, or not known.")
+    network = network_from_text(_text(content["network"]))
+    samples, shown = _whole(content["samples"]), content["teacher"]
+    teacher: Network | Targets | None = None
+    if shown is not None:
+        text = _text(shown)
+        teacher = Targets() if text == "none" else network_from_text(text)
+    law = Normal() if content["input_rank"] is None else LowRank(rank=_whole(content["input_rank"]))
+    problem = Problem(network, samples, Ensemble(inputs=law), teacher)
+    learnable = content["learnable"]
+    if not isinstance(learnable, Mapping):
+        raise ValueError("the learnable weights must be given by name")
+    allocation = Allocation.from_entries(
+        network,
+        {
+            name: [divmod(_whole(place), network.shape(name)[1]) for place in places]
+            for name, places in learnable.items()
+        },
+    )
+    if not len(allocation):
+        raise BadInputError("a certificate needs at least one learnable weight.")
+    kind = one_of("kind", _text(content["kind"]), [MAXIMAL.value, MINIMAL.value, BETWEEN.value])
+    ground = content["ground"]
+    return RankCertificate(
+        problem,
+        allocation,
+        VerdictKind(kind),
+        _minor_in(content["rank_at_least"]),
+        _most_in(content["rank_at_most"]),
+        _minor_in(content["needed_at_least"]),
+        _most_in(content["needed_at_most"]),
+        None
+        if ground is None
+        else Ground(
+            _text(ground["why"]),
+            _wholes(ground["part"]),
+            _whole(ground["samples"]),
+            _minor_in(ground["minor"]),
+        ),
+        _wholes(content["circuit"]),
+    )
+
+
+def _minor_in(content: Any) -> Minor | None:
+    if content is None:
+        return None
+    prime, point = _whole(content["prime"]), _whole(content["point"])
+    return Minor(prime, point, _wholes(content["rows"]), _wholes(content["columns"]))
+
+
+def _most_in(content: Any) -> AtMost:
+    lines = {
+        name: (_wholes(rows), _wholes(cols)) for name, (rows, cols) in content["lines"].items()
+    }
+    by = one_of("by", _text(content["by"]), BY)
+    return AtMost(_whole(content["rank"]), by, lines, _wholes(content["among"]))
+
+
+def _wholes(content: Any) -> tuple[int, ...]:
+    if not isinstance(content, list | tuple):
+        raise ValueError(f"{content!r:.80} is no list")
+    return tuple(_whole(value) for value in content)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r:.80} is no whole number of at least 0")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value

@@ -1,0 +1,268 @@
+"""The numbers of a rank certificate looked at again, by code that shares nothing with what made it.
+
+A point is a prime and a number; its coordinates are SHAKE-256 of that number and a name, so that nothing
+else has to be kept. Derivatives are taken forward, weight by weight, in whole numbers of 64 bits; verdicts
+take them backward, in factors, and in float64.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sublearn._arrays import Array, Indices
+from sublearn._errors import BadInputError
+from sublearn._limits import check_memory
+from sublearn.ensembles import LowRank, Problem
+from sublearn.networks import Network, Step
+
+Label = tuple[str, int, int]
+SMALLEST, LARGEST = 2**22, 2**23  # of a prime: products of residues, summed, fit into 64 bits
+_PIECE = 2**22  # numbers of derivatives that are held at once
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point modulo ``prime``: entry k of what is called NAME is drawn by SHAKE-256 from (number, NAME).
+
+    >>> Place(8388593, 7).residues("weight W", (2, 2)).shape
+    (2, 2)
+    """
+
+    prime: int
+    number: int
+
+    def residues(self, name: str, shape: tuple[int, ...]) -> Indices:
+        """The coordinates called ``name``, each modulo the prime."""
+        words = np.frombuffer(self._stream(name, 8 * int(np.prod(shape))), dtype="<u8")
+        return (words % np.uint64(self.prime)).astype(np.int64).reshape(shape)
+
+    def integers(self, name: str, shape: tuple[int, ...]) -> Any:
+        """Whole numbers from -32768 to 32767 of the same names, of no prime; Python's, without a limit."""
+        words = np.frombuffer(self._stream(f"real {name}", 2 * int(np.prod(shape))), dtype="<i2")
+        return words.astype(object).reshape(shape)
+
+    def _stream(self, name: str, size: int) -> bytes:
+        return hashlib.shake_256(f"sublearn point\n{self.number}\n{name}".encode()).digest(size)
+
+
+def is_prime(number: int) -> bool:
+    """By trial division."""
+    return number > 1 and all(number % q for q in range(2, int(number**0.5) + 1))
+
+
+def whole_gates(problem: Problem, network: Network, place: Place) -> dict[int, Indices] | None:
+    """The gates of every ReLU step at the point with whole coordinates, exactly; None if one is at 0.
+
+    Where none is at 0, all points nearby have the same gates: they occur with positive probability.
+    """
+    weights = _weights(network, place.integers)
+    blocks = network.split_inputs(_inputs(problem, network, place.integers))
+    gates: dict[int, Indices] = {}
+    state: Any = None
+    for position, step in enumerate(network.steps):
+        block = None if step.block is None else blocks[step.block]
+        z = weights[step.weight] @ _entering(step, state, block, weights)
+        if step.drive is not None:
+            z = z + weights[step.drive] @ block
+        if step.bias is not None:
+            z = z + weights[step.bias]
+        if step.activation == "relu":
+            gates[position] = np.asarray(z > 0, dtype=np.int64)
+            if (z == 0).any():
+                return None
+            z = z * gates[position]
+        elif step.activation != "linear":
+            raise BadInputError("gates behind tanh or sigmoid are no matter of whole numbers.")
+        if step.aside:
+            continue
+        if step.leak != 1.0:
+            z = z * Fraction(step.leak)
+            z = z if state is None else z + state * Fraction(step.kept)
+        state = z
+    return gates
+
+
+def _entering(step: Step, state: Any, block: Any, weights: Mapping[str, Any]) -> Any:
+    """What a step multiplies by its weight: the state and what is injected, or the number 1."""
+    if block is None or step.drive is not None:
+        return np.ones((1, 1), dtype=object) if state is None else state
+    given = block if step.encoder is None else weights[step.encoder] @ block
+    return given if state is None else state + given
+
+
+def _weights(network: Network, draw: Any) -> dict[str, Any]:
+    return {
+        name: np.where(network.existing(name), draw(f"weight {name}", shape), 0)
+        for name, shape in network.shapes.items()
+    }
+
+
+def _inputs(problem: Problem, network: Network, draw: Any) -> Any:
+    shape, law = network.input_shape(problem.samples), problem.ensemble.inputs
+    if not isinstance(law, LowRank):
+        return draw("inputs", shape)
+    features = int(np.prod(shape[:-1]))
+    size = 32 * law.rank * (features + problem.samples)
+    check_memory(f"inputs of rank {law.rank}", size, "inputs of a lower rank")
+    left = draw("inputs left", (features, law.rank))
+    return (left @ draw("inputs right", (law.rank, problem.samples))).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """What bends a chain at a point: gates of ReLU steps, and what tanh and sigmoid steps leave behind."""
+
+    gates: Mapping[int, Any]
+    states: Mapping[int, Any]
+
+
+def jacobian_modulo(
+    problem: Problem,
+    network: Network,
+    place: Place,
+    labels: Sequence[Label],
+    gates: Mapping[int, Indices] | None = None,
+) -> Indices:
+    """Derivatives of all outputs by the named weights at a place, (d m, columns), modulo its prime.
+
+    Rows are ordered (output, sample). ReLU steps have the ``gates`` that are given, or random numbers in
+    their place; of tanh and sigmoid steps the value is a random number of its own.
+    """
+    p, m = place.prime, problem.samples
+    weights = _weights(network, place.residues)
+    inputs = _inputs(problem, network, place.residues) % p
+    slopes = _slopes(problem, network, place, gates)
+    blocks: list[Any] = list(network.split_inputs(inputs))
+    widest = max(rows for rows, _ in network.shapes.values())
+    rows = network.output_size * m
+    check_memory("the Jacobian", 32 * rows * len(labels), "a smaller network")
+    out = np.empty((rows, len(labels)), dtype=np.int64)
+    step = max(1, _PIECE // (widest * m))
+    for start in range(0, len(labels), step):
+        part = labels[start : start + step]
+        out[:, start : start + step] = _forward(network, weights, blocks, slopes, part, p, m)
+    return out
+
+
+def _slopes(
+    problem: Problem, network: Network, place: Place, gates: Mapping[int, Indices] | None
+) -> Slopes:
+    states, found = {}, dict(gates or {})
+    heard = None
+    if network.connections:
+        from sublearn.verdicts._points import Heard
+
+        heard = Heard(network)  # which of them are the same number, or 0
+    for position, step in enumerate(network.steps):
+        shape = (network.shapes[step.weight][0], problem.samples)
+        if step.activation == "relu" and gates is None:
+            found[position] = place.residues(f"gate {position}", shape)
+        elif step.activation in ("tanh", "sigmoid"):
+            drawn = place.residues(f"state {position}", shape)
+            if heard is not None:
+                drawn = heard.settled(position, drawn.astype(np.float64)).astype(np.int64)
+            states[position] = drawn
+    return Slopes(found, states)
+
+
+def _forward(
+    network: Network,
+    weights: Mapping[str, Indices],
+    blocks: Sequence[Indices],
+    slopes: Slopes,
+    labels: Sequence[Label],
+    p: int,
+    m: int,
+) -> Indices:
+    """One pass along the chain: values (units, m), and their derivatives (columns, units, m)."""
+    columns = {
+        name: [(k, i, j) for k, (of, i, j) in enumerate(labels) if of == name]
+        for name in network.shapes
+    }
+
+    def product(name: str, x: Indices, dx: Indices | None) -> tuple[Indices, Indices]:
+        """W x, and its derivative: W dx, and of the entry (i, j) of W itself row j of x in row i."""
+        W = weights[name]
+        y = W @ x % p
+        dy = np.zeros((len(labels), W.shape[0], m), dtype=np.int64) if dx is None else W @ dx % p
+        for k, i, j in columns[name]:
+            dy[k, i] = (dy[k, i] + x[j]) % p
+        return y, dy
+
+    one = np.ones((1, m), dtype=np.int64)
+    state: Indices | None = None
+    change: Indices | None = None
+    read = []
+    for position, step in enumerate(network.steps):
+        block = None if step.block is None else blocks[step.block]
+        x, dx = state, change
+        if block is not None and step.drive is None:
+            given, moved = (
+                (block, None) if step.encoder is None else product(step.encoder, block, None)
+            )
+            x = given if x is None else (x + given) % p
+            dx = dx if moved is None else moved if dx is None else (dx + moved) % p
+        elif x is None:
+            x = one
+        y, dy = product(step.weight, x, dx)
+        for name, entering in ((step.bias, one), (step.drive, block)):
+            if name is not None and entering is not None:
+                more, moved = product(name, entering, None)
+                y, dy = (y + more) % p, (dy + moved) % p
+        if step.activation == "relu":
+            gate = slopes.gates[position] % p
+            y, dy = y * gate % p, dy * gate % p
+        elif step.activation != "linear":
+            h = slopes.states[position] % p
+            slope = (1 - h * h) % p if step.activation == "tanh" else h * (1 - h) % p
+            y, dy = h, dy * slope % p
+        if step.leak != 1.0:
+            leak, kept = (_residue(value, p) for value in (step.leak, step.kept))
+            y, dy = y * leak % p, dy * leak % p
+            if state is not None:
+                y = (y + kept * state) % p
+                dy = dy if change is None else (dy + kept * change) % p
+        if step.aside:
+            read.append(dy)
+        else:
+            state, change = y, dy
+    assert change is not None
+    out = np.concatenate([*read, change], axis=1)
+    return np.asarray(out.reshape(len(labels), -1).T)
+
+
+def _residue(number: float, p: int) -> int:
+    whole, power = number.as_integer_ratio()
+    return whole * pow(power, -1, p) % p
+
+
+def rank_modulo(matrix: Array | Indices, p: int) -> int:
+    """The rank of whole numbers modulo a prime, by plain elimination.
+
+    >>> rank_modulo(np.array([[1, 2], [2, 4]]), 8388593), rank_modulo(np.eye(3, dtype=int), 8388593)
+    (1, 3)
+    """
+    left = np.array(matrix, dtype=np.int64) % p
+    if left.shape[0] < left.shape[1]:
+        left = left.T.copy()
+    rank = 0
+    for column in range(left.shape[1]):
+        below = np.flatnonzero(left[rank:, column])
+        if not below.size:
+            continue
+        pivot = rank + int(below[0])
+        left[[rank, pivot]] = left[[pivot, rank]]
+        left[rank] = left[rank] * pow(int(left[rank, column]), -1, p) % p
+        rest = left[rank + 1 :, column:]
+        rest -= rest[:, :1] * left[rank, column:] % p
+        rest %= p
+        rank += 1
+        if rank == left.shape[0]:
+            break
+    return rank
