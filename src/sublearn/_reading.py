@@ -10,11 +10,11 @@ import re
 import stat
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sublearn._errors import first_line
+from sublearn._errors import BadInputError, first_line
 from sublearn._limits import in_units, memory_limit
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_JSON = 256 * 1024**2  # bytes
 MOST_DEPTH = 32  # lists and objects inside each other
 MOST_DIGITS = 4300  # of a whole number; reading one takes the square of them
+
+
+Value = TypeVar("Value")
 
 
 class Unreadable(ValueError):  # noqa: N818 - says what it is
@@ -67,6 +70,24 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
 def read_json(path: Path, *, most: int = MOST_JSON, links: bool = True) -> Any:
     """What a JSON file holds: see :func:`parse_json`."""
     return parse_json(read_regular(path, most, links=links))
+
+
+def load_json(path: str | Path, what: str, read: Callable[[Any], Value]) -> Value:
+    """What ``read`` makes of a JSON file; whatever is wrong with the file or in it: one sentence."""
+    source = Path(path)
+    if not source.is_file():
+        raise BadInputError(f"there is no file {source}.")
+    try:
+        content = read_json(source)
+    except Unreadable as error:
+        raise BadInputError(f"{source} is not a whole JSON file ({error}).") from None
+    try:
+        return read(content)
+    except BadInputError as error:
+        raise BadInputError(f"{source}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        words = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        raise BadInputError(f"{source} is a damaged {what} ({words}).") from None
 
 
 def parse_json(content: bytes) -> Any:

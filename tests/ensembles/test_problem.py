@@ -193,7 +193,10 @@ def test_rules_that_cannot_be_drawn() -> None:
     cases: list[tuple[dict, str]] = [
         ({}, "rules must name at least one weight"),
         ({"V": sl.FirstRows(5)}, "weight name must be one of W, B, D, not 'V'"),
-        ({"W": 5}, "rule for W must be FirstRows, FirstColumns or Anywhere, not 5"),
+        (
+            {"W": 5},
+            "rule for W must be FirstRows, FirstColumns, Anywhere or one of your own, not 5",
+        ),
         ({"W": sl.FirstRows(3)}, "first 3 rows of W cannot carry 16 weights .* at most 12"),
         ({"W": sl.FirstRows(9)}, "W has 8 rows, fewer than the first 9"),
         ({"W": sl.FirstRows(5), "B": sl.FirstRows(8)}, "give a count to the rules for W, B"),

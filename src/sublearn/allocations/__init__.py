@@ -2,6 +2,10 @@
 
 from sublearn.allocations._allocation import Allocation, Entry, mask_of
 from sublearn.allocations._files import SUFFIXES
+from sublearn.allocations._own_rules import Masks, OwnRule, load_masks, register_rule
+from sublearn.allocations._own_rules import is_masks_file as is_masks_file
+from sublearn.allocations._own_rules import masks_from_text as masks_from_text
+from sublearn.allocations._own_rules import masks_with_digest as masks_with_digest
 from sublearn.allocations._picture import cells, picture
 from sublearn.allocations._rules import Anywhere, FirstColumns, FirstRows, Rule, draw_flat
 
@@ -12,9 +16,13 @@ __all__ = [
     "Entry",
     "FirstColumns",
     "FirstRows",
+    "Masks",
+    "OwnRule",
     "Rule",
     "cells",
     "draw_flat",
+    "load_masks",
     "mask_of",
     "picture",
+    "register_rule",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks import Network
+from sublearn.plots import Row, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Entry = tuple[int, int]
 
 
-class Allocation:
+class Allocation(Shown):
     """An allocation A of a network: a set of entries, by weight name (Definition 2.1).
 
     Entries are 0-based (row, column). An allocation never changes; operations return new ones. It
@@ -45,7 +46,7 @@ class Allocation:
       2 .
     """
 
-    __slots__ = ("__dict__", "_flat", "_shapes")
+    __slots__ = ("_flat", "_shapes")
     _flat: dict[str, Indices]
     _shapes: dict[str, tuple[int, int]]
 
@@ -348,9 +349,25 @@ class Allocation:
             h.update(self._flat[name].astype("<i8").tobytes())
         return h.hexdigest()
 
-    def __repr__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How many entries of each weight, of how many in all."""
         parts = ", ".join(f"{name}: {self._flat[name].size}" for name in self.names) or "empty"
-        return f"<Allocation {parts} of {sum(r * c for r, c in self._shapes.values())} weights>"
+        return f"{parts} of {sum(r * c for r, c in self._shapes.values())} weights"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        entries = {name: [list(pair) for pair in self.entries[name]] for name in self.names}
+        return {"entries": entries, "digest": self.digest}
+
+    def table(self) -> list[Row]:
+        """A row for every learnable entry.
+
+        >>> import sublearn as sl
+        >>> Allocation.diagonal(sl.LinearEstimator(inputs=2, outputs=2), "W").table()
+        [{'weight': 'W', 'row': 0, 'column': 0}, {'weight': 'W', 'row': 1, 'column': 1}]
+        """
+        return [{"weight": name, "row": i, "column": j} for name, i, j in self.labels()]
 
     def __str__(self) -> str:
         from sublearn.allocations._picture import picture
@@ -370,10 +387,8 @@ class Allocation:
 
         return plot(self, wasted, circuit)
 
-    def _repr_html_(self) -> str:
-        from sublearn.plots import html
-
-        return html(repr(self), self.plot())
+    def _in_words(self) -> str:
+        return repr(self)  # the picture below shows what str would draw once more
 
 
 def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> Mask:

@@ -11,6 +11,7 @@ from abc import ABC
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,13 @@ class Rule(ABC):
 
     count: int | None
 
+    def describe(self) -> dict[str, Any]:
+        """Name and settings, for files and messages."""
+        return {"rule": type(self).__name__, **vars(self)}
 
-def _check_count(count: int | None) -> None:
+
+def check_count(count: int | None) -> None:
+    """Refuse a count that is no whole number of at least 1; None is for what the problem needs."""
     if count is not None:
         whole_number("count", count, least=1)
 
@@ -44,7 +50,7 @@ class _FirstLines(Rule):
 
     def __post_init__(self) -> None:
         whole_number("k", self.k, least=1)
-        _check_count(self.count)
+        check_count(self.count)
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Anywhere(Rule):
     count: int | None = None
 
     def __post_init__(self) -> None:
-        _check_count(self.count)
+        check_count(self.count)
 
 
 def draw_flat(
@@ -90,70 +96,18 @@ def draw_flat(
 ) -> Indices:
     """Sorted flat indices of one draw of ``rule`` for the weight ``name``; ``exists``: among these."""
     rows, columns = shape
-    if exists is not None:
-        return _among(rule, name, exists, bounds, count, rng)
     if isinstance(rule, Anywhere):
-        if count > rows * columns:
-            raise BadInputError(f"{name} has {rows * columns} entries, fewer than {count}.")
-        return np.sort(rng.choice(rows * columns, count, replace=False)).astype(np.int64)
-    if isinstance(rule, FirstColumns):
-        turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
-        found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng)
-        return np.sort((found % rows) * columns + found // rows)
-    assert isinstance(rule, FirstRows)
-    return _first_rows("rows", rule.k, name, shape, bounds, count, rng)
-
-
-def _among(
-    rule: Rule, name: str, exists: Mask, bounds: Bounds, count: int, rng: np.random.Generator
-) -> Indices:
-    """One draw among the weights that exist."""
-    rows, columns = exists.shape
-    if isinstance(rule, Anywhere):
-        places = np.flatnonzero(exists)
+        places = np.arange(rows * columns) if exists is None else np.flatnonzero(exists)
         if count > places.size:
             raise BadInputError(f"{name} has {places.size} entries, fewer than {count}.")
         return np.sort(rng.choice(places, count, replace=False)).astype(np.int64)
     if isinstance(rule, FirstColumns):
         turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
-        found = _among(FirstRows(rule.k), name, exists.T, turned, count, rng)
+        across = None if exists is None else exists.T
+        found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng, across)
         return np.sort((found % rows) * columns + found // rows)
     assert isinstance(rule, FirstRows)
-    if rule.k > rows:
-        raise BadInputError(f"{name} has fewer rows or columns than the first {rule.k}.")
-    held = exists[: rule.k]
-    choices, ways = _uneven(tuple(held.sum(axis=1).tolist()), bounds.row, count)
-    room = rule.k if bounds.column is None else bounds.column
-    for _ in range(_TRIES if ways[-1][count] else 0):
-        mask, left = np.zeros_like(held), count
-        for row in range(rule.k, 0, -1):
-            size, ticket = 0, _below(ways[row][left], rng)
-            while ticket >= (weight := choices[row - 1][size] * ways[row - 1][left - size]):
-                ticket, size = ticket - weight, size + 1
-            mask[row - 1, rng.choice(np.flatnonzero(held[row - 1]), size, replace=False)] = True
-            left -= size
-        if (mask.sum(axis=0) <= room).all():
-            return np.flatnonzero(mask)
-    raise BadInputError(
-        f"no {count} weights that exist among the first {rule.k} rows or columns of {name} were found "
-        "within the degree bounds."
-    )
-
-
-@lru_cache(maxsize=16)
-def _uneven(
-    sizes: tuple[int, ...], cap: int, count: int
-) -> tuple[list[list[int]], list[list[int]]]:
-    """The same as :func:`_completions` for rows of different lengths: choices by (row, size), and ways."""
-    from flint import fmpz_poly
-
-    choices = [[comb(size, k) for k in range(min(cap, count) + 1)] for size in sizes]
-    power, ways = fmpz_poly([1]), []
-    for row in [*choices, [1]]:
-        known = power.coeffs()[: count + 1]
-        ways.append([int(value) for value in known] + [0] * (count + 1 - len(known)))
-        power = fmpz_poly(known) * fmpz_poly(row)
-    return choices, ways
+    return _first_rows("rows", rule.k, name, shape, bounds, count, rng, exists)
 
 
 def _first_rows(
@@ -164,50 +118,59 @@ def _first_rows(
     bounds: Bounds,
     count: int,
     rng: np.random.Generator,
+    exists: Mask | None,
 ) -> Indices:
     rows, columns = shape
     if k > rows:
         raise BadInputError(f"{name} has {rows} {what}, fewer than the first {k}.")
     row_cap = min(bounds.row, columns)
     column_cap = k if bounds.column is None else min(bounds.column, k)
-    start = _fullest(k, columns, row_cap, column_cap, count)
-    if start is None:
-        most = min(k * row_cap, columns * column_cap)
-        raise BadInputError(
-            f"the first {k} {what} of {name} cannot carry {count} weights within the degree bounds "
-            f"({row_cap} in each of these {what}, {column_cap} across them: at most {most})."
-        )
-    if row_cap == columns and column_cap == k and k * columns > _LARGE:
-        return np.sort(rng.choice(k * columns, count, replace=False)).astype(np.int64)
+    start = None
+    if exists is None:
+        start = _fullest(k, columns, row_cap, column_cap, count)
+        if start is None:
+            most = min(k * row_cap, columns * column_cap)
+            raise BadInputError(
+                f"the first {k} {what} of {name} cannot carry {count} weights within the degree bounds "
+                f"({row_cap} in each of these {what}, {column_cap} across them: at most {most})."
+            )
+        if row_cap == columns and column_cap == k and k * columns > _LARGE:
+            return np.sort(rng.choice(k * columns, count, replace=False)).astype(np.int64)
+    held = np.ones((k, columns), dtype=bool) if exists is None else exists[:k]
     for _ in range(_TRIES):
-        drawn = _by_rows(k, columns, row_cap, column_cap, count, rng)
+        drawn = _by_rows(held, row_cap, column_cap, count, rng)
         if drawn is not None:
             return np.flatnonzero(drawn)
+    if start is None:
+        raise BadInputError(
+            f"no {count} weights that exist among the first {k} {what} of {name} were found within the "
+            "degree bounds."
+        )
     return np.flatnonzero(_shuffle(start, row_cap, column_cap, rng))
 
 
 def _by_rows(
-    k: int, columns: int, cap: int, column_cap: int, count: int, rng: np.random.Generator
+    held: Mask, cap: int, column_cap: int, count: int, rng: np.random.Generator
 ) -> Mask | None:
-    """Uniform over the k x columns masks with ``count`` ones and at most ``cap`` in a row.
+    """Uniform over the masks within ``held`` with ``count`` ones and at most ``cap`` in a row.
 
-    Row by row from the last: its size, with weight comb(columns, size) times the exact (integer)
-    number of completions, then a uniform subset of that size. None as soon as a column has more than
-    ``column_cap``, so that what is left is uniform over the masks that keep both bounds.
+    Row by row from the last: its size, with the number of its sets of that size times the exact
+    (integer) number of completions as weight, then a uniform one of these. None as soon as a column has
+    more than ``column_cap``, so that what is left is uniform over the masks that keep both bounds.
     """
-    choices, ways = _completions(k, columns, cap, count)
-    mask = np.zeros((k, columns), dtype=bool)
-    room = np.full(columns, column_cap)
+    sizes = tuple(held.sum(axis=1).tolist())
+    choices, ways = _completions(sizes, min(cap, count), count)
+    if not ways[-1][count]:
+        return None
+    mask = np.zeros_like(held)
+    room = np.full(held.shape[1], column_cap)
     left = count
-    for row in range(k, 0, -1):
-        ticket = _below(ways[row][left], rng)
-        for size in range(min(cap, left) + 1):
-            weight = choices[size] * ways[row - 1][left - size]
-            if ticket < weight:
-                break
-            ticket -= weight
-        chosen = rng.choice(columns, size, replace=False)
-        mask[row - 1, chosen] = True
+    for row in range(len(held) - 1, -1, -1):
+        size, ticket = 0, _below(ways[row + 1][left], rng)
+        while ticket >= (weight := choices[sizes[row]][size] * ways[row][left - size]):
+            ticket, size = ticket - weight, size + 1
+        chosen = rng.choice(np.flatnonzero(held[row]), size, replace=False)
+        mask[row, chosen] = True
         room[chosen] -= 1
         if room.min() < 0:
             return None
@@ -216,18 +179,23 @@ def _by_rows(
 
 
 @lru_cache(maxsize=16)
-def _completions(k: int, columns: int, cap: int, count: int) -> tuple[list[int], list[list[int]]]:
-    """comb(columns, size) by size, and the number of masks by (rows, ones), at most cap in a row."""
+def _completions(
+    sizes: tuple[int, ...], cap: int, count: int
+) -> tuple[dict[int, list[int]], list[list[int]]]:
+    """The sets of so many entries of a row, by its length and theirs, and the masks by (rows, ones).
+
+    At most ``cap`` are in a row.
+    """
     from flint import fmpz_poly
 
-    # The counts for so many rows are the coefficients of a power of one row's polynomial.
-    choices = [comb(columns, size) for size in range(cap + 1)]
-    one_row, power = fmpz_poly(choices), fmpz_poly([1])
-    ways = []
-    for _ in range(k + 1):
-        known = power.coeffs()[: count + 1]
+    # The counts for so many rows are the coefficients of the product of the rows' polynomials.
+    choices = {size: [comb(size, k) for k in range(cap + 1)] for size in set(sizes)}
+    polynomials = {size: fmpz_poly(row) for size, row in choices.items()}
+    product, ways = fmpz_poly([1]), []
+    for size in (*sizes, -1):
+        known = product.coeffs()[: count + 1]
         ways.append([int(value) for value in known] + [0] * (count + 1 - len(known)))
-        power = fmpz_poly(known) * one_row
+        product = fmpz_poly(known) * polynomials.get(size, 1)
     return choices, ways
 
 

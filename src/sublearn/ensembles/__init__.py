@@ -12,6 +12,7 @@ from sublearn.ensembles._distributions import (
 )
 from sublearn.ensembles._fresh import fresh_samples
 from sublearn.ensembles._instance import Instance, Origin, draw
+from sublearn.ensembles._instance import check_instance as check_instance
 from sublearn.ensembles._instance import draw_from as draw_from
 from sublearn.ensembles._problem import Ensemble, Gaussian, Problem
 from sublearn.ensembles._source import Drawn, Labels, Source, Targets, draw_weights

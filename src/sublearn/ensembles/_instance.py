@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule
@@ -356,9 +356,28 @@ class Instance:
         ]
         return np.concatenate(parts)
 
+    @cached_property
+    def in_degrees(self) -> Indices:
+        """How many weights exist in the row of each learnable one, in the order of the labels."""
+        parts = [
+            self.network.in_degrees(name)[self.allocation.flat(name) // columns]
+            for name, (_, columns) in self.network.shapes.items()
+        ]
+        return np.concatenate(parts)
+
     def residual(self, values: ArrayLike) -> Array:
         """Outputs minus targets, (d, m), in float64."""
         return self.network.forward(self.with_values(values), self.inputs) - self.targets
+
+
+def check_instance(instance: object) -> Instance:
+    """``instance`` itself, or a sentence that says where one comes from."""
+    if not isinstance(instance, Instance):
+        raise BadInputError(
+            "instance must be an Instance(network, allocation, weights, inputs, targets), or as draw() "
+            f"gives, not {instance!r}."
+        )
+    return instance
 
 
 def _inputs_of(
@@ -415,7 +434,7 @@ def draw(
         held = allocation
     else:
         held = problem.draw_allocation(
-            allocation, trial_stream(seed, problem.digest, trial, Purpose.ALLOCATION)
+            allocation, trial_stream(seed, problem.digest, trial, Purpose.ALLOCATION), trial
         )
     rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
     return draw_from(rng, problem, held, Origin(problem, int(seed), int(trial)))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_memory
-from sublearn.allocations import Allocation, Rule, draw_flat
+from sublearn.allocations import Allocation, Masks, OwnRule, Rule, draw_flat, mask_of
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
 from sublearn.ensembles._source import Source, Targets, Taught
 from sublearn.ensembles._teacher import settled
@@ -198,10 +198,13 @@ class Problem:
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def draw_allocation(self, rules: Mapping[str, Rule], rng: np.random.Generator) -> Allocation:
+    def draw_allocation(
+        self, rules: Mapping[str, Rule], rng: np.random.Generator, trial: int = 0
+    ) -> Allocation:
         """One draw of the rules, for example ``{"W": FirstRows(5)}``.
 
-        A rule without a count takes what d m leaves after the others.
+        A rule without a count takes what d m leaves after the others. Of a list of masks, that of the
+        ``trial`` is taken.
 
         >>> import numpy as np, sublearn as sl
         >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
@@ -217,8 +220,11 @@ class Problem:
             self.network.shape(name)
             if not isinstance(rule, Rule):
                 raise BadInputError(
-                    f"the rule for {name} must be FirstRows, FirstColumns or Anywhere, not {rule!r}."
+                    f"the rule for {name} must be FirstRows, FirstColumns, Anywhere or one of your own, "
+                    f"not {rule!r}."
                 )
+            if isinstance(rule, Masks):
+                continue
             if rule.count is None:
                 open_rules.append(name)
             else:
@@ -234,13 +240,21 @@ class Problem:
         for name in self.network.shapes:  # a fixed order, whatever the dict's
             if name in rules:
                 rule = rules[name]
-                flat[name] = draw_flat(
-                    rule,
-                    name,
-                    self.network.shapes[name],
-                    self.network.degree_bounds(name, self.effective_samples),
-                    rest if rule.count is None else rule.count,
-                    rng,
-                    self.network.connections.get(name),
-                )
-        return Allocation(self.network.shapes, flat)
+                count = rest if rule.count is None else rule.count
+                if isinstance(rule, Masks):
+                    flat[name] = np.flatnonzero(mask_of(self.network, name, rule.mask(trial)))
+                elif isinstance(rule, OwnRule):
+                    flat[name] = rule.draw(name, self.network.existing(name), count, rng)
+                else:
+                    flat[name] = draw_flat(
+                        rule,
+                        name,
+                        self.network.shapes[name],
+                        self.network.degree_bounds(name, self.effective_samples),
+                        count,
+                        rng,
+                        self.network.connections.get(name),
+                    )
+        drawn = Allocation(self.network.shapes, flat)
+        self.network.check_allocation(drawn)
+        return drawn
