@@ -66,3 +66,18 @@ def test_outputs_with_samples_in_rows_are_explained() -> None:
         NET.check(WEIGHTS, INPUTS, by_loops(usual=False).T)
     with pytest.raises(BadInputError, match="complex"):
         NET.check(WEIGHTS, INPUTS, by_loops(usual=False) + 0j)
+
+
+def test_inputs_with_samples_first_are_explained() -> None:
+    """The transpose that is named puts them right."""
+    turned = INPUTS.transpose(2, 0, 1)
+    with pytest.raises(BadInputError, match=r"inputs.transpose\(1, 2, 0\) would fit"):
+        NET.check(WEIGHTS, turned, by_loops(usual=False))
+    assert NET.check(WEIGHTS, turned.transpose(1, 2, 0), by_loops(usual=False))
+
+
+def test_numbers_of_single_precision_are_told_from_another_model() -> None:
+    theirs = by_loops(usual=False).astype(np.float32)
+    found = NET.check(WEIGHTS, INPUTS, theirs)
+    assert not found and "float32" in str(found) and "is not the model" not in str(found)
+    assert NET.check(WEIGHTS, INPUTS, theirs, tolerance=1e-5)

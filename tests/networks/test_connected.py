@@ -1,6 +1,10 @@
 """Weights that do not exist are 0, and neither learnable, random, noisy nor counted, in every verb."""
 
+import copy
 import itertools
+import json
+import pickle
+from pathlib import Path
 
 import flint
 import numpy as np
@@ -317,3 +321,51 @@ def test_noise_leaves_what_does_not_exist_alone():
             trace += (up - 2 * middle + error()) / step**2
             at[name][here] += step
     assert geometry.noise_trace == pytest.approx(trace, rel=1e-4)
+
+
+def test_a_sparse_network_is_sent_and_copied_as_it_is() -> None:
+    """Whether its masks were looked at or not: workers and torch modules carry networks about."""
+    net = sl.RNN(n=3, b=1, d=1, T=2).with_connections({"W": np.tri(3, dtype=bool)})
+    for made in (net, sl.RateRNN(n=3, b=1, d=1, T=2, autapses=False)):
+        assert made.size < made.cells
+        for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            assert again == made and again.size == made.size
+
+
+def test_connections_are_an_argument_where_a_text_is_read() -> None:
+    mask = np.tri(3, dtype=bool)
+    made = sl.networks.network_from_text("rnn:n=3,b=1,d=1,T=2", connections={"W": mask})
+    assert made == sl.RNN(n=3, b=1, d=1, T=2).with_connections({"W": mask})
+
+
+def test_the_command_line_reads_connections_from_a_file(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from sublearn.cli import app
+
+    mask, path = np.tri(4, dtype=bool), tmp_path / "exists.npz"
+    np.savez(path, W=mask)
+    made = sl.RNN(n=4, b=1, d=2, T=3).with_connections({"W": mask})
+    spec = f"rnn:n=4,b=1,d=2,T=3,connections={path}"
+    asked = ["--network", spec, "--samples", "2", "--learn", "W:spread=4", "--json"]
+    found = CliRunner().invoke(app, ["certify", *asked])
+    assert found.exit_code == 0, found.output
+    said = json.loads(found.output)
+    assert said["network"] == made.spec
+    held = sl.Allocation.spread(made, {"W": 4})
+    assert said["digest"] == held.digest
+    noise = ["noise", "rate", "--gamma", ".1,.1,.01", *asked[:4], "--json"]
+    assert CliRunner().invoke(app, noise).exit_code == 0
+    for arrays, words in (
+        ({"W": mask[:3]}, "shape"),
+        ({"V": mask}, "weight name"),
+        ({"W": mask * 0.5}, "true and false"),
+    ):
+        np.savez(path, **arrays)
+        refused = CliRunner().invoke(app, ["certify", *asked])
+        assert isinstance(refused.exception, sl.BadInputError) and words in str(refused.exception)
+    path.unlink()
+    refused = CliRunner().invoke(app, ["certify", *asked])
+    assert "there is no file" in str(refused.exception)
+    with pytest.raises(sl.BadInputError):  # a file that names another is not followed
+        sl.networks.network_from_text(spec)

@@ -172,9 +172,59 @@ def test_other_bad_growth_is_named() -> None:
     with pytest.raises(sl.BadInputError, match="synapses must be at least 1"):
         sl.local_geometry(task).redundant(0)
     flat = given(sl.FeedForward((6, 4)), {"W1": np.ones((4, 6))}, task.inputs, task.targets)
-    with pytest.raises(sl.BadInputError, match="at least one hidden layer"):
+    with pytest.raises(sl.BadInputError, match="no hidden layer to widen"):
         sl.noise.zero_pad(flat, 9)
+    assert sl.noise.add_synapses(flat, 2).network == sl.LinearEstimator(inputs=12, outputs=4)
     with pytest.raises(sl.BadInputError, match=r"at least those of the network, \[5\], not \[4\]"):
         sl.noise.zero_pad(deep, 4)
     with pytest.raises(sl.BadInputError, match="one number or 1, one per hidden layer, not 2"):
         sl.noise.zero_pad(deep, [6, 7])
+
+
+RECURRENT = [
+    sl.LinearRNN(n=3, b=2, d=2, T=3),
+    sl.RNN(n=3, b=2, d=2, T=3),
+    sl.RNN(n=3, b=2, d=2, T=3, activation="sigmoid"),
+    sl.RateRNN(n=3, b=2, d=2, T=3, leak=0.5, bias=True, start="weights"),
+    sl.RateRNN(n=3, b=2, d=2, T=3, autapses=False),
+    sl.RNN(n=3, b=2, d=2, T=3).with_connections({"W": np.triu(np.ones((3, 3), dtype=bool))}),
+    sl.FeedForward((2, 3, 4, 2), "tanh", bias=True),
+]
+
+
+@pytest.mark.parametrize("net", RECURRENT, ids=lambda net: net.spec[:30])
+@pytest.mark.parametrize("way, to", [("copies", [1, 2, 3]), ("widths", [4, 6])])
+def test_a_recurrent_network_grows_and_computes_the_same(
+    net: sl.Network, way: str, to: list[float]
+) -> None:
+    rng = np.random.default_rng(0)
+    weights = {
+        name: rng.standard_normal(shape) * net.existing(name) for name, shape in net.shapes.items()
+    }
+    x, y = rng.standard_normal(net.input_shape(4)), rng.standard_normal((2, 4))
+    given = sl.Instance(net, sl.Allocation.whole(net), weights, x, y)
+    path = sl.noise.grow(given, sl.Noise((0.1, 0.1, 0.01)), way, to)
+    sizes = [grown.network.size for grown in path]
+    assert sizes == sorted(set(sizes)) and (sizes[0] == net.size) == (way == "copies")
+    for grown in path:
+        assert len(grown.allocation) == grown.network.size
+        there = grown.network.forward(grown.start, x)
+        assert np.allclose(there, net.forward(weights, x), atol=1e-12, rtol=0)
+    found = sl.best_size(path, sl.Noise((0.1, 0.1, 0.01)), draws=4)
+    assert found.measured_best in found.sizes and "second order" in found.best.reason
+
+
+def test_copies_share_what_a_unit_sends_on() -> None:
+    """Every synapse of c copies has 1/c of the derivative that the one had, and there are c of them."""
+    net, rng = sl.RNN(n=3, b=1, d=1, T=2), np.random.default_rng(0)
+    weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+    x, y = rng.standard_normal((2, 1, 5)), rng.standard_normal((1, 5))
+    given = sl.Instance(net, sl.Allocation.whole(net), weights, x, y)
+    (twice,) = sl.noise.grow(given, sl.Noise((0.1, 0.1, 0.01)), "copies", [2])
+    one, two = (sl.local_geometry(each) for each in (given, twice))
+    # The readout's gradient is the same for each of the two copies; those into them are halved.
+    small = net.vjp(weights, x, (net.forward(weights, x) - y) / 5)
+    large = twice.network.vjp(twice.start, x, (twice.network.forward(twice.start, x) - y) / 5)
+    assert np.allclose(large["D"], np.repeat(small["D"], 2, axis=1))
+    assert np.allclose(large["W"], np.kron(small["W"], np.full((2, 2), 0.5)))
+    assert two.loss == pytest.approx(one.loss)

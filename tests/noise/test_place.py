@@ -116,6 +116,18 @@ def test_bad_input_is_named() -> None:
         sl.place(asked, {"two": None}, noise)
 
 
+def test_targets_that_are_reached_already_are_refused() -> None:
+    """Relative to an error of rounding size, all numbers would be nonsense."""
+    net = sl.RateRNN(n=6, b=2, d=2, T=3, leak=0.5)
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+    inputs, spread = rng.standard_normal((3, 2, 5)), sl.Allocation.spread(net, {"W": 6})
+    outputs = net.forward(weights, inputs) * (1 + 1e-15)
+    done = sl.Instance.given(net, spread, weights, inputs, outputs)
+    with pytest.raises(sl.BadInputError, match="there is nothing to learn"):
+        sl.place(done, {"spread": spread}, Noise((0.1, 0.1, 0.01)), cycles=10, repeats=2)
+
+
 LOCAL = [
     # spec, plastic weights, where noise falls, whether the formulas are local
     ("linear:inputs=3,outputs=2", "W:rows=0", "all", False),

@@ -130,7 +130,7 @@ def test_adahessian_knows_the_diagonal_of_a_quadratic() -> None:
     )
     x = instance.inputs
     expected = [2.0 / instance.equations * float(x[j] @ x[j]) for j in (1, 4, 0)]
-    np.testing.assert_allclose(state.diagonal[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(state.scale[0], expected, rtol=1e-13)
 
 
 def test_sgd_on_all_samples_is_gradient_descent() -> None:

@@ -3,6 +3,7 @@
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
 from sublearn.networks._check import ForwardCheck
 from sublearn.networks._check import real_numbers as real_numbers
+from sublearn.networks._connected import Connected as Connected
 from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
@@ -20,8 +21,7 @@ from sublearn.networks._forward import real_links as real_links
 from sublearn.networks._forward import walk as walk
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
-from sublearn.networks._network import leak_bits as leak_bits
-from sublearn.networks._network import log2_terms as log2_terms
+from sublearn.networks._network import before_both as before_both
 from sublearn.networks._packed import ACTIVATION as ACTIVATION
 from sublearn.networks._packed import ACTIVATION_CODES as ACTIVATION_CODES
 from sublearn.networks._packed import ADDS as ADDS
@@ -45,6 +45,10 @@ from sublearn.networks._packed import WEIGHT as WEIGHT
 from sublearn.networks._packed import Packed as Packed
 from sublearn.networks._packed import pack as pack
 from sublearn.networks._rate import RateRNN
+from sublearn.networks._sizes import Size as Size
+from sublearn.networks._sizes import entry_size as entry_size
+from sublearn.networks._sizes import leak_bits as leak_bits
+from sublearn.networks._sizes import log2_terms as log2_terms
 from sublearn.networks._text import known_kinds as known_kinds
 from sublearn.networks._text import network_from_text, register
 

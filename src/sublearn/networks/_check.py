@@ -14,6 +14,9 @@ from sublearn._errors import BadInputError, positive
 if TYPE_CHECKING:
     from sublearn.networks._network import Network, Weights
 
+# Differences below this share of the largest output may be roundings of float32.
+_SINGLE = 1e-5
+
 
 @dataclass(frozen=True)
 class ForwardCheck:
@@ -44,6 +47,12 @@ class ForwardCheck:
                 f"{self.difference:.1e}, {self.relative:.1e} of the largest."
             )
         row, sample = self.first
+        if self.relative < _SINGLE:
+            return (
+                f"{self.network} reproduces these outputs only up to {self.relative:.1e} of the largest, "
+                f"as numbers in float32 would be; if that is what they are, say tolerance={_SINGLE:g}. "
+                f"The first that differs is output {row} of sample {sample}."
+            )
         return (
             f"{self.network} is not the model that made these outputs: {self.differing} of {self.of} "
             f"differ, first output {row} of sample {sample}, {self.ours:.6g} here and {self.theirs:.6g} "

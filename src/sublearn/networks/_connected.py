@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -28,6 +28,10 @@ class Connected(Network):
 
     base: Network
     packed: tuple[tuple[str, bytes], ...]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The masks are made again from the bits: as they are handed out, they can be neither sent nor copied.
+        return Connected, (self.base, self.packed)
 
     @property
     def spec(self) -> str:
@@ -75,6 +79,13 @@ class Connected(Network):
 
     def degeneracy(self, samples: int) -> str | None:
         return self.base.degeneracy(samples) or super().degeneracy(samples)
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return self.base.hidden
+
+    def widened(self, widths: Sequence[int]) -> Network:
+        return self.base.widened(widths)
 
     def before_output(self) -> Network:
         inner = self.base.before_output()

@@ -59,7 +59,7 @@ def uses(
         end = len(places) - 2
         adjoint = numbers.rows(outputs, places[end], places[end + 1])
     first = next(
-        (p for p, link in enumerate(chain) if not link.names.isdisjoint(names)), len(chain)
+        (p for p, link in enumerate(chain) if any(n in names for n in link.names)), len(chain)
     )
     for position in range(len(chain) - 1, first - 1, -1):
         link, slope = chain[position], trace.slopes[position]

@@ -25,6 +25,11 @@ class Recurrence:
     d: int
     T: int
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What the chain calls W, B and D."""
+        return {"W": self.weight, "B": self.encoder, "D": self.readout}
+
     def saturated(self, samples: int) -> tuple[int, int]:
         """Learnable weights of a saturated row of W, T min(b, m), and column, T d (Theorem 3.5)."""
         return self.T * min(self.b, samples), self.T * self.d

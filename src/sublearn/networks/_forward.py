@@ -17,7 +17,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.networks._activations import ACTIVATIONS
-from sublearn.networks._network import Network, Weights
+from sublearn.networks._network import Network, Step, Weights
 
 Gates = Mapping[int, Array]
 """Fixed 0/1 slopes (n, m) of the ReLU steps, by position in the chain."""
@@ -27,7 +27,7 @@ Matrix = Any
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(Step):
     """A step of a chain with its inputs in place.
 
         state <- activation(weight (state + entering + encoder block) + drive block + bias still + offset)
@@ -37,28 +37,13 @@ class Link:
     stays as it is, and what was computed is put out.
     """
 
-    weight: str
-    activation: str = "linear"
-    entering: Matrix = None
-    encoder: str | None = None
     block: Matrix = None  # what the encoder or the drive is applied to
-    bias: str | None = None
+    entering: Matrix = None
     still: Matrix = None  # what the bias is applied to: ones, mostly
     offset: Matrix = None
-    drive: str | None = None
-    leak: float = 1.0
-    aside: bool = False
 
-    @property
-    def kept(self) -> float:
-        """What is left of the state that entered: 1 - leak."""
-        return 1.0 - self.leak
-
-    @property
-    def names(self) -> set[str]:
-        """The weights that the step uses."""
-        used = (self.weight, self.encoder, self.bias, self.drive)
-        return {name for name in used if name is not None}
+    def __post_init__(self) -> None:
+        """A step was checked when it was made."""
 
 
 def links(network: Network, blocks: Sequence[Matrix], ones: Matrix) -> tuple[Link, ...]:
@@ -75,16 +60,9 @@ def links(network: Network, blocks: Sequence[Matrix], ones: Matrix) -> tuple[Lin
             entering = ones
         out.append(
             Link(
-                step.weight,
-                step.activation,
+                **{**vars(step), "block": None if injected else block},
                 entering=entering,
-                encoder=step.encoder,
-                block=None if injected else block,
-                bias=step.bias,
                 still=ones if step.bias is not None else None,
-                drive=step.drive,
-                leak=step.leak,
-                aside=step.aside,
             )
         )
     return tuple(out)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Self
 
 import numpy as np
 
@@ -83,6 +84,13 @@ class _Recurrent(Network):
 
     def __post_init__(self) -> None:
         check_fields(self, "n", "b", "d", "T")
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    def widened(self, widths: Sequence[int]) -> Self:
+        return replace(self, n=widths[0])
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -233,6 +241,13 @@ class FeedForward(Network):
     @property
     def output_size(self) -> int:
         return self.sizes[-1]
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return self.sizes[1:-1]
+
+    def widened(self, widths: Sequence[int]) -> FeedForward:
+        return replace(self, sizes=(self.sizes[0], *widths, self.sizes[-1]))
 
     def before_output(self) -> FeedForward:
         if self.output == "linear":

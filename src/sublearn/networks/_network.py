@@ -9,10 +9,10 @@ products, exact evaluation) is written once over this chain, in ``_forward.py`` 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,6 +86,14 @@ class Bounds:
 
     row: int
     column: int | None  # None: no bound holds
+
+
+def _how_to_turn(shape: tuple[int, ...], sizes: tuple[int, ...]) -> str:
+    """Which transpose puts samples last and makes the other axes fit, in words; recordings often need one."""
+    for order in permutations(range(len(shape))):
+        if len(shape) == len(sizes) + 1 and tuple(shape[axis] for axis in order[:-1]) == sizes:
+            return f" Samples come last: inputs.transpose{order} would fit."
+    return ""
 
 
 class Network(ABC):
@@ -164,6 +172,17 @@ class Network(ABC):
         Else the network itself.
         """
         return self
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """The widths that :meth:`widened` changes: of hidden layers, or of the state; empty if of none."""
+        return ()
+
+    def widened(self, widths: Sequence[int]) -> Network:
+        """The same network with :attr:`hidden` of these widths, all of whose weights exist."""
+        raise BadInputError(
+            f"{self.spec} has no hidden or recurrent units that are known to widen."
+        )
 
     # What follows holds for every chain.
 
@@ -272,14 +291,9 @@ class Network(ABC):
         >>> sl.LinearRNN(n=8, b=1, d=4, T=4).degree   # D W^4 B x
         7
         """
-        degree = highest = 0
-        for step in self.steps:
-            injected = 0 if step.block is None else 1 + (step.encoder is not None)
-            # A drive is a product with the block, as a weight is with what is injected.
-            following = 1 + max(degree, injected)
-            highest = max(highest, following)
-            degree = degree if step.aside else max(following, degree if step.kept else 0)
-        return highest
+        from sublearn.networks._sizes import output_size
+
+        return output_size(self).degree
 
     def shape(self, name: str) -> Shape:
         """(rows, columns) of one weight; an unknown name is an error that lists the known ones."""
@@ -298,7 +312,10 @@ class Network(ABC):
         if x.ndim < rank or x.shape[-rank:] != wanted:
             letters = "(T, b, m)" if self.is_sequence else "(q, m)"
             sizes = ", ".join(str(v) for v in wanted[:-1])
-            raise BadInputError(f"inputs must have shape {letters} = ({sizes}, m), not {x.shape}.")
+            raise BadInputError(
+                f"inputs must have shape {letters} = ({sizes}, m), not {x.shape}."
+                + _how_to_turn(x.shape, wanted[:-1])
+            )
         return [x[..., t, :, :] for t in range(wanted[0])] if self.is_sequence else [x]
 
     def check_weights(self, weights: Weights) -> None:
@@ -424,47 +441,16 @@ class Network(ABC):
             raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {found}.")
 
 
-def leak_bits(network: Network) -> int:
-    """The power of 2 by which outputs are multiplied so that leaks leave whole coefficients."""
-    return sum(
-        max(
-            step.leak.as_integer_ratio()[1].bit_length(),
-            step.kept.as_integer_ratio()[1].bit_length(),
-        )
-        for step in network.steps
-        if step.leak != 1.0
-    )
+def before_both(student: Network, teacher: Network) -> tuple[Network, Network] | None:
+    """Both without the tanh or sigmoid that they both end with, or None where they do not.
 
-
-def log2_terms(network: Network, sample: float = 0.0) -> float:
-    """log2 of a bound on the sum of the coefficients of an output, or of its derivative by a weight.
-
-    All are positive, so that of an output is its value with ones everywhere (``sample``: log2 of the
-    size of an input there), times a power of 2 that makes them whole; a derivative multiplies it by at
-    most the degree.
+    Outputs agree exactly if what stands before the activation does.
     """
-    norm, read = float("-inf"), float("-inf")
-    for position, step in enumerate(network.steps):
-        old = norm
-        if step.block is not None:
-            coded = step.encoder is not None or step.drive is not None
-            wide = math.log2(network.input_blocks[step.block]) if coded else 0.0
-            driven = sample + wide
-            if step.drive is None:
-                norm = float(np.logaddexp2(norm, driven))
-        elif position == 0:
-            norm = 0.0
-        norm += math.log2(network.shapes[step.weight][1])
-        if step.bias is not None:
-            norm = float(np.logaddexp2(norm, 0.0))
-        if step.drive is not None:
-            norm = float(np.logaddexp2(norm, driven))
-        if step.aside:
-            norm, read = old, max(read, norm)
-        elif step.leak != 1.0:
-            norm += math.log2(step.leak)
-            norm = float(np.logaddexp2(norm, old + math.log2(step.kept))) if step.kept else norm
-    return max(read, norm) + math.log2(network.degree) + leak_bits(network)
+    last = student.steps[-1].activation
+    if last not in ("tanh", "sigmoid") or last != teacher.steps[-1].activation:
+        return None
+    inner, shown = student.before_output(), teacher.before_output()
+    return None if inner is student or shown is teacher else (inner, shown)
 
 
 def check_steps(name: str, count: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 
@@ -125,6 +126,13 @@ class RateRNN(Network):
             return super().expressible(samples)
         mean = self.d if self.bias else 0
         return min(self.size, mean + of_rank(self.n, self.d, samples - self.bias))
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    def widened(self, widths: Sequence[int]) -> Self:
+        return replace(self, n=widths[0])
 
     def degeneracy(self, samples: int) -> str | None:
         left = samples - self.bias

@@ -6,14 +6,17 @@ never cause an import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._limits import check_memory
 from sublearn.networks._connected import FIELD, connections_from_text
 from sublearn.networks._network import Network
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 LARGEST = 10**9  # beyond it sizes of arrays overflow before memory is asked for
 SIZES = tuple[int, ...]
@@ -121,8 +124,10 @@ def _word(value: Any, of: Any) -> str:
     )
 
 
-def network_from_text(text: str) -> Network:
+def network_from_text(text: str, connections: Mapping[str, ArrayLike] | None = None) -> Network:
     """Read a network from its ``spec``; its class must be registered.
+
+    ``connections`` are masks by weight name, as in :meth:`Network.with_connections`: only these exist.
 
     >>> network_from_text("ffn:6-8-4,activation=relu")
     FeedForward(sizes=(6, 8, 4), activation='relu', output='linear', bias=False)
@@ -130,14 +135,14 @@ def network_from_text(text: str) -> Network:
     'lrnn:n=8,b=1,d=4,T=4'
     """
     name = one_of("the kind of network (before the colon)", text.partition(":")[0], _KINDS)
-    plain, sparse, connections = text.partition(FIELD)
+    plain, sparse, words = text.partition(FIELD)
     network = _read(_KINDS[name], plain)
     if sparse:
-        network = connections_from_text(network, connections)
+        network = connections_from_text(network, words)
     check_memory(
         f"network {text!r}, with {network.size} weights,", 8 * network.cells, "a smaller network"
     )
-    return network
+    return network if connections is None else network.with_connections(connections)
 
 
 def _read(kind: _Kind, text: str) -> Network:

@@ -1,14 +1,23 @@
 """Learning under noise: rates, best sizes, steady states, placement."""
 
+from sublearn.noise._candidates import Candidates, candidate_placements
 from sublearn.noise._compare import SteadyComparison, compare_steady
 from sublearn.noise._curvature import basis_diagonal as basis_diagonal
 from sublearn.noise._curvature import hessian_product as hessian_product
 from sublearn.noise._curvature import layers_diagonal as layers_diagonal
 from sublearn.noise._drift import Drift, measure_drift, predict_drift
+from sublearn.noise._exchanges import Exchanges
 from sublearn.noise._geometry import Best, Critical, Geometry, local_geometry
 from sublearn.noise._growth import PATHS as PATHS
 from sublearn.noise._growth import READINGS as READINGS
-from sublearn.noise._growth import add_synapses, expand_linear, expansion_path, grow, zero_pad
+from sublearn.noise._growth import (
+    add_synapses,
+    copy_units,
+    expand_linear,
+    expansion_path,
+    grow,
+    zero_pad,
+)
 from sublearn.noise._growth import semi_orthogonal as semi_orthogonal
 from sublearn.noise._jax import loss_geometry
 from sublearn.noise._loss import error_signal as error_signal
@@ -22,7 +31,6 @@ from sublearn.noise._place import (
     Factors,
     Placement,
     PlacementRow,
-    candidate_placements,
     draw_lessons,
     place,
 )
@@ -47,8 +55,10 @@ from sublearn.noise._steady import Known, SteadyPrediction, Walk, predict_steady
 
 __all__ = [
     "Best",
+    "Candidates",
     "Critical",
     "Drift",
+    "Exchanges",
     "Exponent",
     "Factors",
     "Geometry",
@@ -72,6 +82,7 @@ __all__ = [
     "candidate_placements",
     "closed_form_size",
     "compare_steady",
+    "copy_units",
     "draw_lessons",
     "expand_linear",
     "expansion_path",

@@ -11,13 +11,13 @@ from sublearn.ensembles import Instance
 from sublearn.noise._noise import Noise
 from sublearn.noise._simulate import Simulation, simulate
 from sublearn.noise._steady import Known, SteadyPrediction, predict_steady_state
-from sublearn.plots import COLOURS, Shown, figure, ink, legend
+from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SteadyComparison(Shown):
     """Simulated error curves, the predicted steady state, and that with gamma2 and gamma3 halved.
 
@@ -72,6 +72,16 @@ class SteadyComparison(Shown):
         # Why there is none, the last line says.
         lines = [line for line in said.splitlines() if not line.startswith("  why ")]
         return "\n".join([str(self.simulation), *lines, self.meaning])
+
+    @property
+    def headline(self) -> str:
+        """The simulation in one line."""
+        return self.simulation.headline
+
+    def table(self) -> list[Row]:
+        """A row for every cycle of the simulation, with the predicted steady state beside it."""
+        known = None if self.predicted is None else finite(self.predicted.value)
+        return [{**row, "predicted": known} for row in self.simulation.table()]
 
     def plot(self) -> Figure:
         """The error against the cycle, with the predicted one and F_min."""

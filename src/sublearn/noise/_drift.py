@@ -23,8 +23,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance
-from sublearn.noise._loss import check_instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._simulate import Simulation
 from sublearn.noise._steady import frozen_noise, plastic_modes

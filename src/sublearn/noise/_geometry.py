@@ -27,10 +27,9 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.noise._curvature import curvature_along, traces
 from sublearn.noise._loss import (
-    check_instance,
     error_signal,
     flatten,
     loss_at,
@@ -39,10 +38,12 @@ from sublearn.noise._loss import (
     squared_error,
 )
 from sublearn.noise._noise import NOISE_ON, Gamma, Noise, check_noise
-from sublearn.plots import finite
+from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend, name_axes
 from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sublearn.noise._measure import MeasuredRate, Rate
 
 TRACES = ("auto", "exact", "estimate")
@@ -100,8 +101,8 @@ def _never(reason: str) -> Critical:
     return Critical(math.nan, math.nan, reason)
 
 
-@dataclass(frozen=True)
-class Geometry:
+@dataclass(frozen=True, repr=False)
+class Geometry(Shown):
     """Slope and curvature of a loss at one point, on the plastic and on the noisy weights.
 
     ``loss`` F, ``gradient_norm`` |g_M|, ``q`` = ghat' H ghat, ``trace`` Tr H_M with its standard error
@@ -340,6 +341,64 @@ class Geometry:
         names = "loss gradient_norm q trace trace_error noise_trace noise_trace_error"
         out = {name: getattr(self, name) for name in names.split()}
         return {**out, "plastic": self.plastic, "noisy": self.noisy, "size": self.size}
+
+    def table(self) -> list[Row]:
+        """One row: the numbers."""
+        return [self.to_dict()]
+
+    def __str__(self) -> str:
+        spread = f" +- {self.trace_error:.2g}" if self.trace_error else ""
+        everywhere = "" if self.noisy == self.plastic else f"   Tr H on all {self.noise_trace:.4g}"
+        return (
+            f"{self.plastic} plastic of {self.size} weights, noise on {self.noisy}\n"
+            f"loss F {self.loss:.4g}   |g| {self.gradient_norm:.4g}   q {self.q:.4g}   "
+            f"Tr H {self.trace:.4g}{spread}{everywhere}"
+        )
+
+    @property
+    def headline(self) -> str:
+        """Loss, slope and curvature."""
+        return ", ".join(str(self).splitlines()[::-1]).replace("   ", ", ")
+
+    def plot(self) -> Figure:
+        """The loss to second order along the gradient and, on average, along random directions.
+
+        Down the gradient F - |g| s + q s^2 / 2 at a distance s; along a random direction on the plastic
+        weights F + (Tr H_M / r) s^2 / 2 on average, on the noisy ones likewise. Where the loss itself is
+        at hand it stands beside the first.
+
+        >>> geo = Geometry(loss=1.0, gradient_norm=2.0, q=4.0, trace=10.0, plastic=20)
+        >>> [line.get_label() for line in geo.plot().axes[0].lines]
+        ['down the gradient', 'random direction, plastic weights']
+        """
+        fig: Figure
+        fig, ax = figure()
+        far = self._reach()
+        s = np.linspace(0.0, far, 101)
+        lines = [("down the gradient", -self.gradient_norm, self.q)]
+        lines.append(("random direction, plastic weights", 0.0, self.trace / self.plastic))
+        if self.noisy != self.plastic:
+            lines.append(("random direction, all weights", 0.0, self.noise_trace / self.noisy))
+        for k, (label, slope, bend) in enumerate(lines):
+            values = self.loss + slope * s + 0.5 * bend * s * s
+            ax.plot(s, values, color=COLOURS[k], linewidth=1.6, label=label)
+        if self._surface is not None and self.gradient_norm:
+            few = s[::5, None]
+            moved = self._surface.vector - few * self._surface.gradient / self.gradient_norm
+            look: dict[str, Any] = {"marker": "o", "ls": "none", "ms": 4.5, "mfc": "none"}
+            ax.plot(few, self._surface.loss(moved), color=ink(), label="the loss itself", **look)
+        name_axes(ax, "distance that the weights move", "loss F")
+        legend(ax)
+        return fig
+
+    def _reach(self) -> float:
+        """How far to look: past the lowest point along the gradient, or as far as the loss would fall."""
+        if self.gradient_norm and self.q > 0:
+            return 2.2 * self.gradient_norm / self.q
+        if self.gradient_norm:
+            return self.loss / self.gradient_norm
+        bend = abs(self.trace) / self.plastic
+        return math.sqrt(2.0 * self.loss / bend) if bend else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,8 @@
 - :func:`expand_linear`, a linear estimator y = W x carried by a larger one through semi-orthogonal maps
   B (c1 i x i) and D (c2 o x o), with its loss read in two ways;
 - :func:`add_synapses`, several synapses for each connection;
-- :func:`zero_pad`, more units in the hidden layers, their weights 0.
+- :func:`zero_pad`, more hidden or recurrent units, their weights 0;
+- :func:`copy_units`, several copies of each of these, which share what it sends on.
 
 Each takes an instance whose weights are all plastic and returns a larger one like any other, so that
 rates, simulations and measurements need to know nothing of growth.
@@ -13,22 +14,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance
-from sublearn.networks import FeedForward, LinearEstimator, Weights
-from sublearn.noise._loss import check_instance
+from sublearn.ensembles import Instance, check_instance
+from sublearn.networks import (
+    FeedForward,
+    LinearEstimator,
+    Network,
+    Weights,
+)
 from sublearn.noise._noise import Noise
 
 READINGS = ("expanded", "projected")
 STARTS = ("embedded", "random")
 PATHS = ("both", "inputs", "outputs")
-WAYS = (*PATHS, "synapses", "widths")
+WAYS = (*PATHS, "synapses", "widths", "copies")
 MOST_SIZES = 16
+_MOST_WEIGHTS = 20_000
 
 
 def semi_orthogonal(rows: int, columns: int, rng: np.random.Generator) -> Array:
@@ -67,15 +74,13 @@ def expand_linear(
     >>> bool(np.isclose(traces[1], 2 * traces[0]))    # c2 times, not c1 c2
     True
     """
-    network = _linear(instance)
+    W, (o, i) = _linear(instance)
     one_of("reading", reading, READINGS)
     one_of("start", start, STARTS)
     whole_number("seed", seed, least=0)
-    i, o = network.inputs, network.outputs
     wide, tall = _expanded("c1", c1, i), _expanded("c2", c2, o)
     rng = np.random.default_rng([seed, wide, tall])
     B, D = semi_orthogonal(wide, i, rng), semi_orthogonal(tall, o, rng)
-    W = instance.start["W"]
     grown = D @ W @ B.T
     if start == "random":
         R = rng.standard_normal((tall, wide)) * (np.linalg.norm(W) / math.sqrt(tall * wide))
@@ -116,15 +121,16 @@ def add_synapses(instance: Instance, synapses: int) -> Instance:
     It is the estimator on inputs repeated c times. For any other network ask
     ``Geometry.redundant(c)``, which holds whatever the loss is.
     """
-    network = _linear(instance)
+    W, (outputs, inputs) = _linear(instance)
     c = whole_number("synapses", synapses, least=1)
-    grown = LinearEstimator(inputs=c * network.inputs, outputs=network.outputs)
-    W = np.tile(instance.start["W"] / c, (1, c))
-    return _plastic(grown, {"W": W}, np.tile(instance.inputs, (c, 1)), instance.targets)
+    grown = LinearEstimator(inputs=c * inputs, outputs=outputs)
+    return _plastic(
+        grown, {"W": np.tile(W / c, (1, c))}, np.tile(instance.inputs, (c, 1)), instance.targets
+    )
 
 
 def zero_pad(instance: Instance, widths: int | Sequence[int]) -> Instance:
-    """A feed-forward network of any depth with wider hidden layers, all new weights and biases 0.
+    """A feed-forward or recurrent network with more hidden units, all new weights and biases 0.
 
     The outputs stay as they are. With sigmoid units the new ones fire at 1/2 and their outgoing
     weights have a gradient at once; with tanh, ReLU or linear units they are silent, have no gradient
@@ -143,9 +149,7 @@ def zero_pad(instance: Instance, widths: int | Sequence[int]) -> Instance:
     True
     """
     network = _all_plastic(instance).network
-    if not isinstance(network, FeedForward) or network.layers < 2:
-        raise BadInputError("zero_pad takes a FeedForward network with at least one hidden layer.")
-    hidden = network.sizes[1:-1]
+    hidden = _hidden(network)
     if isinstance(widths, Sequence):
         wanted = [whole_number("widths", width, least=1) for width in widths]
     else:
@@ -158,23 +162,61 @@ def zero_pad(instance: Instance, widths: int | Sequence[int]) -> Instance:
         raise BadInputError(
             f"widths must be at least those of the network, {list(hidden)}, not {wanted}."
         )
-    grown = FeedForward(
-        (network.sizes[0], *wanted, network.sizes[-1]),
-        network.activation,
-        network.output,
-        network.bias,
-    )
-    padded = {}
-    for name, shape in grown.shapes.items():
-        old = instance.start[name]
-        padded[name] = np.zeros(shape)
-        padded[name][: old.shape[0], : old.shape[1]] = old
-    return _plastic(grown, padded, instance.inputs, instance.targets)
+
+    def padded(old: Any, shape: tuple[int, int], fill: float) -> Any:
+        out = np.full(shape, fill, dtype=old.dtype)
+        out[: old.shape[0], : old.shape[1]] = old
+        return out
+
+    grown = network.widened(wanted)
+    for name, mask in network.connections.items():
+        grown = grown.with_connections({name: padded(mask, grown.shapes[name], True)})
+    weights = {n: padded(instance.start[n], shape, 0.0) for n, shape in grown.shapes.items()}
+    return _plastic(grown, weights, instance.inputs, instance.targets)
 
 
-def _plastic(
-    network: LinearEstimator | FeedForward, weights: Weights, inputs: Array, targets: Array
-) -> Instance:
+def copy_units(instance: Instance, copies: int) -> Instance:
+    """Every hidden or recurrent unit in c copies, each with 1/c of the weights that it sent out.
+
+    The copies have the weights of their original for what comes in, so that they fire alike, and the
+    outputs stay as they are, whatever the activation is.
+
+    >>> import numpy as np, sublearn as sl
+    >>> net, rng = sl.RNN(n=3, b=1, d=2, T=4), np.random.default_rng(0)
+    >>> weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+    >>> x, y = rng.standard_normal((4, 1, 9)), rng.standard_normal((2, 9))
+    >>> given = sl.Instance(net, sl.Allocation.whole(net), weights, x, y)
+    >>> twice = sl.noise.copy_units(given, 2)
+    >>> twice.network.spec
+    'rnn:n=6,b=1,d=2,T=4,activation=tanh'
+    >>> bool(np.allclose(twice.network.forward(twice.start, x), net.forward(weights, x)))
+    True
+    """
+    network, c = _all_plastic(instance).network, whole_number("copies", copies, least=1)
+    grown = network.widened([c * width for width in _hidden(network)])
+
+    def copied(name: str, old: Any) -> tuple[Any, int]:
+        """The entries of every copy, and by how many copies the columns are shared."""
+        rows, columns = (new // old for new, old in zip(grown.shapes[name], old.shape, strict=True))
+        return np.repeat(np.repeat(old, rows, axis=0), columns, axis=1), columns
+
+    for name, mask in network.connections.items():
+        grown = grown.with_connections({name: copied(name, mask)[0]})
+    weights = {}
+    for name in grown.shapes:
+        entries, shared = copied(name, instance.start[name])
+        weights[name] = entries / shared
+    return _plastic(grown, weights, instance.inputs, instance.targets)
+
+
+def _hidden(network: Network) -> tuple[int, ...]:
+    """The widths of what can be widened: hidden layers, or the state of a recurrent network."""
+    if not network.hidden:
+        raise BadInputError(f"{network.spec} has no hidden layer to widen, and no recurrent units.")
+    return network.hidden
+
+
+def _plastic(network: Network, weights: Weights, inputs: Array, targets: Array) -> Instance:
     return Instance(network, Allocation.whole(network), weights, inputs, targets)
 
 
@@ -184,11 +226,19 @@ def _all_plastic(instance: Instance) -> Instance:
     return instance
 
 
-def _linear(instance: Instance) -> LinearEstimator:
+def _is_estimator(network: Network) -> bool:
+    """Whether it is y = W x."""
+    form = network.layered
+    return form is not None and form.activations == ("linear",) and not form.biases
+
+
+def _linear(instance: Instance) -> tuple[Array, tuple[int, int]]:
+    """W of an instance of y = W x, and its shape."""
     network = _all_plastic(instance).network
-    if not isinstance(network, LinearEstimator):
+    if not _is_estimator(network):
         raise BadInputError(f"this way of growing takes a LinearEstimator, not {network!r}.")
-    return network
+    (name,) = network.shapes
+    return instance.start[name], network.shapes[name]
 
 
 def _expanded(name: str, factor: float, size: int) -> int:
@@ -213,30 +263,29 @@ def grow(
     """A path of growth for :func:`sublearn.best_size`, smallest first.
 
     ``how``: "both" (inputs and outputs), "inputs", "outputs" or "synapses" of a linear estimator, "widths"
-    of the hidden layers of a feed-forward network. ``to``: factors of growth, or widths; by default they
-    go past where the noise may put an optimum.
+    of the hidden layers of a feed-forward network or of the state of a recurrent one, "copies" of their
+    units. Without it: "both", "widths" for feed-forward networks, "copies" for recurrent ones. ``to``:
+    factors of growth, or widths; by default they go past where the noise may put an optimum.
     """
     network = _all_plastic(instance).network
     if to is not None and not all(0 < value < math.inf for value in to):
         raise BadInputError(f"the sizes to grow to must be numbers above 0, not {list(to)}.")
-    deep = isinstance(network, FeedForward)
-    if not deep and not isinstance(network, LinearEstimator):
-        raise BadInputError(f"only linear estimators and ffns are grown, not {network.spec}.")
-    way = one_of("the way to grow", how or ("widths" if deep else "both"), WAYS)
-    if isinstance(network, FeedForward):
+    if not _is_estimator(network):
+        hidden = _hidden(network)
+        usual = "copies" if network.is_sequence else "widths"
+        way = one_of("the way to grow", how or usual, WAYS)
+        if way == "copies":
+            return [copy_units(instance, _whole(c)) for c in to or _copies(network)]
         if way != "widths":
-            raise BadInputError(f"the way to grow an ffn must be 'widths', not {way!r}.")
-        if network.layers < 2:
-            plain = f"linear:inputs={network.sizes[0]},outputs={network.sizes[1]}"
             raise BadInputError(
-                f"{network.spec} has no hidden layer to widen; a linear estimator is written {plain}."
+                f"the way to grow {network.spec} must be 'widths' or 'copies', not {way!r}."
             )
-        first = max(network.sizes[1:-1])
-        widths = to or [round(first * factor) for factor in (1, 1.5, 2, 3, 4, 6, 8)]
+        widths = to or [round(max(hidden) * factor) for factor in (1, 1.5, 2, 3, 4, 6, 8)]
         return [zero_pad(instance, _whole(width)) for width in widths]
-    if way == "widths":
-        raise BadInputError("'widths' is for an ffn; a linear estimator has no hidden layer.")
-    factors = to or _factors(way, _linear(instance), noise)
+    way = one_of("the way to grow", how or "both", WAYS)
+    if way in ("widths", "copies"):
+        raise BadInputError(f"{way!r} is for hidden units, and a linear estimator has none.")
+    factors = to or _factors(way, *_linear(instance)[1], noise)
     if way == "synapses":
         return [add_synapses(instance, _whole(factor)) for factor in factors]
     return expansion_path(instance, factors, path=way, reading=reading, start=start, seed=seed)
@@ -248,9 +297,13 @@ def _whole(value: float) -> int:
     return int(value)
 
 
-def _factors(way: str, network: LinearEstimator, noise: Noise) -> list[float]:
+def _copies(network: Network) -> list[int]:
+    """How many copies to try: the first three numbers, and more while the network stays small."""
+    return [1, 2, 3, *(c for c in (4, 6, 8) if c**2 * network.cells <= _MOST_WEIGHTS)]
+
+
+def _factors(way: str, outputs: int, inputs: int, noise: Noise) -> list[float]:
     """Factors that keep sizes whole, evenly spaced in their logarithms, past where an optimum may lie."""
-    inputs, outputs = network.inputs, network.outputs
     step = {"both": math.gcd(inputs, outputs), "inputs": inputs, "outputs": outputs}.get(way, 1)
     _, g2, g3 = noise.gamma
     target = noise.T * g2**2 / g3**2 if g3 else 0.0

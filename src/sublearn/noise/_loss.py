@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.networks import Network
@@ -31,16 +30,6 @@ def error_signal(outputs: Array, targets: Array) -> Array:
     """dF / d outputs = (outputs - targets) / m: the cotangent whose pullback is the gradient."""
     gap: Array = (outputs - targets) / outputs.shape[-1]
     return gap
-
-
-def check_instance(instance: object) -> Instance:
-    """``instance`` itself, or a sentence that says what one is made of."""
-    if not isinstance(instance, Instance):
-        raise BadInputError(
-            "instance must be an Instance(network, allocation, weights, inputs, targets) or drawn, not "
-            f"{instance!r}."
-        )
-    return instance
 
 
 def plastic_positions(instance: Instance) -> Indices:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sublearn._threads import single_thread
 from sublearn.noise._geometry import Critical, Geometry, Surface
 from sublearn.noise._loss import pieces
 from sublearn.noise._noise import Noise
-from sublearn.plots import Shown, curve, figure, finite, ink, legend, name_axes
+from sublearn.plots import Row, Shown, curve, figure, finite, ink, legend, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,7 @@ class MeasuredRate:
         return abs(self.mean - rate) <= errors * self.error + slack
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rate(Shown):
     """The mean rate of one cycle: by formula, ``measured`` at T and at T/2, and what it means.
 
@@ -145,14 +146,10 @@ class Rate(Shown):
 
     def __str__(self) -> str:
         geo, noise, measured = self.geometry, self.noise, self.measured
-        spread = f" +- {geo.trace_error:.2g}" if geo.trace_error else ""
-        everywhere = "" if geo.noisy == geo.plastic else f"   Tr H on all {geo.noise_trace:.4g}"
         best = geo.best_gamma1(noise)
         shown = "none" if best.value is None else f"{best.value:.4g}"
         lines = [
-            f"{geo.plastic} plastic of {geo.size} weights, noise on {geo.noisy}",
-            f"loss F {geo.loss:.4g}   |g| {geo.gradient_norm:.4g}   q {geo.q:.4g}   "
-            f"Tr H {geo.trace:.4g}{spread}{everywhere}",
+            str(geo),
             f"mean rate <k> {self.predicted:.4g} by formula, {measured.mean:.4g} +- {measured.error:.1g} "
             f"over {self.draws} pairs of cycles",
             f"local task difficulty {geo.difficulty(noise):.4g}, "
@@ -163,19 +160,50 @@ class Rate(Shown):
         ]
         return "\n".join(lines)
 
-    def plot(self) -> Figure:
-        """The rate against gamma1 and against gamma3, by formula and measured."""
+    @property
+    def headline(self) -> str:
+        """The mean rate, by formula and measured."""
+        measured = f"{self.measured.mean:.4g} +- {self.measured.error:.1g}"
+        return f"<k> {self.predicted:.4g} by formula, {measured} measured"
+
+    @cached_property
+    def _levels(self) -> dict[str, list[tuple[float, float, MeasuredRate | None]]]:
+        """By the name of a part of the noise: its levels, the rate there, and every other one measured."""
         geo, noise = self.geometry, self.noise
-        fig, axes = figure(columns=2)
-        for ax, place, name in ((axes[0], 0, "gamma1"), (axes[1], 2, "gamma3")):
+        out = {}
+        for place, name in ((0, "gamma1"), (2, "gamma3")):
             ends = [v for v in (self.critical[name].high, 2 * noise.gamma[place]) if 0 < v < np.inf]
-            levels = np.linspace(0.0, 1.15 * max(ends, default=1.0), 25)
-            at = [noise.with_level(place, float(level)) for level in levels]
-            curve(ax, levels, [geo.rate(one) for one in at], label="formula")
-            draw_measured(
-                ax, levels[::2], [geo.measure(one, self.draws, self.seed) for one in at[::2]]
-            )
+            levels = np.linspace(0.0, 1.15 * max(ends, default=1.0), 25).tolist()
+            at = [noise.with_level(place, level) for level in levels]
+            seen = [geo.measure(one, self.draws, self.seed) for one in at[::2]]
+            beside = [None if k % 2 else seen[k // 2] for k in range(len(at))]
+            out[name] = list(zip(levels, [geo.rate(one) for one in at], beside, strict=True))
+        return out
+
+    def table(self) -> list[Row]:
+        """The rate against gamma1 and against gamma3, by formula and measured."""
+        return [
+            {
+                "part": name,
+                "level": level,
+                "formula": rate,
+                "measured": None if seen is None else seen.mean,
+                "measured_error": None if seen is None else seen.error,
+            }
+            for name, levels in self._levels.items()
+            for level, rate, seen in levels
+        ]
+
+    def plot(self) -> Figure:
+        """The rate against gamma1 and against gamma3, by formula and measured; this noise marked."""
+        fig, axes = figure(columns=2)
+        for ax, place, (name, levels) in zip(axes, (0, 2), self._levels.items(), strict=True):
+            curve(ax, [one[0] for one in levels], [one[1] for one in levels], label="formula")
+            measured = [(level, seen) for level, _, seen in levels if seen is not None]
+            draw_measured(ax, [one[0] for one in measured], [one[1] for one in measured])
             ax.axhline(0.0, color=ink(), linewidth=0.8)
+            here = self.noise.gamma[place]
+            ax.axvline(here, color=ink(), linewidth=0.8, linestyle=":", label=f"{here:g}, as asked")
             name_axes(ax, name, "mean rate")
             legend(ax)
         return fig  # type: ignore[no-any-return]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,20 +14,34 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import words
+from sublearn._tables import aligned
 from sublearn.allocations import Allocation
-from sublearn.designs import design
 from sublearn.ensembles import Distribution, Instance, Problem, draw_from
-from sublearn.networks import Network
+from sublearn.noise._candidates import Candidates
+from sublearn.noise._exchanges import Exchanges, Search, improved
 from sublearn.noise._geometry import local_geometry
 from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.noise._simulate import check_instances, check_repeats, simulate
 from sublearn.noise._steady import Known, predict_steady_state
-from sublearn.plots import COLOURS, Shown, figure, finite, ink, name_axes, shared_legend
+from sublearn.plots import (
+    COLOURS,
+    Row,
+    Shown,
+    figure,
+    finite,
+    ink,
+    name_axes,
+    shared_legend,
+    whole_ticks,
+)
 from sublearn.verdicts import Verdict, certify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+IMPROVED = "improved"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +93,19 @@ class PlacementRow:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Placement(Shown):
-    """Allocations of the same budget compared, best first by the simulated error."""
+    """Allocations of the same budget compared, best first by the simulated error.
+
+    ``exchanges``: what improving the best of them came to, where that was asked for; the row "improved" is
+    its result. ``left_out``: candidates that are not compared, with the reason.
+    """
 
     rows: tuple[PlacementRow, ...]
     noise: Noise
     cycles: int
+    exchanges: Exchanges | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def plastic(self) -> int:
@@ -124,7 +146,30 @@ class Placement(Shown):
                 f"Place them {names}: the error comes to {level}, against {worst.steady.mean:.2f} for "
                 f"{worst.name} (difference {gap:.2f} +- {error:.1g})."
             )
-        return " ".join([words, *self._why(lost)])
+        tried = [] if self.exchanges is None else [self.exchanges.words]
+        return " ".join([words, *tried, *self._why(lost)])
+
+    @property
+    def recommended(self) -> tuple[PlacementRow, ...]:
+        """The best placement, and those that are not clearly worse."""
+        return (self.best, *(row for row in self.rows[1:] if self._ties(row)))
+
+    @property
+    def masks(self) -> dict[str, Allocation]:
+        """The allocations that are recommended, by names of files: place-1-NAME.json and so on."""
+        out = {}
+        for number, row in enumerate(self.recommended, 1):
+            plain = re.sub(r"[^A-Za-z0-9]+", "-", row.name)[:40].strip("-")
+            out[f"place-{number}-{plain or 'mask'}.json"] = row.allocation
+        return out
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the masks that are recommended into a folder, best first."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        files = {Path(folder) / name: mask for name, mask in self.masks.items()}
+        for path, mask in files.items():
+            mask.save(path)
+        return list(files)
 
     def _ties(self, row: PlacementRow) -> bool:
         gap, error = self.margin(row)
@@ -185,24 +230,54 @@ class Placement(Shown):
             "cycles": self.cycles,
             "local": any(row.local for row in self.rows),
             "rows": [row.to_dict() for row in self.rows],
+            "exchanges": None if self.exchanges is None else self.exchanges.to_dict(),
+            "left_out": dict(self.left_out),
             "recommendation": self.recommendation,
         }
 
+    @property
+    def headline(self) -> str:
+        """How many weights, and the order of the placements."""
+        return f"of {self.plastic} weights, best first: {', '.join(row.name for row in self.rows)}"
+
+    def table(self) -> list[Row]:
+        """A row for every placement, best first."""
+        return [
+            {
+                "placement": row.name,
+                "verdict": row.verdict.kind,
+                "grade": str(row.verdict.grade),
+                "rank": row.verdict.rank,
+                "needed": row.verdict.needed,
+                "rate": row.rate,
+                "modes": row.modes,
+                "minimum": row.minimum,
+                "predicted": finite(row.predicted),
+                "drift": row.drift,
+                "simulated": row.steady.mean,
+                "standard_error": finite(row.steady.standard_error),
+                "settled": row.steady.reached,
+                "digest": row.allocation.digest,
+            }
+            for row in self.rows
+        ]
+
     def __str__(self) -> str:
-        head = (
-            f"{'placement':<13} {'verdict':<9} {'rank':>9}   {'rate':>8}  {'modes':>6}  {'F_min':>6}  "
-            f"{'predicted':>9}  {'simulated':>16}"
-        )
-        lines = [head]
+        names = ("placement", "verdict", "rank", "rate", "modes", "F_min", "predicted", "simulated")
+        cells = [names]
         for row in self.rows:
-            rank = f"{row.verdict.rank}/{row.verdict.needed}"
-            mark = "" if row.steady.reached else " not settled"
-            predicted = _shown(row)
             simulated = f"{row.steady.mean:.3f} +- {row.steady.standard_error:.3f}"
-            lines.append(
-                f"{row.name:<13} {row.verdict.kind:<9} {rank:>9}   {row.rate:>8.4f}  {row.modes:>6.4g}  "
-                f"{row.minimum:>6.3f}  {predicted:>9}  {simulated:>16}{mark}"
+            cells.append(
+                (
+                    *(row.name, str(row.verdict.kind), f"{row.verdict.rank}/{row.verdict.needed}"),
+                    *(f"{row.rate:.4f}", f"{row.modes:.4g}", f"{row.minimum:.3f}", _shown(row)),
+                    simulated + (" " if row.steady.reached else "*"),
+                )
             )
+        lines = aligned(cells)
+        if not all(row.steady.reached for row in self.rows):
+            lines.append(f"* not settled in {self.cycles} cycles")
+        lines += [f"Left out: {name}, because {why}" for name, why in self.left_out.items()]
         return "\n".join([*lines, self.recommendation])
 
     def plot(self) -> Figure:
@@ -228,6 +303,7 @@ class Placement(Shown):
         right.set_xticks(range(len(self.rows)), [row.name for row in self.rows])
         right.set_xlim(-0.6, len(self.rows) - 0.4)
         name_axes(left, "cycle", "error / error at the start")
+        whole_ticks(left, "x")
         name_axes(right, "placement", "steady error / error at the start")
         right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
         shared_legend(fig, [left, right], across=8)
@@ -249,6 +325,7 @@ def place(
     repeats: int | range = 8,
     seed: int = 0,
     workers: int = 1,
+    improve: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Placement:
     """Compare allocations of the same number of plastic weights, and say which to take.
@@ -257,6 +334,10 @@ def place(
     mean rate at the start, F_min, the predicted and the simulated steady state, for the numbers of the
     instance, whatever is learnable in it; several instances, as many as repeats, give every repeat its
     own. The noise of a repeat is the same for every allocation, so differences are taken pair by pair.
+
+    With ``improve`` the best is then taken through so many exchanges: a plastic weight against another, at
+    random, kept if the error is lower by the formula of the steady state where that holds, and else beyond
+    doubt in the simulated errors. The others are those that :class:`Candidates` lie among, or all.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearEstimator(inputs=8, outputs=4), samples=2, ensemble=sl.Gaussian(4))
@@ -268,8 +349,17 @@ def place(
     """
     which = check_repeats(repeats)
     check_noise(noise)
-    _check(allocations)
+    _check(allocations, whole_number("improve", improve, least=0))
     lessons = check_instances(instance, len(which))
+    for lesson in lessons:
+        _check_something_to_learn(lesson)
+
+    def look(allocation: Allocation) -> tuple[list[Instance], Array]:
+        """The lessons with these plastic weights, and their errors relative to those at the start."""
+        placed = [lesson.with_allocation(allocation) for lesson in lessons]
+        run = simulate(placed, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
+        return placed, run.errors / run.errors[:, :1]
+
     rows: list[PlacementRow] = []
     for name, allocation in allocations.items():
         if progress is not None:
@@ -277,16 +367,40 @@ def place(
         twin = next((row for row in rows if row.allocation == allocation), None)
         if twin is not None:
             rows.append(replace(twin, name=name))
-            continue
-        placed = [lesson.with_allocation(allocation) for lesson in lessons]
-        run = simulate(placed, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
-        rows.append(_row(name, placed, noise, run.errors / run.errors[:, :1], seed))
+        else:
+            rows.append(_row(name, *look(allocation), noise, seed))
     rows.sort(key=lambda row: row.steady.mean)
-    return Placement(tuple(rows), noise, cycles)
+    known = allocations if isinstance(allocations, Candidates) else Candidates({})
+    exchanges = None
+    if improve:
+        if progress is not None:
+            progress(IMPROVED)
+        among = known.among or Allocation.whole(lessons[0].network)
+        exchanges, better = improved(
+            Search(among, known.within, improve, seed),
+            rows[0].name,
+            rows[0].allocation,
+            lessons,
+            noise,
+            lambda held: find_steady_state(look(held)[1]).per_repeat,
+        )
+        if exchanges.taken:
+            rows.append(_row(IMPROVED, *look(better), noise, seed))
+            rows.sort(key=lambda row: row.steady.mean)
+    return Placement(tuple(rows), noise, cycles, exchanges, known.left_out)
+
+
+def _check_something_to_learn(lesson: Instance) -> None:
+    """Errors are told relative to the error at the start, which must be more than a rounding."""
+    gap = np.abs(lesson.network.forward(lesson.start, lesson.inputs) - lesson.targets).max()
+    if gap <= 1e-12 * np.abs(lesson.targets).max():
+        raise BadInputError(
+            "targets must differ from the outputs of the weights given: there is nothing to learn."
+        )
 
 
 def _row(
-    name: str, placed: Sequence[Instance], noise: Noise, relative: Array, seed: int
+    name: str, placed: Sequence[Instance], relative: Array, noise: Noise, seed: int
 ) -> PlacementRow:
     """One allocation by its formulas and by simulated errors ``relative`` to those at the start."""
     kinds = list(Known)
@@ -318,7 +432,9 @@ def _row(
     )
 
 
-def _check(allocations: Mapping[str, Allocation]) -> None:
+def _check(allocations: Mapping[str, Allocation], improve: int) -> None:
+    if improve and isinstance(allocations, Mapping) and IMPROVED in allocations:
+        raise BadInputError(f"the name {IMPROVED!r} is for what exchanges find: give another.")
     if not isinstance(allocations, Mapping) or not allocations:
         raise BadInputError("allocations must map names to at least one Allocation.")
     for name, allocation in allocations.items():
@@ -331,65 +447,6 @@ def _check(allocations: Mapping[str, Allocation]) -> None:
 
 
 _TAG = 0x91AC
-
-
-def candidate_placements(
-    problem: Problem, plastic: int, learn: Iterable[str] | None = None, *, seed: int = 0
-) -> dict[str, Allocation]:
-    """Ways to place ``plastic`` weights among the weights named by ``learn`` (default: all).
-
-    *spread*: each weight has its share by size, rows and columns filled evenly. *concentrated*: rows
-    filled one after the other, from the first weight on. *designed*: the proved maximal allocation of
-    :func:`sublearn.design`, filled up evenly; left out where more weights are needed, or where none is
-    known.
-
-    >>> import sublearn as sl
-    >>> problem = sl.Problem(sl.LinearEstimator(inputs=4, outputs=4), samples=2)
-    >>> found = candidate_placements(problem, 8)
-    >>> {name: a.row_counts("W").tolist() for name, a in found.items()}
-    {'spread': [2, 2, 2, 2], 'concentrated': [4, 4, 0, 0], 'designed': [2, 2, 2, 2]}
-    """
-    network = problem.network
-    names = list(dict.fromkeys(network.shapes if learn is None else learn))
-    sizes = {name: len(Allocation.whole(network, [name])) for name in names}
-    r, total = whole_number("plastic", plastic, least=1), sum(sizes.values())
-    if r > total:
-        raise BadInputError(f"plastic must be at most the {total} weights of {names}, not {r}.")
-    candidates = {
-        "spread": _spread(network, sizes, r),
-        "concentrated": _concentrated(network, sizes, r),
-    }
-    try:
-        base = design(problem, names, seed=seed)
-    except BadInputError:  # none is known, or the laws have no density
-        return candidates
-    if len(base) > r:
-        return candidates
-    # Filled up in the even order, so that surplus weights are spread as well.
-    for count in range(r - len(base), total + 1):
-        more = base | _spread(network, sizes, count)
-        if len(more) >= r:
-            extra = (more - base).labels()[: r - len(base)]
-            by_name: dict[str, list[tuple[int, int]]] = {}
-            for name, i, j in extra:
-                by_name.setdefault(name, []).append((i, j))
-            return {**candidates, "designed": base | Allocation.from_entries(network, by_name)}
-    return candidates
-
-
-def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:
-    total, ends = sum(sizes.values()), np.cumsum(list(sizes.values()))
-    marks = np.rint(np.concatenate([[0], ends]) * r / total).astype(int)
-    counts = {name: int(marks[k + 1] - marks[k]) for k, name in enumerate(sizes)}
-    return Allocation.spread(network, counts)
-
-
-def _concentrated(network: Network, sizes: dict[str, int], r: int) -> Allocation:
-    flat, left = {}, r
-    for name, size in sizes.items():
-        flat[name] = np.flatnonzero(network.existing(name))[: min(left, size)]
-        left -= flat[name].size
-    return Allocation(network.shapes, flat)
 
 
 @dataclass(frozen=True)

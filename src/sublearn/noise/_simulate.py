@@ -13,12 +13,11 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Packed, pack
-from sublearn.noise._loss import check_instance
 from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
-from sublearn.plots import COLOURS, Shown, figure, legend, name_axes
+from sublearn.plots import COLOURS, Row, Shown, figure, legend, name_axes, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,10 +58,12 @@ class Simulation(Shown):
         last = whole_number("cycles", cycles, least=1)
         return np.asarray(self.errors[:, -last:].mean(axis=1))
 
-    def __repr__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How many repeats of how many cycles, under which noise."""
         repeats, cycles = self.errors.shape
         gamma, T = self.noise.gamma, self.noise.T
-        return f"<Simulation {repeats} repeats of {cycles} cycles, gamma={gamma}, T={T:g}>"
+        return f"{repeats} repeats of {cycles} cycles, gamma={gamma}, T={T:g}"
 
     def __str__(self) -> str:
         return f"error at the start   {self.start:.5g}\nsimulated            {self.steady_state}"
@@ -73,17 +74,36 @@ class Simulation(Shown):
         counts = {"cycles": cycles, "repeats": repeats, "seed": self.seed, "start": self.start}
         return {**self.noise.to_dict(), **counts, "simulated": self.steady_state.to_dict()}
 
+    @property
+    def mean(self) -> tuple[Array, Array]:
+        """The mean error over repeats, cycle by cycle, and its standard error (0 for one repeat)."""
+        mean, repeats = self.errors.mean(axis=0), len(self.errors)
+        if repeats == 1:
+            return mean, 0.0 * mean
+        return mean, np.asarray(self.errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+
+    def table(self) -> list[Row]:
+        """A row for every cycle: the mean error, its standard error, and every repeat."""
+        names = ("cycle", "mean", "standard_error", *(f"repeat_{i}" for i in self.repeats))
+        columns = (
+            range(self.errors.shape[1]),
+            *(part.tolist() for part in (*self.mean, *self.errors)),
+        )
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
     def draw(self, ax: Axes) -> None:
         """The mean over repeats, two standard errors shaded."""
-        mean, repeats = self.errors.mean(axis=0), len(self.errors)
-        error = self.errors.std(axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else 0.0 * mean
+        mean, error = self.mean
         time = np.arange(mean.size)
         ax.plot(time, mean, color=COLOURS[0], linewidth=1.2, label="mean over repeats")
-        ax.fill_between(time, mean - 2 * error, mean + 2 * error, color=COLOURS[0], alpha=0.2, lw=0)
+        low = mean - 2 * error
         # Where the error falls far, its settling shows on a logarithmic scale only.
         if mean.max() > 10.0 * mean.min() > 0.0:
             ax.set_yscale("log")
+            low = np.maximum(low, 0.5 * mean.min())  # which has no room for 0 and below
+        ax.fill_between(time, low, mean + 2 * error, color=COLOURS[0], alpha=0.2, lw=0)
         name_axes(ax, "cycle", "error F")
+        whole_ticks(ax, "x")
 
     def plot(self) -> Figure:
         """The error against the cycle."""
@@ -239,20 +259,15 @@ class _Run:
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
-        from sublearn.noise._simulate_kernel import run_repeat
+        from sublearn.noise._simulate_kernel import Chain, Levels, Part, Samples, run_repeat
         from sublearn.noise._simulate_random import stream
 
         chain, data, noise = self.chain, self.data, self.noise
         whole = np.arange(0, dtype=np.int64)
-        plastic = whole if self.plastic.size == chain.size else self.plastic
-        bounds = chain.bounds_of(self.plastic)
-        noisy, noisy_bounds = plastic, bounds
-        if noise.on == "all":
-            dense = self.existing.size == chain.size
-            noisy, noisy_bounds = (
-                (whole if dense else self.existing),
-                chain.bounds_of(self.existing),
-            )
+        plastic, noisy = (
+            Part(whole if index.size == chain.size else index, chain.bounds_of(index))
+            for index in (self.plastic, self.existing if noise.on == "all" else self.plastic)
+        )
         w = self.start[row % len(self.start)].astype(self.dtype)
         teacher_w = np.empty(0, dtype=self.dtype)
         teacher_table = chain.table[:0]
@@ -261,23 +276,18 @@ class _Run:
             teacher_w = data.teacher_weights[row % len(data.teacher_weights)].astype(self.dtype)
         kinds = (_INPUTS, _IRRELEVANT, _NOISE)
         streams = np.stack([stream(_TAG, self.seed, number, kind) for kind in kinds])
+        x, y = (
+            np.array(part[row % len(part)], dtype=self.dtype, order="C")
+            for part in (data.inputs, data.targets)
+        )
         run_repeat(
-            chain.table,
-            w,
+            Chain(chain.table, w),
             plastic,
-            bounds,
             noisy,
-            noisy_bounds,
-            np.array(data.inputs[row % len(data.inputs)], dtype=self.dtype, order="C"),
-            np.array(data.targets[row % len(data.targets)], dtype=self.dtype, order="C"),
-            teacher_table,
-            teacher_w,
+            Samples(x, y, data.scale),
+            Chain(teacher_table, teacher_w),
             streams,
-            np.array(noise.gamma),
-            noise.T,
-            noise.mixing,
-            noise.norm == "layers",
-            data.scale,
+            Levels(np.array(noise.gamma), noise.T, noise.mixing, noise.norm == "layers"),
             self.errors[row],
         )
         self.errors[row] += data.rest[row % len(data.rest)]

@@ -7,6 +7,7 @@ its matrices begin. So one kernel serves every network, in single or double prec
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed:
             )
 
 
-@inlined
+@compiled
 def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
     """out = left right', or out += left right'."""
     if out.size <= SMALL_OUTER:
@@ -295,32 +296,59 @@ def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
             w[index[k]] += factor * v[k]
 
 
+class Chain(NamedTuple):
+    """The packed table of a chain, and all weights as one vector."""
+
+    table: Indices
+    weights: Floats
+
+
+class Part(NamedTuple):
+    """Some weights: their places, none where they are all, and where the layers begin among them."""
+
+    places: Indices
+    bounds: Indices
+
+
+class Samples(NamedTuple):
+    """Inputs, targets, and the factor of the sum of squared differences in F."""
+
+    inputs: Floats
+    targets: Floats
+    scale: float
+
+
+class Levels(NamedTuple):
+    """The noise of a cycle; ``summed``: lengths are sums over layers."""
+
+    gamma: Array
+    T: float
+    mixing: float
+    summed: bool
+
+
 @compiled
 def run_repeat(
-    table: Indices,
-    w: Floats,
-    plastic: Indices,
-    plastic_bounds: Indices,
-    noisy: Indices,
-    noisy_bounds: Indices,
-    x: Floats,
-    y: Floats,
-    teacher_table: Indices,
-    teacher_w: Floats,
+    student: Chain,
+    plastic_part: Part,
+    noisy_part: Part,
+    data: Samples,
+    teacher: Chain,
     streams: State,
-    gamma: Array,
-    T: float,
-    mixing: float,
-    summed: bool,
-    scale: float,
+    levels: Levels,
     errors: Array,
 ) -> None:
-    """Run ``errors.size`` cycles; ``w`` is left at its last value.
+    """Run ``errors.size`` cycles; the student's weights are left at their last value.
 
-    errors[t] = scale * sum of squared differences before the change of cycle t. ``plastic`` and
-    ``noisy`` are empty where they hold all weights. With a teacher, ``x`` and ``y`` are drawn and
-    computed anew in every cycle.
+    errors[t] = scale * sum of squared differences before the change of cycle t. With a teacher, whose
+    table is else empty, the samples are drawn and computed anew in every cycle.
     """
+    table, w = student
+    plastic, plastic_bounds = plastic_part
+    noisy, noisy_bounds = noisy_part
+    x, y, scale = data
+    teacher_table, teacher_w = teacher
+    gamma, T, mixing, summed = levels
     dtype = w.dtype
     fresh = teacher_table.shape[0] > 0
     whole = plastic.size == 0

@@ -12,11 +12,12 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._tables import aligned
 from sublearn.ensembles import Instance
 from sublearn.noise._geometry import Best, Geometry, local_geometry
 from sublearn.noise._measure import MeasuredRate, draw_measured
 from sublearn.noise._noise import Noise, check_noise
-from sublearn.plots import Shown, curve, figure, finite, ink, legend, name_axes
+from sublearn.plots import Row, Shown, curve, figure, finite, ink, legend, log_ticks, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ class Exponent:
     error: float | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SizeCurve(Shown):
     """Mean rates along a path of growth, where they are largest, and what the formulas say.
 
@@ -65,6 +66,23 @@ class SizeCurve(Shown):
     measured: tuple[MeasuredRate, ...] = ()
 
     @property
+    def measured_best(self) -> int | None:
+        """The size whose measured rate is largest, which needs no formula; None where none was measured."""
+        if not self.measured:
+            return None
+        return max(zip(self.measured, self.sizes, strict=True), key=lambda one: one[0].mean)[1]
+
+    @property
+    def _close(self) -> list[int]:
+        """The sizes whose measured rate is within two standard errors of the largest."""
+        top = max(self.measured, key=lambda rate: rate.mean)
+        return [
+            size
+            for size, rate in zip(self.sizes, self.measured, strict=True)
+            if top.mean - rate.mean <= 2.0 * math.hypot(top.error, rate.error)
+        ]
+
+    @property
     def meaning(self) -> str:
         """Which size learns fastest, and by how much, in a sentence."""
         best, rates = self.best, self.rates
@@ -79,17 +97,49 @@ class SizeCurve(Shown):
         size = f"A network of {best.value:.0f} weights"
         return f"{size} learns fastest, {gain} the first: {best.reason}"
 
+    @property
+    def headline(self) -> str:
+        """The sizes, and the best of them."""
+        best = "none" if self.best.value is None else f"{self.best.value:.0f}"
+        return f"of {len(self.sizes)} sizes from {self.sizes[0]} to {self.sizes[-1]}, best: {best}"
+
+    def table(self) -> list[Row]:
+        """A row for every size; measured rates are None where none were asked for."""
+        rows = []
+        for k, geometry in enumerate(self.geometries):
+            measured = self.measured[k] if self.measured else None
+            rows.append(
+                {
+                    "weights": self.sizes[k],
+                    "rate": self.rates[k],
+                    "measured": None if measured is None else measured.mean,
+                    "measured_error": None if measured is None else measured.error,
+                    "difficulty": finite(self.difficulties[k]),
+                    "critical_difficulty": self.critical_difficulties[k],
+                    "best": self.best.value == self.sizes[k],
+                    **geometry.to_dict(),
+                }
+            )
+        return rows
+
     def __str__(self) -> str:
-        lines = ["     N   Tr H/|g|     mean rate   difficulty     critical"]
+        cells: list[tuple[str, ...]] = [
+            ("N", "Tr H/|g|", "mean rate", "difficulty", "critical", "measured", "")
+        ]
         for place, geo in enumerate(self.geometries):
             ratio = geo.trace / geo.gradient_norm if geo.gradient_norm else math.inf
-            measured = self.measured[place] if self.measured else None
-            extra = "" if measured is None else f"   {measured.mean:.5g} +- {measured.error:.1g}"
-            mark = "  <- best" if self.best.value == geo.plastic else ""
-            lines.append(
-                f"{geo.plastic:>6}   {ratio:8.4g}   {self.rates[place]:11.5g}   "
-                f"{self.difficulties[place]:10.4g}   {self.critical_difficulties[place]:10.4g}{extra}{mark}"
+            numbers = (ratio, self.rates[place], self.difficulties[place])
+            seen = self.measured[place] if self.measured else None
+            cells.append(
+                (
+                    str(geo.plastic),
+                    *(f"{number:.5g}" for number in (*numbers, self.critical_difficulties[place])),
+                    "" if seen is None else f"{seen.mean:.4g} +- {seen.error:.1g}",
+                    "<- best" if self.best.value == geo.plastic else "",
+                )
             )
+        # Nothing measured: no column for it.
+        lines = aligned(cells if self.measured else [(*row[:5], row[6]) for row in cells])
         if self.exponent is not None:
             error = self.exponent.error
             spread = "from two sizes" if error is None else f"+- {error:.1g}"
@@ -103,6 +153,11 @@ class SizeCurve(Shown):
         ):
             shown = "none" if formula.value is None else f"{formula.value:.0f}"
             lines.append(f"{name:<18}{shown:>6}  {formula.reason}")
+        if self.measured:
+            close = self._close
+            among = f"; within two standard errors {close[0]} to {close[-1]}" * (len(close) > 1)
+            cycles = f"over {self.measured[0].draws} pairs of random cycles at each size{among}."
+            lines.append(f"{'measured':<18}{self.measured_best:>6}  {cycles}")
         return "\n".join([*lines, self.meaning])
 
     def plot(self) -> Figure:
@@ -119,7 +174,7 @@ class SizeCurve(Shown):
         curve(right, self.sizes, self.critical_difficulties, label=label, colour=3, dashed=True)
         name_axes(right, "weights N", "local task difficulty")
         for ax in (left, right):
-            ax.set_xscale("log")
+            log_ticks(ax)
             legend(ax)
         return fig  # type: ignore[no-any-return]
 
@@ -139,6 +194,7 @@ class SizeCurve(Shown):
             else {"value": self.exponent.value, "error": self.exponent.error},
             **{name: vars(getattr(self, name)) for name in formulas},
             "measured": [vars(rate) for rate in self.measured] or None,
+            "measured_best": self.measured_best,
             "meaning": self.meaning,
         }
 

@@ -38,10 +38,9 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.noise._balance import Balance, ModeNoise, balance
 from sublearn.noise._loss import (
-    check_instance,
     flatten,
     matrices,
     plastic_positions,

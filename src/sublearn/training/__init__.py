@@ -12,6 +12,7 @@ from sublearn.training._named import settings_of as settings_of
 from sublearn.training._objective import Evaluation, Objective
 from sublearn.training._sgd import SGD
 from sublearn.training._streams import Streams
+from sublearn.training._train import Course as Course
 from sublearn.training._train import Training, train
 from sublearn.training._train import asked_of as asked_of
 from sublearn.training._train import train_keyed as train_keyed

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sublearn._arrays import Floats
+from sublearn._arrays import Floats, Indices
 from sublearn._errors import fraction, positive
-from sublearn.training._learner import Learner, State
+from sublearn.training._learner import Learner, State, check_settings
 from sublearn.training._objective import Objective
 from sublearn.training._streams import Streams
 
@@ -16,8 +16,9 @@ from sublearn.training._streams import Streams
 @dataclass(frozen=True)
 class AdamState(State):
     gradient: Floats
+    scale: Floats  # whose square is averaged: the gradient again, or a guess of the curvature
     mean: Floats  # moving average of the gradient
-    square: Floats  # and of its square
+    square: Floats  # and of the squared scale
     steps: int
 
 
@@ -37,22 +38,28 @@ class Adam(Learner):
     name = "adam"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", positive("rate", self.rate))
-        object.__setattr__(self, "beta1", fraction("beta1", self.beta1))
-        object.__setattr__(self, "beta2", fraction("beta2", self.beta2))
-        object.__setattr__(self, "eps", positive("eps", self.eps))
+        check_settings(self, rate=positive, beta1=fraction, beta2=fraction, eps=positive)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> AdamState:
-        found = objective.evaluate(values)
         zero = np.zeros_like(values)
-        return AdamState(values, found.loss, found.right, found.gradient, zero, zero, 0)
+        return AdamState(values, *self.look(objective, values, streams), zero, zero, 0)
 
     def step(self, objective: Objective, state: AdamState, streams: Streams) -> AdamState:
-        g, count = state.gradient, state.steps + 1
-        mean = self.beta1 * state.mean + (1 - self.beta1) * g
-        square = self.beta2 * state.square + (1 - self.beta2) * g**2
+        count = state.steps + 1
+        mean = self.beta1 * state.mean + (1 - self.beta1) * state.gradient
+        square = self.beta2 * state.square + (1 - self.beta2) * state.scale**2
         unbiased = mean / (1 - self.beta1**count)
-        spread = np.sqrt(square / (1 - self.beta2**count))
+        spread = self.spread(np.sqrt(square / (1 - self.beta2**count)))
         values = state.values - self.rate * unbiased / (spread + self.eps)
+        return AdamState(values, *self.look(objective, values, streams), mean, square, count)
+
+    def look(
+        self, objective: Objective, values: Floats, streams: Streams
+    ) -> tuple[Floats, Indices | None, Floats, Floats]:
+        """Loss, labels right, gradient and scale at some values."""
         found = objective.evaluate(values)
-        return AdamState(values, found.loss, found.right, found.gradient, mean, square, count)
+        return found.loss, found.right, found.gradient, found.gradient
+
+    def spread(self, root: Floats) -> Floats:
+        """What a step is divided by, but for eps, from the root of the averaged square."""
+        return root

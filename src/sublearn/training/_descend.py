@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Floats, Indices, Mask
 from sublearn._errors import BadInputError, positive, whole_number
 from sublearn._threads import single_thread
+from sublearn.ensembles import Instance
 from sublearn.training._learner import Learner
 from sublearn.training._objective import Objective
 from sublearn.training._streams import Streams
@@ -169,19 +169,13 @@ class _Descending:
             self.streams = self.streams.select(going)
 
 
-def starting_values(instances: Any, streams: Streams, starts: int, scale: float = 1.0) -> Floats:
+def starting_values(
+    instances: Sequence[Instance], streams: Streams, starts: int, scale: float = 1.0
+) -> Floats:
     """Random starts, N(0, scale^2 / row length) as frozen weights are drawn (appendix E.3).
 
     Row a of the result is a start for instance a // starts.
     """
-    lengths = []
-    for instance in instances:
-        sizes = [
-            instance.network.in_degrees(name)[instance.allocation.flat(name) // columns].astype(
-                float
-            )
-            for name, (_, columns) in instance.network.shapes.items()
-        ]
-        lengths.append(np.concatenate(sizes))
-    spread = scale / np.sqrt(np.repeat(np.stack(lengths), starts, axis=0))
+    degrees = np.stack([instance.in_degrees for instance in instances])
+    spread = scale / np.sqrt(np.repeat(degrees, starts, axis=0))
     return np.asarray(spread * streams.normal(spread.shape[1]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sublearn._arrays import Floats
 from sublearn._errors import positive
-from sublearn.training._learner import Learner, State
+from sublearn.training._learner import Learner, State, check_settings
 from sublearn.training._objective import Objective
 from sublearn.training._streams import Streams
 
@@ -29,7 +29,7 @@ class GradientDescent(Learner):
     name = "gradient-descent"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", positive("rate", self.rate))
+        check_settings(self, rate=positive)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> GradientState:
         found = objective.evaluate(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -30,6 +31,12 @@ class State:
         held = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays = {n: value[kept] for n, value in held.items() if isinstance(value, np.ndarray)}
         return replace(self, **arrays)
+
+
+def check_settings(learner: Learner, **checks: Callable[[str, object], Any]) -> None:
+    """Settings as plain numbers, each by its check, which refuses it by name."""
+    for name, check in checks.items():
+        object.__setattr__(learner, name, check(name, getattr(learner, name)))
 
 
 class Learner(ABC):

@@ -14,7 +14,7 @@ import numpy as np
 
 from sublearn._arrays import Floats, Indices, Mask
 from sublearn._errors import BadInputError, fraction, positive
-from sublearn.training._learner import Learner, State
+from sublearn.training._learner import Learner, State, check_settings
 from sublearn.training._objective import Objective
 from sublearn.training._streams import Streams
 
@@ -54,8 +54,7 @@ class LevenbergMarquardt(Learner):
     name = "levenberg-marquardt"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "damping", positive("damping", self.damping))
-        object.__setattr__(self, "gain", fraction("gain", self.gain))
+        check_settings(self, damping=positive, gain=fraction)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> LevenbergState:
         if objective.loss_name != "squared error":

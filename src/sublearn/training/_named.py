@@ -13,13 +13,9 @@ from sublearn.training._learner import Learner
 from sublearn.training._levenberg import LevenbergMarquardt
 from sublearn.training._sgd import SGD
 
-LEARNERS: dict[str, type[Any]] = {
-    "levenberg-marquardt": LevenbergMarquardt,
-    "adahessian": AdaHessian,
-    "adam": Adam,
-    "sgd": SGD,
-    "gradient-descent": GradientDescent,
-}
+_EVERY: tuple[type[Any], ...] = (LevenbergMarquardt, AdaHessian, Adam, SGD, GradientDescent)
+LEARNERS: dict[str, type[Any]] = {kind.name: kind for kind in _EVERY}
+"""Every learner by its name; one of your own is added with ``LEARNERS["its-name"] = ItsClass``."""
 
 
 def learner_named(name: str, **settings: object) -> Learner:

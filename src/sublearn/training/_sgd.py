@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sublearn._arrays import Floats
 from sublearn._errors import fraction, positive, whole_number
-from sublearn.training._learner import Learner, State
+from sublearn.training._learner import Learner, State, check_settings
 from sublearn.training._objective import Objective
 from sublearn.training._streams import Streams
 
@@ -33,9 +34,7 @@ class SGD(Learner):
     name = "sgd"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", positive("rate", self.rate))
-        object.__setattr__(self, "size", whole_number("size", self.size, least=1))
-        object.__setattr__(self, "momentum", fraction("momentum", self.momentum))
+        check_settings(self, rate=positive, size=partial(whole_number, least=1), momentum=fraction)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> SGDState:
         found = objective.evaluate(values)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.ensembles import Instance, Problem
-from sublearn.plots import COLOURS, Shown, figure, ink, legend, name_axes, whole_ticks
+from sublearn._files import write_whole
+from sublearn.ensembles import Instance, Problem, check_instance
+from sublearn.plots import COLOURS, Row, Shown, figure, ink, legend, name_axes, whole_ticks
 from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
@@ -89,18 +92,36 @@ class Training(Shown):
             "reached": [bool(v) for v in self.starts.reached],
         }
 
+    def table(self) -> list[Row]:
+        """The loss of every start at every step that was looked at."""
+        return [
+            {"step": int(step), "start": start, "loss": float(loss)}
+            for step, losses in zip(self.starts.looks, self.starts.curve, strict=True)
+            for start, loss in enumerate(losses)
+            if np.isfinite(loss)
+        ]
+
+    def save_weights(self, path: str | Path) -> None:
+        """Write all weights by name to a .npz file."""
+        packed = io.BytesIO()
+        weights: dict[str, Any] = self.weights
+        np.savez(packed, **weights)
+        write_whole(Path(path), packed.getvalue())
+
     def plot(self) -> Figure:
         """The loss of every start against its steps, the best one in full colour."""
         fig: Figure
         fig, ax = figure()
-        for start in range(self.starts.loss.size):
+        count = self.starts.loss.size
+        name = f"best of {count} starts" if count > 1 else self.learner.name
+        for start in range(count):
             loss = self.starts.curve[:, start]
             seen = np.isfinite(loss) & (loss > 0)
             best = start == self.best
             ax.plot(
                 self.starts.looks[seen], loss[seen], color=COLOURS[0] if best else ink(),
                 linewidth=1.8 if best else 0.8, alpha=1.0 if best else 0.35, zorder=2 + best,
-                label=f"best of {self.starts.loss.size} starts" if best else None,
+                label=name if best else None,
             )  # fmt: skip
         if self.goal.eps is not None:
             ax.axhline(self.goal.eps, color=COLOURS[1], linestyle="--", label=self.goal_words)
@@ -126,9 +147,6 @@ class Training(Shown):
             f"{head} ({self.goal_words}): {self.learner.name}, {self.loss_name} {self.loss:.4g} after "
             f"{self.steps} steps{labels}{several}"
         )
-
-    def __repr__(self) -> str:
-        return f"<Training {self}>"
 
 
 def train(
@@ -160,59 +178,56 @@ def train(
     >>> result.solved, result.weights["W2"] is not None
     (True, True)
     """
-    return train_keyed(
-        instance,
-        learner,
-        (),
-        steps=steps,
-        starts=starts,
-        seed=seed,
-        loss=loss,
-        eps=eps,
-        scale=scale,
-        precision=precision,
-        start=start,
-        watch=watch,
-    )
+    course = Course(steps, starts, seed, loss, eps, scale, precision, start)
+    return train_keyed(instance, learner, (), course, watch)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far training goes, from which starts and towards which goal; the arguments of :func:`train`."""
+
+    steps: int = 2000
+    starts: int = 1
+    seed: int = 0
+    loss: str | None = None
+    eps: float | None = None
+    scale: float = 1.0
+    precision: str = "double"
+    start: str = "random"
+
+    def __post_init__(self) -> None:
+        whole_number("steps", self.steps, least=1)
+        whole_number("starts", self.starts, least=1)
+        whole_number("seed", self.seed, least=0)
+        one_of("precision", self.precision, PRECISIONS)
+        one_of("start", self.start, ("random", "given"))
+        if not 0 < self.scale < np.inf:
+            raise BadInputError(f"scale must be positive and finite, not {self.scale!r}.")
 
 
 def train_keyed(
     instance: Instance,
     learner: str | Learner,
     key: tuple[int, ...],
-    *,
-    steps: int,
-    starts: int,
-    seed: int,
-    loss: str | None,
-    eps: float | None,
-    scale: float,
-    precision: str,
-    start: str = "random",
+    course: Course,
     watch: Watch | None = None,
 ) -> Training:
     """:func:`train` with random numbers from (seed, key) instead of the seed alone."""
     chosen = learner if isinstance(learner, Learner) else learner_named(learner)
-    whole_number("steps", steps, least=1)
-    whole_number("starts", starts, least=1)
-    whole_number("seed", seed, least=0)
-    one_of("precision", precision, PRECISIONS)
-    one_of("start", start, ("random", "given"))
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, not {instance!r}.")
-    if not 0 < scale < np.inf:
-        raise BadInputError(f"scale must be positive and finite, not {scale!r}.")
-    name, goal = asked_of(instance.problem, loss, eps)
-    objective = Objective(instance, starts=starts, loss=name, dtype=PRECISIONS[precision])
-    streams = Streams(seed, [(*key, start) for start in range(starts)])
-    values = starting_values([instance], streams, starts, scale)
-    if start == "given":
+    name, goal = asked_of(check_instance(instance).problem, course.loss, course.eps)
+    starts, dtype = course.starts, PRECISIONS[course.precision]
+    objective = Objective(instance, starts=starts, loss=name, dtype=dtype)
+    streams = Streams(course.seed, [(*key, start) for start in range(starts)])
+    values = starting_values([instance], streams, starts, course.scale)
+    if course.start == "given":
         values[0] = instance.values(instance.start)
-    found = descend(objective, chosen, values, steps=steps, goal=goal, streams=streams, watch=watch)
+    found = descend(
+        objective, chosen, values, steps=course.steps, goal=goal, streams=streams, watch=watch
+    )
     # The one that reached the goal first, else the one with the lowest loss.
-    order = np.where(found.reached, found.steps - float(steps) - 1.0, found.loss)
+    order = np.where(found.reached, found.steps - float(course.steps) - 1.0, found.loss)
     best = int(np.argmin(np.where(np.isnan(order), np.inf, order)))
-    return _judged(instance, chosen, name, goal, seed, best, found)
+    return _judged(instance, chosen, name, goal, course.seed, best, found)
 
 
 def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tuple[str, Goal]:

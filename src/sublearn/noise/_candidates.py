@@ -1,0 +1,124 @@
+"""Ways to place a given number of plastic weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import numpy as np
+
+from sublearn._errors import BadInputError
+from sublearn.allocations import Allocation
+from sublearn.designs import Choice, Forbidden, design, read_count
+from sublearn.designs import autapses as self_connections
+from sublearn.ensembles import Problem
+from sublearn.networks import Network
+
+
+class Candidates(dict[str, Allocation]):
+    """Placements by name; among which weights they lie, and which are left out, with the reason.
+
+    With ``within`` ("row" or "column") all have the same number of weights in every row (column).
+    """
+
+    def __init__(
+        self,
+        placements: Mapping[str, Allocation],
+        among: Allocation | None = None,
+        within: str | None = None,
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(placements)
+        self.among, self.within, self.left_out = among, within, dict(left_out or {})
+
+
+def candidate_placements(
+    problem: Problem,
+    plastic: int | str,
+    learn: Iterable[str] | None = None,
+    *,
+    forbidden: Forbidden = None,
+    autapses: bool = True,
+    seed: int = 0,
+) -> Candidates:
+    """Ways to place ``plastic`` weights among the weights named by ``learn`` (default: all).
+
+    *spread*: each weight has its share by size, rows and columns filled evenly. *concentrated*: rows
+    filled one after the other, from the first weight on. *designed*: the proved maximal allocation of
+    :func:`sublearn.design`, filled up evenly; left out where more weights are needed, or where none is
+    known, and ``left_out`` says why. ``plastic``, ``forbidden`` and ``autapses`` are those of design: 8,
+    "20%", or a quota such as "2 per row", which all of them then keep.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearEstimator(inputs=4, outputs=4), samples=2)
+    >>> found = candidate_placements(problem, 8)
+    >>> {name: a.row_counts("W").tolist() for name, a in found.items()}
+    {'spread': [2, 2, 2, 2], 'concentrated': [4, 4, 0, 0], 'designed': [2, 2, 2, 2]}
+    >>> candidate_placements(problem, "25%").left_out
+    {'designed': '8 weights are needed, and 4 may change.'}
+    """
+    network = problem.network
+    names = list(dict.fromkeys(network.shapes if learn is None else learn))
+    choice = Choice(network, names, None, forbidden)
+    if not autapses:
+        choice.forbid(self_connections(network))
+    if not choice.allowed.any():
+        raise BadInputError(f"no weight of {' and '.join(names)} may be chosen.")
+    count = read_count(plastic, choice, "plastic")
+    among = choice.allocation(np.flatnonzero(choice.allowed))
+    nothing = among.select([])
+    designed = partial(design, problem, names, forbidden=forbidden, autapses=autapses, seed=seed)
+    if count.axis is not None:
+        orders = {"spread": choice.order(), "concentrated": np.flatnonzero(choice.allowed)}
+        found = Candidates(
+            {
+                n: choice.allocation(count.filled(choice, o, choice.ids(nothing)))
+                for n, o in orders.items()
+            },
+            among,
+            count.axis,
+        )
+        try:
+            found["designed"] = designed(count=plastic)
+        except BadInputError as why:  # the laws have no density
+            found.left_out["designed"] = str(why)
+        return found
+    room = network
+    if len(among) < len(Allocation.whole(network, names)):
+        room = network.with_connections({name: among.mask(name) for name in names})
+    sizes = {name: among.flat(name).size for name in names}
+    r, total = count.total, len(among)
+    found = Candidates(
+        {"spread": _spread(room, sizes, r), "concentrated": _concentrated(room, sizes, r)}, among
+    )
+    try:
+        base: Allocation = designed()
+    except BadInputError as why:  # none is known, or the laws have no density
+        found.left_out["designed"] = str(why)
+        return found
+    if len(base) > r:
+        found.left_out["designed"] = f"{len(base)} weights are needed, and {r} may change."
+        return found
+    # Filled up in the even order, so that surplus weights are spread as well.
+    for step in range(r - len(base), total + 1):
+        more = base | _spread(room, sizes, step)
+        if len(more) >= r:
+            missing = more - base
+            found["designed"] = base | missing.select(range(r - len(base)))
+            break
+    return found
+
+
+def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:
+    total, ends = sum(sizes.values()), np.cumsum(list(sizes.values()))
+    marks = np.rint(np.concatenate([[0], ends]) * r / total).astype(int)
+    counts = {name: int(marks[k + 1] - marks[k]) for k, name in enumerate(sizes)}
+    return Allocation.spread(network, counts)
+
+
+def _concentrated(network: Network, sizes: dict[str, int], r: int) -> Allocation:
+    flat, left = {}, r
+    for name, size in sizes.items():
+        flat[name] = np.flatnonzero(network.existing(name))[: min(left, size)]
+        left -= flat[name].size
+    return Allocation(network.shapes, flat)
