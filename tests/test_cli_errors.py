@@ -266,5 +266,6 @@ def test_a_failed_design_leaves_an_old_file_alone(
     out = tmp_path / "best.json"
     out.write_text("old")
     arguments = ["design", *LAYER, "--learn", "W1", "--forbidden", "W1:all", "--out", str(out)]
-    assert "reach rank 0" in fails(arguments, monkeypatch, capsys)
+    assert "is there already" in fails(arguments, monkeypatch, capsys)
+    assert "reach rank 0" in fails([*arguments, "--overwrite"], monkeypatch, capsys)
     assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]

@@ -145,7 +145,7 @@ def test_what_does_not_fit_into_memory_is_one_sentence(
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("sublearn.cli._verdicts.read_asked", full)
+    monkeypatch.setattr("sublearn.cli._asking.read_problem", full)
     monkeypatch.setattr("sys.argv", ["sublearn", "certify", *NETWORK, "--learn", "W:all"])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -248,10 +248,15 @@ def test_laws_and_correlations_are_options(tmp_path: Path) -> None:
     problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2, ensemble)
     same = sl.estimate(problem, {"W1": sl.FirstRows(2)}, 20, sample_always=True)
     assert (found["problem"], found["matched"]) == (problem.digest, same.matched)
+    one = json.loads(run("estimate", *asked, "--covariance", "0.5", "--trials", "2", "--json"))
+    rows = ((1.0, 0.5, 0.5), (0.5, 1.0, 0.5), (0.5, 0.5, 1.0))
+    equal = sl.Ensemble(inputs=sl.ensembles.Correlated(covariance=rows))
+    assert one["problem"] == sl.Problem(sl.FeedForward((3, 3, 2)), 2, equal).digest
     for words, message in (
         (["--ensemble", "weights=cauchy"], "normal, uniform"),
         ([*laws, "--input-rank", "1"], "given twice"),
         (["--covariance", "c.txt"], "must be a .csv or .npy file"),
+        (["--covariance", "1.5"], "between -1 and 1"),
         (["--ensemble", "inputs=uniform", *laws[2:]], "for normal inputs"),
     ):
         result = CliRunner().invoke(cli.app, ["decide", *asked, *words])

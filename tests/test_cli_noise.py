@@ -59,7 +59,9 @@ def test_rate_in_words_and_pictures(tmp_path: Path) -> None:
     result = _run("rate", *LINEAR, *GAMMA, "--draws", "20", "--out", str(tmp_path / "pictures"))
     assert result.exit_code == 0, result.output
     assert "On average one cycle" in result.output and "gamma3 learns" in result.output
-    assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == ["rate.png", "rate.svg"]
+    assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == [
+        *("rate.csv", "rate.png", "rate.svg")
+    ]
     bent = _run("rate", *DEEP, "--gamma", "5,5,0.5", "--T", "3")
     assert bent.exit_code == 0 and "is measured" in bent.output
 
@@ -100,7 +102,7 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
         (["rate", *LINEAR, "--gamma", "a,b,c"], "--gamma must be numbers separated by commas"),
         (["rate", *LINEAR, *GAMMA, "--T", "0"], "T, the time of one cycle"),
         (["rate", *LINEAR[:2], *GAMMA], "either --samples M"),
-        (["rate", *LINEAR, *GAMMA, "--data", "x.npz"], "either --samples M"),
+        (["rate", *LINEAR, *GAMMA, "--data", "x.npz"], "there is no file x.npz"),
         (["rate", *LINEAR[:2], *GAMMA, "--data", "no.npz"], "there is no file no.npz"),
         (
             ["rate", *LINEAR[:2], *GAMMA, "--data", "digits"],
@@ -108,20 +110,29 @@ def test_ways_of_growing(words: list[str], sizes: list[int]) -> None:
         ),
         (["size", *LINEAR, *GAMMA, "--draws", "1"], "draws, 0 for none or else must be"),
         (["rate", *LINEAR, *GAMMA, "--noise-on", "some"], "noise on must be one of"),
-        (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for an ffn"),
-        (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths'"),
+        (["size", *LINEAR, *GAMMA, "--grow", "widths"], "is for hidden units"),
+        (["size", *DEEP, *GAMMA, "--grow", "both"], "must be 'widths' or 'copies'"),
         (["size", *DEEP, *GAMMA, "--to", "8,nan"], "to grow to must be numbers above 0"),
         (["size", *LINEAR, *GAMMA, "--to", "1,inf"], "to grow to must be numbers above 0"),
         (
-            ["size", "--network", "ffn:4-3", "--samples", "4", *GAMMA],
-            "no hidden layer to widen; a linear estimator is written linear:inputs=4,outputs=3.",
+            ["size", "--network", "ffn:4-3,bias=yes", "--samples", "4", *GAMMA],
+            "ffn:4-3,bias=yes has no hidden layer to widen, and no recurrent units.",
         ),
         (["size", *LINEAR, *GAMMA, "--to", "1,1.1"], "c1 must be at least 1 and make"),
         (["size", *LINEAR, *GAMMA, "--grow", "synapses", "--to", "1,2.5"], "whole numbers"),
         (["size", *LINEAR, *GAMMA, "--to", "2"], "at least 2 sizes"),
         (
-            ["size", "--network", "lrnn:n=3,b=1,d=2,T=2", "--samples", "4", *GAMMA],
-            "only linear estimators and ffns are grown",
+            [
+                "size",
+                "--network",
+                "lrnn:n=3,b=1,d=2,T=2",
+                "--samples",
+                "4",
+                *GAMMA,
+                "--grow",
+                "inputs",
+            ],
+            "must be 'widths' or 'copies'",
         ),
     ],
 )
@@ -133,11 +144,26 @@ def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Pat
 
 
 def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", inputs=np.ones((6, 2)))
     (tmp_path / "b.npz").write_text("not numbers")
-    for name, words in (("a.npz", "must hold the arrays"), ("b.npz", "cannot be read")):
-        result = _run("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / name))
-        assert words in str(result.exception)
+    result = _run("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / "b.npz"))
+    assert "cannot be read" in str(result.exception)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "all.npz", inputs=rng.standard_normal((6, 2)), targets=np.ones((3, 2)))
+    result = _run("rate", *LINEAR, *GAMMA, "--data", str(tmp_path / "all.npz"))
+    assert "either --samples M" in str(result.exception)
+
+
+def test_what_a_file_lacks_is_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    W, x = rng.standard_normal((3, 6)), rng.standard_normal((6, 2))
+    np.savez(tmp_path / "inputs.npz", inputs=x)
+    np.savez(tmp_path / "weights.npz", W=W)
+    alone = _run("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / "inputs.npz"))
+    assert alone.exit_code == 0, alone.output
+    path = str(tmp_path / "weights.npz")
+    assert _run("rate", *LINEAR, *GAMMA, "--data", path).exit_code == 0
+    without = _run("rate", *LINEAR[:2], *GAMMA, "--data", path)
+    assert "either --samples M" in str(without.exception)
 
 
 def test_steady_says_what_less_noise_would_do() -> None:

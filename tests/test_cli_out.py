@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tempfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,75 @@ def test_a_certificate_takes_no_pipe_away(tmp_path: Path) -> None:
     with pytest.raises(sl.BadInputError, match="must be saved as a file"):
         found.certificate.save(pipe)
     assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
+SHORT = [*LESSON, "--seed", "1"]
+PICTURES = (".csv", ".png", ".svg")
+CERTIFIED = ["mask.json", "certificate.json"]
+WRITTEN = {
+    "certify": (["certify", *LAYER, "--learn", "W1:rows=0-1"], "verdict", CERTIFIED),
+    "design": (["design", *LAYER, "--learn", "W2"], "verdict", ["mask.json"]),
+    "repair": (["repair", *LAYER, "--learn", "W1:rows=0-1"], "verdict", ["mask.json"]),
+    "decide": (
+        ["decide", *LAYER, "--learn", "W2:all"],
+        "decision",
+        CERTIFIED,
+    ),
+    "estimate": (
+        ["estimate", *LAYER, "--learn", "W1:entries=0.0/0.1/1.1/1.2", "--trials", "3", "--always"],
+        "estimate",
+        ["mask.json", "trials.json"],
+    ),
+    "train": (
+        ["train", *LAYER, "--learn", "W2:all", "--steps", "3"],
+        "curve",
+        ["mask.json", "weights.npz"],
+    ),
+    "rate": (["noise", "rate", *SHORT, "--draws", "4"], "rate", []),
+    "size": (["noise", "size", *SHORT], "size", []),
+    "steady": (["noise", "steady", *SHORT, "--cycles", "20", "--repeats", "2"], "steady", []),
+    "place": (
+        ["noise", "place", *SHORT, "--plastic", "2", "--cycles", "20", "--repeats", "2"],
+        "place",
+        ["place-*.json"],
+    ),
+}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_a_folder_gets_picture_table_and_mask(command: str, tmp_path: Path) -> None:
+    words, stem, more = WRITTEN[command]
+    out = tmp_path / "new" / "folder"
+    done = CliRunner().invoke(app, [*words, "--out", str(out)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    names = {path.name for path in out.iterdir()}
+    patterns = [*(f"{stem}{ending}" for ending in PICTURES), *more]
+    assert all(any(fnmatch(name, one) for name in names) for one in patterns), names
+    assert all(any(fnmatch(name, one) for one in patterns) for name in names), names
+    assert " ".join(done.output.split()).count(f"written to {out}") == 1
+    assert all(name in done.output for name in names)
+    # Nothing is written over without a word; trials of an estimate go on.
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    again = CliRunner().invoke(app, [*words, "--out", str(out)])
+    if command == "estimate":
+        assert again.exit_code == 0
+        return
+    assert isinstance(again.exception, sl.BadInputError) and "--overwrite" in str(again.exception)
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    once_more = CliRunner().invoke(app, [*words, "--out", str(out), "--overwrite", "--json"])
+    assert once_more.exit_code == 0
+    assert {Path(path).name for path in json.loads(once_more.stdout)["saved"]} == names
+
+
+@pytest.mark.parametrize("command", ["design", "repair", "certify", "decide", "estimate"])
+def test_a_file_that_is_named_is_written_alone(command: str, tmp_path: Path) -> None:
+    words, _, _ = WRITTEN[command]
+    file = tmp_path / "own.json"
+    file.write_text("kept")
+    refused_first = CliRunner().invoke(app, [*words, "--out", str(file)])
+    assert isinstance(refused_first.exception, sl.BadInputError) and file.read_text() == "kept"
+    done = CliRunner().invoke(app, [*words, "--out", str(file), "--overwrite"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert list(tmp_path.iterdir()) == [file]
+    assert f"written to {file}" in " ".join(done.output.split())
+    assert json.loads(file.read_text())["format"].startswith("sublearn ")

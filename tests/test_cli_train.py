@@ -43,6 +43,7 @@ def test_train_is_the_api_and_saves(tmp_path: Path) -> None:
         "curve.csv",
         "curve.png",
         "curve.svg",
+        "mask.json",
         "weights.npz",
     ]
     saved = np.load(out / "weights.npz")
@@ -51,6 +52,8 @@ def test_train_is_the_api_and_saves(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     best = [float(row["loss"]) for row in rows if int(row["start"]) == expected.best]
     assert best == expected.curve[1].tolist() and min(best) == pytest.approx(expected.loss)
+    assert sl.Allocation.load(out / "mask.json", problem.network) == instance.allocation
+    assert "is there already" in refuse(*words, "--out", str(out))
     # The same command, the same bytes.
     again = tmp_path / "again"
     run(*words, "--starts", "3", "--trial", "2", "--seed", "5", "--out", str(again))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import sublearn as sl
 from sublearn.plots import Shown, dark
+from sublearn.runs._tables import parse_table
 
 CROSS = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
 NET = sl.FeedForward((3, 3, 2))
@@ -14,16 +19,39 @@ PROBLEM = sl.Problem(NET, 2)
 RELU = sl.Problem(sl.FeedForward((3, 4, 2), activation="relu"), 3)
 
 
+NOISE = sl.Noise((0.1, 0.3, 0.01))
+LESSON = sl.Problem(sl.LinearEstimator(inputs=4, outputs=2), samples=2, ensemble=sl.Gaussian(4))
+
+
 def results() -> dict[str, Shown]:
+    cross = sl.Allocation.from_entries(NET, CROSS)
     drawn = sl.draw(RELU, {"W1": sl.FirstRows(4)}, trial=1)
+    lessons = sl.noise.draw_lessons(LESSON, repeats=3)
+    candidates = sl.noise.candidate_placements(LESSON, 4)
+    geometry = sl.local_geometry(lessons[0])
+    path = sl.noise.expansion_path(lessons[0], [1, 2, 3])
+    learners = ["gradient-descent", "levenberg-marquardt"]
     return {
-        "verdict": sl.certify(PROBLEM, sl.Allocation.from_entries(NET, CROSS)),
+        "allocation": cross,
+        "design": sl.repair(PROBLEM, cross),
+        "verdict": sl.certify(PROBLEM, cross),
         "estimate": sl.estimate(RELU, {"W1": sl.FirstRows(4)}, trials=5),
         "proved": sl.estimate(PROBLEM, sl.Allocation.whole(NET, ["W2"]), trials=5),
         "within": sl.estimate_within(RELU, {"W1": sl.FirstRows(4)}, 5, eps=0.1),
+        "trainability": sl.estimates.trainability(
+            RELU, {"W1": sl.FirstRows(4)}, 5, eps=0.1, learners=learners, steps=20, starts=2
+        ),
+        "fresh": sl.estimates.generalisation(LESSON, sl.Allocation.whole(LESSON.network), 5),
         "matched": sl.decide(sl.draw(PROBLEM, sl.Allocation.whole(NET, ["W2"]))),
         "other": sl.decide(sl.draw(RELU, {"W1": sl.FirstRows(2)}, trial=1)),
         "training": sl.train(drawn, "levenberg-marquardt", steps=20, starts=3),
+        "placement": sl.place(lessons, candidates, NOISE, repeats=3, cycles=60),
+        "simulation": sl.simulate(lessons[0], NOISE, cycles=60, repeats=3),
+        "steady": sl.noise.compare_steady(lessons[0], NOISE, cycles=60, repeats=3),
+        "geometry": geometry,
+        "numbers": sl.Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=3.0, plastic=2, noisy=4),
+        "rate": geometry.check(NOISE, draws=10),
+        "sizes": sl.best_size(path, NOISE),
     }
 
 
@@ -39,7 +67,61 @@ def test_a_result_shows_itself(name: str) -> None:
     assert light.axes and light.get_facecolor() != other.get_facecolor()
     page = result._repr_html_()
     assert page.startswith("<pre>") and "data:image/png;base64," in page
-    assert isinstance(result.to_dict(), dict)
+    assert f"{len(result.table())} row" in page and page.endswith("</table></details>")
+    json.dumps(result.to_dict(), allow_nan=False)
+    line = repr(result)
+    assert line.startswith(f"<{type(result).__name__} ") and "\n" not in line and len(line) < 120
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_a_table(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="pip install 'sublearn[notebook]'")
+    result = RESULTS[name]
+    rows, frame = result.table(), result.to_frame()
+    assert rows and list(frame.columns) == list(rows[0]) and len(frame) == len(rows)
+    written = result.write_files(tmp_path / "new", name, {"more.txt": lambda p: p.write_text("x")})
+    names = [f"{name}.png", f"{name}.svg", f"{name}.csv", "more.txt"]
+    assert [path.name for path in written] == names
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == sorted(names)
+    read = parse_table((tmp_path / "new" / f"{name}.csv").read_bytes())
+    for ours, theirs in zip(rows, read, strict=True):
+        for column, value in ours.items():
+            missing = isinstance(value, float) and np.isnan(value) and np.isnan(theirs[column])
+            assert missing or theirs[column] == (None if value == "" else value), column
+
+
+def test_without_pandas_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(sl.BadInputError, match=r"pip install 'sublearn\[notebook\]'"):
+        RESULTS["verdict"].to_frame()
+
+
+def test_a_picture_is_what_the_last_line_of_a_cell_shows() -> None:
+    fig = RESULTS["verdict"].plot()
+    assert fig._repr_png_().startswith(b"\x89PNG")
+
+
+def test_tables_say_what_the_results_say() -> None:
+    verdict, estimate, simulation = (RESULTS[n] for n in ("verdict", "estimate", "simulation"))
+    assert isinstance(verdict, sl.Verdict) and isinstance(estimate, sl.Estimate)
+    rows = verdict.table()
+    assert [(r["row"], r["column"]) for r in rows] == sorted(CROSS["W1"])
+    assert sum(r["wasted"] for r in rows) == 1 and all(r["circuit"] for r in rows)
+    assert sum(r["kind"] == "matched" for r in estimate.table()) == estimate.matched
+    assert isinstance(simulation, sl.Simulation)
+    last = simulation.table()[-1]
+    repeats = [last[f"repeat_{i}"] for i in range(3)]
+    assert repeats == simulation.errors[:, -1].tolist()
+    assert last["mean"] == pytest.approx(sum(repeats) / 3)
+    assert last["standard_error"] == pytest.approx(np.std(repeats, ddof=1) / np.sqrt(3))
+    geometry = RESULTS["geometry"]
+    assert isinstance(geometry, sl.Geometry)
+    (ax,) = geometry.plot().axes
+    along, itself = ax.lines[0], ax.lines[-1]
+    assert itself.get_label() == "the loss itself"
+    # The loss of a linear network is quadratic: the points lie on the line.
+    heights = np.interp(itself.get_xdata(), along.get_xdata(), along.get_ydata())
+    assert np.ravel(itself.get_ydata()) == pytest.approx(heights)
 
 
 def test_the_picture_of_a_verdict_marks_what_it_says() -> None:
@@ -51,6 +133,28 @@ def test_the_picture_of_a_verdict_marks_what_it_says() -> None:
     (place,) = verdict.idle.entries["W1"]
     learnable = {tuple(cells[entry].tolist()) for entry in CROSS["W1"] if entry != place}
     assert len(learnable) == 1 and tuple(cells[place].tolist()) not in learnable
+
+
+def test_what_is_undecided_is_one_short_sentence() -> None:
+    """The ladder's reason names every rung: it is there to be asked for, not to be read at once."""
+    tanh = sl.Problem(sl.FeedForward((3, 4, 2), activation="tanh"), 3)
+    drawn = sl.draw(tanh, {"W1": sl.FirstRows(3)})
+    found = sl.decide(drawn, budget=sl.Budget(starts=1))
+    assert found.kind == "undecided" and len(found.reason) > 120
+    assert str(found).startswith("undecided: neither") and len(str(found)) < 90
+
+
+def test_the_title_of_a_verdict_is_not_cut_off() -> None:
+    """Neither is one that tells a probability of error, above a single matrix."""
+    net = sl.FeedForward((5, 5, 3))
+    entries = [(4, 0), (4, 1), (4, 2), (0, 4), (1, 4), (2, 4), (0, 0), (1, 1), (2, 2)]
+    verdict = sl.certify(sl.Problem(net, 3), sl.Allocation.from_entries(net, {"W1": entries}))
+    assert "probability of error" in str(verdict.grade)
+    for result in (verdict, RESULTS["verdict"]):
+        fig = result.plot()
+        fig.draw_without_rendering()
+        (title,) = fig.texts
+        assert title.get_window_extent().x1 <= fig.bbox.x1
 
 
 def test_the_bar_of_an_estimate_has_the_counts() -> None:

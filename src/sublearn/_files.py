@@ -6,10 +6,12 @@ Everything that this package writes goes through :func:`write_whole`.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sublearn._errors import BadInputError
 
@@ -44,6 +46,14 @@ def write_whole(path: Path, content: bytes, *, kept: str = _AS_BEFORE) -> None:
         sync_folder(path.parent)
     except OSError as problem:
         raise explained(problem, path, kept) from None
+
+
+def save_json(path: str | Path, content: Any, what: str) -> None:
+    """Write JSON to a file, whole; a device or a pipe there, which would be gone, is refused."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise BadInputError(f"a {what} must be saved as a file, and {target} is none.")
+    write_whole(target, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def explained(problem: OSError, path: Path, kept: str = _AS_BEFORE) -> OSError:

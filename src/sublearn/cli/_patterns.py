@@ -6,26 +6,14 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli._options import (
-    FileOption,
-    JsonOption,
-    LearnOption,
-    NetworkOption,
-    SamplesOption,
-    SeedOption,
-    WeightOption,
-    read_allocation,
-    read_problem,
-)
+from sublearn.cli._asking import Drawn, Learnable
+from sublearn.cli._options import JsonOption, SeedOption
 from sublearn.cli._show import asked, print_json
 
 
 def patterns(
-    network: NetworkOption,
-    samples: SamplesOption,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
+    about: Drawn,
+    learnable: Learnable,
     rank: Annotated[
         bool, typer.Option("--rank", help="Also count those of full rank; k m at most 16.")
     ] = False,
@@ -35,8 +23,8 @@ def patterns(
     """Count the activation patterns that Lemmas D.3 and D.4 leave to a shallow ReLU network."""
     from sublearn.patterns import allocation_patterns, full_rank_patterns, learnable_rows
 
-    problem = read_problem(network, samples, None, None)
-    held = read_allocation(problem, learn, allocation, weight)
+    problem = about.problem
+    held = learnable.once(problem)
     counts = allocation_patterns(problem, held)
     full = full_rank_patterns(problem, held, seed=seed) if rank else None
     rows = learnable_rows(held)
@@ -45,7 +33,7 @@ def patterns(
         print_json({**asked(problem, held), **found})
         return
     sizes = ", ".join(f"{count} in row {row}" for row, count in rows.items())
-    typer.echo(f"learnable: {sizes}; {samples} samples")
+    typer.echo(f"learnable: {sizes}; {problem.samples} samples")
     typer.echo(f"patterns                                 {counts.all}")
     typer.echo(f"enough rows on for each sample (D.3)     {counts.enough_rows}")
     typer.echo(f"enough samples on for each row (D.4)     {counts.enough_samples}")

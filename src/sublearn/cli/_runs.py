@@ -12,11 +12,12 @@ import typer
 
 from sublearn._errors import printable
 from sublearn._files import check_out
-from sublearn._limits import check_workers, in_units
+from sublearn._limits import check_workers, in_time, in_units
+from sublearn._tables import aligned
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import check_folder
 from sublearn.cli._progress import progress_bar
-from sublearn.cli._show import print_json
+from sublearn.cli._show import COLUMNS, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,49 +25,125 @@ if TYPE_CHECKING:
     from sublearn.runs import Experiment, Progress, Run
 
 FolderArgument = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a run.")]
-OutOption = Annotated[
-    str | None,
-    typer.Option("--out", metavar="DIR", help="The run's folder; a run that is there goes on."),
-]
-WorkersOption = Annotated[int, typer.Option("--workers", help="Processes.")]
-DaskOption = Annotated[
-    str | None,
-    typer.Option("--dask", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
-]
-SeedOption = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Of the draws, instead of the declared one.")
-]
-RedrawOption = Annotated[bool, typer.Option("--redraw", help="Draw the pictures again.")]
-RetriesOption = Annotated[
-    int,
-    typer.Option("--retries", min=0, help="How often a chunk is tried again that fails or hangs."),
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Say what it would compute, and the time and disk; write nothing."
-    ),
-]
 
-_COLUMNS = 100  # of a line about one of several experiments
+
+@dataclass(frozen=True)
+class Order:
+    """Where a run goes, who computes it, and how."""
+
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="The run's folder; a run that is there goes on."),
+    ] = None
+    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."
+        ),
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Of the draws, instead of the declared one.")
+    ] = None
+    redraw: Annotated[bool, typer.Option("--redraw", help="Draw the pictures again.")] = False
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries", min=0, help="How often a chunk is tried again that fails or hangs."
+        ),
+    ] = 2
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Say what it would compute, and the time and disk; write nothing."
+        ),
+    ] = False
+    as_json: JsonOption = False
+
+    def carry_out(self, chosen: list[Experiment], budget: str, usual: str) -> None:
+        """Run the experiments into --out, or where it is ``usual``; with --dry-run only say what it takes."""
+        folder = f"runs/{usual}" if self.out is None else self.out
+        if self.dry_run:
+            self._forecast(chosen, budget, folder)
+        else:
+            self._execute(chosen, budget, folder)
+
+    def _forecast(self, chosen: list[Experiment], budget: str, folder: str) -> None:
+        """What --dry-run says; the folder is looked at, and nothing is written."""
+        from sublearn.runs import forecast
+
+        check_out(folder, "--out")
+        check_workers(self.workers)
+        options: dict[str, Any] = {"out": folder, "budget": budget, "seed": self.seed}
+        with progress_bar(len(chosen), "look") as advance:
+            found = forecast(chosen, progress=lambda done: advance(done, ""), **options)
+        seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
+        if self.as_json:
+            together = {"workers": self.workers, "seconds": seconds / self.workers, "bytes": size}
+            experiments = [f.to_dict() for f in found]
+            print_json({"folder": folder, "experiments": experiments, **together})
+            return
+        cells = [("experiment", "points", "trials to compute", "of one core", "disk at most")]
+        for f in found:
+            left = f"{f.trials_left} of {f.trials}"
+            cells.append((f.experiment, str(f.points), left, in_time(f.seconds), in_units(f.bytes)))
+        say("\n".join(aligned(cells)))
+        say(
+            f"about {in_time(seconds / self.workers)} on {_several(self.workers, 'worker')}, from a few "
+            f"trials of each experiment; at most {in_units(size)} in {folder}; nothing was written"
+        )
+
+    def _execute(self, chosen: list[Experiment], budget: str, folder: str) -> None:
+        from sublearn.reports import write
+        from sublearn.runs import execute, summary
+
+        check_folder(folder)
+        how = {
+            name: getattr(self, name) for name in ("seed", "workers", "dask", "redraw", "retries")
+        }
+        try:
+            with _watching(chosen, budget) as show:
+                found = execute(chosen, out=folder, budget=budget, progress=show, **how)
+        except KeyboardInterrupt:
+            typer.echo("stopped; what was finished is kept, and the same command goes on", err=True)
+            raise
+        page = write(found.folder)
+        names = [e.name for e in chosen]
+        failed = [f for f in found.failures if f["experiment"] in names]
+        if self.as_json:
+            print_json({**summary(found), "report": str(page)})
+        else:
+            _tell(found, names)
+            typer.echo(f"report: {page}")
+        if failed:
+            typer.echo(
+                f"{_several(len(failed), 'failure')}, listed in {found.folder / 'failures.json'}; "
+                "the same command tries again",
+                err=True,
+            )
+            raise typer.Exit(1)
+
+
+def _names() -> list[str]:
+    """For the shell's completion."""
+    from sublearn.experiments import ALL
+
+    return list(ALL)
 
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Experiments; none means all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Experiments; none means all.", autocompletion=_names
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full/--quick", help="The budget: for a paper, or for a look.")
     ] = False,
-    out: OutOption = None,
-    workers: WorkersOption = 1,
-    dask: DaskOption = None,
-    seed: SeedOption = None,
-    redraw: RedrawOption = False,
-    retries: RetriesOption = 2,
-    dry_run: DryRunOption = False,
     listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
-    as_json: JsonOption = False,
+    *,
+    order: Order,
 ) -> None:
     """Redraw the figures of the paper and the slides, with decided numbers beside them.
 
@@ -77,19 +154,17 @@ def reproduce(
     chosen = [find(name) for name in dict.fromkeys(names or ALL)]
     budget = "full" if full else "quick"
     if listing:
-        _list(chosen, as_json)
+        _list(chosen, order.as_json)
         return
     chosen = _that_can_run(chosen, named=bool(names))
-    if full and not dry_run:
+    if full and not order.dry_run:
         hours = sum(e.hours for e in chosen)
         typer.echo(
             f"the full budget of {_several(len(chosen), 'experiment')} is expected to take "
-            f"{_time(3600 * hours)} on 2 cores",
+            f"{in_time(3600 * hours)} on 2 cores",
             err=True,
         )
-    how = {"seed": seed, "dask": dask, "redraw": redraw, "retries": retries}
-    folder = f"runs/{budget}" if out is None else out
-    _Order(chosen, budget, folder, workers, as_json, how).carry_out(dry_run)
+    order.carry_out(chosen, budget, usual=budget)
 
 
 def _that_can_run(chosen: list[Experiment], named: bool) -> list[Experiment]:
@@ -108,23 +183,14 @@ def _that_can_run(chosen: list[Experiment], named: bool) -> list[Experiment]:
 
 def sweep(
     spec: Annotated[str, typer.Argument(metavar="SPEC.toml", help="The sweep, declared.")],
-    out: OutOption = None,
-    workers: WorkersOption = 1,
-    dask: DaskOption = None,
-    seed: SeedOption = None,
-    redraw: RedrawOption = False,
-    retries: RetriesOption = 2,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
+    order: Order,
 ) -> None:
     """Run a sweep of your own: every combination of the axes that a TOML file lists."""
     from sublearn.experiments.tasks import TASKS
     from sublearn.runs import sweep_from_file
 
     asked = sweep_from_file(spec, TASKS)
-    how = {"seed": seed, "dask": dask, "redraw": redraw, "retries": retries}
-    folder = f"runs/{asked.name}" if out is None else out
-    _Order([asked], "full", folder, workers, as_json, how).carry_out(dry_run)
+    order.carry_out([asked], "full", usual=asked.name)
 
 
 def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -136,28 +202,27 @@ def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(found)
         return
-    rows = found["experiments"]
-    wide = max(len(row["experiment"]) for row in rows)
-    for row in rows:
+    cells = [("experiment", "budget", "points", "trials", "disk", "state")]
+    for row in found["experiments"]:
         left = row["trials"] - row["trials_done"]
         state = "done" if row["finished"] else f"{left} trials left" if left else "no table yet"
         if row["failures"]:
             state += f", {_several(row['failures'], 'failure')}"
-        typer.echo(
-            f"{row['experiment']:<{wide}}  {row['budget']:<5}  "
-            f"{row['points_done']:>4} of {row['points']:<4} points  "
-            f"{row['trials_done']:>8} of {row['trials']:<8} trials  {in_units(row['bytes']):>9}  {state}"
-        )
-    typer.echo(f"{in_units(found['bytes'])} on disk; computed for {_time(found['seconds'])}")
+        points = f"{row['points_done']} of {row['points']}"
+        trials = f"{row['trials_done']} of {row['trials']}"
+        size = in_units(row["bytes"])
+        cells.append((row["experiment"], row["budget"], points, trials, size, state))
+    say("\n".join(aligned(cells)))
+    typer.echo(f"{in_units(found['bytes'])} on disk; computed for {in_time(found['seconds'])}")
     for failure in found["failures"]:
         where = ", ".join(f"{name}={value}" for name, value in failure.get("params", {}).items())
         what = f"{failure['experiment']}, {failure['step']}" + (f", {where}" if where else "")
         error = (failure["error"].splitlines() or [""])[0]
-        typer.echo(printable(f"failed: {what}: {error}"))
+        say(printable(f"failed: {what}: {error}"))
     for sentence in found["damage"]:
-        typer.echo(printable(f"{sentence.rstrip('.')}; the same command makes it anew"))
+        say(printable(f"{sentence.rstrip('.')}; the same command makes it anew"))
     if found["damaged"]:
-        typer.echo(printable(f"set aside as damaged: {', '.join(found['damaged'])}"))
+        say(printable(f"set aside as damaged: {', '.join(found['damaged'])}"))
 
 
 def report(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -188,96 +253,29 @@ def _list(chosen: list[Experiment], as_json: bool) -> None:
         return
     wide = max(len(e.name) for e in chosen)
     for entry in listed:
-        typer.echo(
+        say(
             f"{entry['name']:<{wide}}  {entry['title']} "
-            f"(full: {_time(3600 * entry['full']['hours'])} on 2 cores)"
+            f"(full: {in_time(3600 * entry['full']['hours'])} on 2 cores)"
         )
-
-
-@dataclass(frozen=True)
-class _Order:
-    """What is to be run, where, and how: the rest of what ``execute`` takes."""
-
-    chosen: list[Experiment]
-    budget: str
-    out: str
-    workers: int
-    as_json: bool
-    how: dict[str, Any]
-
-    def carry_out(self, dry_run: bool) -> None:
-        if dry_run:
-            self._forecast()
-        else:
-            self._execute()
-
-    def _forecast(self) -> None:
-        """What --dry-run says; the folder is looked at, and nothing is written."""
-        from sublearn.runs import forecast
-
-        check_out(self.out, "--out")
-        check_workers(self.workers)
-        options: dict[str, Any] = {"out": self.out, "budget": self.budget, "seed": self.how["seed"]}
-        with progress_bar(len(self.chosen), "look") as advance:
-            found = forecast(self.chosen, progress=lambda done: advance(done, ""), **options)
-        seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
-        if self.as_json:
-            together = {"workers": self.workers, "seconds": seconds / self.workers, "bytes": size}
-            experiments = [f.to_dict() for f in found]
-            print_json({"folder": self.out, "experiments": experiments, **together})
-            return
-        wide = max(len(f.experiment) for f in found)
-        for f in found:
-            typer.echo(
-                f"{f.experiment:<{wide}}  {_several(f.points, 'point'):>12}  "
-                f"{f.trials_left:>9} of {f.trials:<9} trials to compute  "
-                f"about {_time(f.seconds):>9} of one core, at most {in_units(f.bytes):>9}"
-            )
-        typer.echo(
-            f"about {_time(seconds / self.workers)} on {_several(self.workers, 'worker')}, from a few "
-            f"trials of each experiment; at most {in_units(size)} in {self.out}; nothing was written"
-        )
-
-    def _execute(self) -> None:
-        from sublearn.reports import write
-        from sublearn.runs import execute, summary
-
-        check_folder(self.out)
-        options = {"out": self.out, "budget": self.budget, "workers": self.workers, **self.how}
-        try:
-            with _watching(self.chosen, self.budget) as show:
-                found = execute(self.chosen, progress=show, **options)
-        except KeyboardInterrupt:
-            typer.echo("stopped; what was finished is kept, and the same command goes on", err=True)
-            raise
-        page = write(found.folder)
-        names = [e.name for e in self.chosen]
-        failed = [f for f in found.failures if f["experiment"] in names]
-        if self.as_json:
-            print_json({**summary(found), "report": str(page)})
-        else:
-            _tell(found, names)
-            typer.echo(f"report: {page}")
-        if failed:
-            typer.echo(
-                f"{_several(len(failed), 'failure')}, listed in {found.folder / 'failures.json'}; "
-                "the same command tries again",
-                err=True,
-            )
-            raise typer.Exit(1)
 
 
 def _tell(found: Run, names: list[str]) -> None:
     """What was found: whole for one experiment, a line each for several, whose words the report has."""
-    width = max(len(name) for name in names) + 2
+    from sublearn.experiments import answer
+
+    width = max(len(name) for name in names)
     for name in names:
-        words = [printable(line) for line in (found.finds(name) or "").splitlines()]
-        if not words and found.table(name):
-            words = [str(found.folder / name / "table.csv")]
-        if words and len(names) == 1:
-            typer.echo(f"{name}: " + "\n".join(words) + "\n")
-        elif words:
-            typer.echo(f"{name:<{width}}{_shortened(words[0], _COLUMNS - width)}")
+        finding = printable(found.finds(name) or "")
+        table = found.table(name)
+        said = answer(name, found.asked(name)["title"], table, finding)
+        if len(names) > 1:
+            line = f"{name:<{width}}  {said.word:<11}  {printable(said.question)}"
+            typer.echo(_shortened(line, COLUMNS))
+            continue
+        if said.word and not finding.lower().startswith(said.word):
+            say(f"{printable(said.question)} {said.word.capitalize()}: {printable(said.sentence)}.")
+        if finding or table:
+            say(f"{name}: {finding or found.folder / name / 'table.csv'}\n")
 
 
 @contextmanager
@@ -290,24 +288,20 @@ def _watching(chosen: list[Experiment], budget: str) -> Iterator[Callable[[Progr
 
         def show(now: Progress) -> None:
             nonlocal latest
-            left = "" if now.seconds_left is None else f"about {_time(now.seconds_left)} left"
+            left = "" if now.seconds_left is None else f"about {in_time(now.seconds_left)} left"
             latest = now.news or latest
             advance(now.done, f"{left or 'starting'}, {_shortened(latest)}")
             if now.news and not terminal:
                 share = f"{now.done / now.trials:4.0%}"
-                typer.echo(f"{share}  {now.news}" + (f"  ({left})" if left else ""), err=True)
+                behind = f"  ({left})" if left else ""
+                news = _shortened(now.news, COLUMNS - len(share) - len(behind) - 2)
+                typer.echo(f"{share}  {news}{behind}", err=True)
 
         yield show
 
 
 def _shortened(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
 
 
 def _several(count: int, what: str) -> str:

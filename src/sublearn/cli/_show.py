@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sublearn.cli._usage import QUESTION
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,8 +40,7 @@ def asked(
     if isinstance(learnable, Allocation):
         out |= {"entries": entries(learnable), "digest": learnable.digest}
     elif learnable is not None:
-        named = {name: {"rule": type(r).__name__, **vars(r)} for name, r in learnable.items()}
-        out["rules"] = named
+        out["rules"] = {name: rule.describe() for name, rule in learnable.items()}
     return out
 
 
@@ -54,6 +55,7 @@ def label(label: tuple[str, int, int]) -> str:
 
 # Colours of Okabe and Ito (2008), which the colour-blind can tell apart; the marks differ as well.
 _COLOURS = {"label": "dim", "frozen": "dim", "learnable": "#0072B2 bold", "wasted": "#D55E00 bold"}
+COLUMNS = 80  # of a line on the terminal
 _LARGEST_PICTURE = 64
 _MOST_LISTED = 200
 
@@ -123,18 +125,12 @@ def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) 
         console.print(Text(heuristic, style="dim"))
 
 
-_QUESTION = (
-    *("network", "samples", "learn", "allocation", "weight", "data"),
-    *("input_rank", "teacher", "ensemble", "covariance"),
-)
-
-
 def ask_again(context: typer.Context, verb: str, *more: str) -> str:
     """The command that asks ``verb`` the question of the command that is running, ready to copy."""
     import shlex
 
     words = ["sublearn", verb]
-    for name in _QUESTION:
+    for name in QUESTION:
         value = context.params.get(name)
         for one in value if isinstance(value, list | tuple) else [value]:
             words += [] if one is None else [f"--{name.replace('_', '-')}", str(one)]
@@ -142,9 +138,30 @@ def ask_again(context: typer.Context, verb: str, *more: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print words within 80 columns."""
+    """Print words within 80 columns; a line that goes on does so below where its words began."""
+    import re
     import textwrap
 
+    keep: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     for line in text.splitlines():
-        within = textwrap.fill(line, 80, break_long_words=False, break_on_hyphens=False)
-        typer.echo(within if line.strip() else line)
+        # Behind a label, which two spaces or more set apart.
+        labels = [gap.end() for gap in re.finditer("  +", line) if gap.end() <= 30]
+        indent = " " * (labels[-1] if labels else 0)
+        fits = len(line) <= COLUMNS
+        typer.echo(line if fits else textwrap.fill(line, COLUMNS, subsequent_indent=indent, **keep))
+
+
+def tell_next(step: str) -> None:
+    """What to do next: words, or a command in lines that can be copied as they are."""
+    if not step.startswith("sublearn "):
+        say(f"next: {step}")
+        return
+    lines = ["next: sublearn"]
+    for piece in step.removeprefix("sublearn ").split(" --"):
+        word = piece if lines == ["next: sublearn"] else f"--{piece}"
+        if len(lines[-1]) + len(word) + 3 > COLUMNS:
+            lines[-1] += " \\"
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}"
+    typer.echo("\n".join(lines))

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
 
 import typer
+
+QUESTION = (
+    *("network", "samples", "learn", "allocation", "weight", "data"),
+    *("input_rank", "teacher", "ensemble", "covariance"),
+)
+"""The options that say what is asked about: in every help they come first, in this order."""
+_LAST = ("error", "workers", "seed", "out", "overwrite", "as_json")
 
 
 def add_commands(app: typer.Typer, *commands: Callable[..., None]) -> None:
@@ -14,7 +23,45 @@ def add_commands(app: typer.Typer, *commands: Callable[..., None]) -> None:
     for command in commands:
         paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
         words = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        app.command(help=words)(command)
+        app.command(help=words)(with_groups(command))
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of its groups: those parameters that are dataclasses.
+
+    What several commands take is declared once, as a group, together with what it is read into.
+    """
+    kinds = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    options: list[inspect.Parameter] = []
+    for name, option in inspect.signature(command).parameters.items():
+        group = groups.get(name)
+        inside = {name: option} if group is None else inspect.signature(group).parameters
+        types = kinds if group is None else get_type_hints(group, include_extras=True)
+        options += [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[one.name])
+            for one in inside.values()
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    options.sort(key=lambda option: _place(option.name))
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return run
+
+
+def _place(name: str) -> tuple[int, int]:
+    """Where an option stands in a help: first, as the command declares it, or last."""
+    if name in QUESTION:
+        return 0, QUESTION.index(name)
+    return (2, _LAST.index(name)) if name in _LAST else (1, 0)
 
 
 def sentence(problem: typer.TyperException) -> str:

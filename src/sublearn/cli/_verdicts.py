@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn._errors import BadInputError
+from sublearn.cli._asking import Drawn, Learnable, OwnProblem
 from sublearn.cli._options import (
-    EffortOption,
-    ErrorOption,
-    FileOption,
     ForbiddenOption,
     InputRankOption,
     JsonOption,
-    LearnOption,
-    NetworkOption,
-    OutOption,
-    OwnOption,
-    OwnSamplesOption,
-    RequiredOption,
-    SamplesOption,
-    ScoresOption,
     SeedOption,
     TeacherOption,
-    WeightOption,
-    read_allocation,
-    read_asked,
     read_entries,
     read_problem,
     read_scores,
 )
-from sublearn.cli._out import check_file
+from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import (
     ask_again,
@@ -39,8 +30,10 @@ from sublearn.cli._show import (
     label,
     make_console,
     print_json,
+    say,
     show_picture,
     show_verdict,
+    tell_next,
 )
 
 if TYPE_CHECKING:
@@ -50,56 +43,182 @@ if TYPE_CHECKING:
     from sublearn.ensembles import Problem
 
 
+@dataclass(frozen=True)
+class Sureness:
+    """How sure a verdict has to be, and how it is told."""
+
+    error: Annotated[
+        float,
+        typer.Option("--error", help="Largest probability of error where chance is involved."),
+    ] = 1e-12
+    seed: SeedOption = 0
+    as_json: JsonOption = False
+
+    def rank_given(self, own: OwnData | None, problem: Problem, held: Allocation) -> dict[str, Any]:
+        """Tell the rank at the weights and inputs of --data, or return it for JSON."""
+        if own is None:
+            return {}
+        return own.tell_rank(problem, held, self.error, self.seed, self.as_json)
+
+
+@dataclass(frozen=True)
+class VerdictOut(Out):
+    """Where an allocation and its verdict are written."""
+
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="DIR|FILE",
+            help="A folder for picture, table and mask; or a .json, .npz, .npy or .csv for the mask.",
+        ),
+    ] = None
+
+    name = "verdict"
+    files = ("mask.json",)
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        from sublearn.allocations import SUFFIXES
+
+        return SUFFIXES
+
+
+class CertifiedOut(ProofOut):
+    name = "verdict"
+
+
 def certify(
     context: typer.Context,
-    network: NetworkOption,
-    samples: OwnSamplesOption = None,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
-    data: OwnOption = None,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
+    about: OwnProblem,
+    learnable: Learnable,
+    sure: Sureness,
+    place: CertifiedOut,
     count: Annotated[
         bool, typer.Option("--count", help="Count complex solutions too: odd means maximal.")
     ] = False,
     theorems: Annotated[
         bool, typer.Option("--theorems", help="What the sources' theorems say of it, in full.")
     ] = False,
-    error: ErrorOption = 1e-12,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
 ) -> None:
     """Say, without sampling, whether an allocation can match always, never, or sometimes."""
     from sublearn.verdicts import certify as verb
 
-    problem, own = _read_own(network, samples, input_rank, teacher, data)
-    held = read_allocation(problem, learn, allocation, weight)
-    verdict = verb(problem, held, count=count, error=error, seed=seed)
-    if as_json:
-        here = {} if own is None else own.tell_rank(problem, held, error, seed, as_json)
-        print_json({**asked(problem, held), **verdict.to_dict(), **here})
+    problem, own = about.read()
+    held = learnable.once(problem)
+    verdict = verb(problem, held, count=count, error=sure.error, seed=sure.seed)
+    files: dict[str, Any] = {"mask.json": held.save}
+    without = ""
+    if place.out is not None:
+        try:
+            files = {"certificate.json": verdict.certificate().save, **files}
+        except BadInputError as why:  # a folder has other files to take
+            if place.is_file:
+                raise
+            without = str(why)
+    saved = place.write(verdict, files)
+    if sure.as_json:
+        here = sure.rank_given(own, problem, held)
+        print_json({**asked(problem, held), **verdict.to_dict(), **here, "saved": saved})
         return
     console = make_console()
     show_picture(console, held, verdict.idle if verdict.circuit is not None else None)
     show_verdict(console, verdict, theorems=theorems)
-    if own is not None:
-        own.tell_rank(problem, held, error, seed, as_json)
-    if verdict.kind == "between" and own is None:
-        typer.echo(f"next: {ask_again(context, 'estimate')}")
+    sure.rank_given(own, problem, held)
+    tell_written(saved)
+    if without:
+        say(f"no certificate: {without}")
+    elif saved:
+        say(f"check it with: sublearn check {place.file('certificate.json')}")
+    if verdict.kind in ("between", "unknown") and own is None:
+        tell_next(ask_again(context, "estimate"))
     elif verdict.kind == "between" and own is not None and own.targets is not None:
-        typer.echo(f"next: {ask_again(context, 'decide', '--within', '0.001')}")
+        tell_next(ask_again(context, "decide", "--within", "0.001"))
+
+
+@dataclass(frozen=True)
+class Choice(Sureness):
+    """How an allocation is chosen: what entries are worth, which are barred, and for how long one looks."""
+
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scores", metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."
+        ),
+    ] = None
+    forbidden: ForbiddenOption = None
+    effort: Annotated[
+        int | None,
+        typer.Option(
+            "--effort", min=0, help="Steps of the search over gates (ReLU).", show_default="2000"
+        ),
+    ] = None
+
+    @contextmanager
+    def options(self, problem: Problem, what: str) -> Iterator[dict[str, Any]]:
+        """What both verbs take of this, with a bar that shows how far they are."""
+        from sublearn.designs import EFFORT
+
+        with progress_bar(1, what) as advance:
+            yield {
+                "scores": read_scores(problem.network.shapes, self.scores),
+                "forbidden": read_entries(problem, self.forbidden),
+                "effort": EFFORT if self.effort is None else self.effort,
+                "error": self.error,
+                "seed": self.seed,
+                "progress": _parts(advance),
+            }
+
+    def show(
+        self,
+        problem: Problem,
+        chosen: Design,
+        place: VerdictOut,
+        before: Allocation | None = None,
+        own: OwnData | None = None,
+    ) -> None:
+        """Save and print what was chosen, with what moved since ``before``, and its verdict."""
+        from sublearn.verdicts import certify as check
+
+        verdict = check(problem, chosen, error=self.error, seed=self.seed)
+        saved = place.write(verdict, {"mask.json": chosen.save})
+        left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
+        if self.as_json:
+            moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
+            said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
+            here = self.rank_given(own, problem, chosen)
+            print_json({**said, **verdict.to_dict(), **here, "saved": saved})
+            return
+        console = make_console()
+        if not len(left):
+            console.print("nothing to repair: no weight is wasted")
+        show_picture(console, chosen, None)
+        if before is not None:
+            for gone, new in zip(left.labels(), came.labels(), strict=True):
+                console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
+        console.print(chosen.words, highlight=False, markup=False)
+        show_verdict(console, verdict)
+        self.rank_given(own, problem, chosen)
+        tell_written(saved)
+
+
+def _parts(advance: Callable[[float, str], None]) -> Callable[[int, int], None]:
+    return lambda done, of: advance(done / of, "")
 
 
 def design(
-    network: NetworkOption,
+    about: OwnProblem,
     learn: Annotated[
         list[str], typer.Option("--learn", metavar="NAME", help="A weight to choose from.")
     ],
-    samples: OwnSamplesOption = None,
-    scores: ScoresOption = None,
-    forbidden: ForbiddenOption = None,
-    required: RequiredOption = None,
+    required: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--required",
+            metavar="NAME:WHAT|FILE",
+            help="Entries that must be learnable: as in --learn, or a file as in --forbidden.",
+        ),
+    ] = None,
     plastic: Annotated[
         str | None,
         typer.Option(
@@ -114,150 +233,45 @@ def design(
     want: Annotated[
         str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
     ] = None,
-    data: OwnOption = None,
-    input_rank: InputRankOption = None,
-    teacher: TeacherOption = None,
-    effort: EffortOption = None,
-    error: ErrorOption = 1e-12,
-    seed: SeedOption = 0,
-    out: OutOption = None,
-    as_json: JsonOption = False,
+    *,
+    choice: Choice,
+    place: VerdictOut,
 ) -> None:
     """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
-    from sublearn.designs import EFFORT
     from sublearn.designs import design as verb
 
-    _check_out(out)
-    problem, own = _read_own(network, samples, input_rank, teacher, data)
-    worth = read_scores(problem.network.shapes, scores)
-    barred, must = read_entries(problem, forbidden), read_entries(problem, required)
-    with progress_bar(1, "design") as advance:
-        chosen = verb(
-            problem,
-            learn,
-            scores=worth,
-            forbidden=barred,
-            required=must,
-            want=want,
-            count=plastic,
-            autapses=not no_autapses,
-            effort=EFFORT if effort is None else effort,
-            error=error,
-            seed=seed,
-            progress=lambda done, of: advance(done / of, ""),
-        )
-    _show_design(problem, chosen, error, seed, out, as_json, own=own)
-
-
-def _read_own(
-    network: str,
-    samples: int | None,
-    input_rank: int | None,
-    teacher: str | None,
-    data: str | None,
-) -> tuple[Problem, OwnData | None]:
-    """The problem, and arrays of one's own; labelled data have no density, hence no generic verdict."""
-    from sublearn._errors import BadInputError
-    from sublearn.cli._own import is_own
-
-    if data is not None and not is_own(data):
-        raise BadInputError(
-            f"--data must name a .npz file with inputs, targets or weights, not {data!r}: labelled data "
-            "are for estimate, decide and train."
-        )
-    return read_asked(network, samples, input_rank, teacher, data)
-
-
-def _check_out(out: str | None) -> None:
-    from sublearn.allocations import SUFFIXES
-
-    check_file(out, SUFFIXES)
-
-
-def _show_design(
-    problem: Problem,
-    chosen: Design,
-    error: float,
-    seed: int,
-    out: str | None,
-    as_json: bool,
-    before: Allocation | None = None,
-    own: OwnData | None = None,
-) -> None:
-    """Save and print what was chosen, with what moved since ``before``, and its verdict."""
-    from sublearn.verdicts import certify as check
-
-    verdict = check(problem, chosen, error=error, seed=seed)
-    if out is not None:
-        chosen.save(out)
-    left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
-    if as_json:
-        moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
-        said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
-        here = {} if own is None else own.tell_rank(problem, chosen, error, seed, as_json)
-        print_json({**said, **verdict.to_dict(), **here})
-        return
-    console = make_console()
-    if not len(left):
-        console.print("nothing to repair: no weight is wasted")
-    show_picture(console, chosen, None)
-    if before is not None:
-        for gone, new in zip(left.labels(), came.labels(), strict=True):
-            console.print(f"moved {label(gone)} to {label(new)}", highlight=False, markup=False)
-    console.print(chosen.words, highlight=False, markup=False)
-    show_verdict(console, verdict)
-    if own is not None:
-        own.tell_rank(problem, chosen, error, seed, as_json)
-    if out is not None:
-        console.print(f"written to {out}", highlight=False, markup=False)
+    problem, own = about.read()
+    must = read_entries(problem, required)
+    with choice.options(problem, "design") as options:
+        options |= {"want": want, "count": plastic, "autapses": not no_autapses}
+        chosen = verb(problem, learn, required=must, **options)
+    choice.show(problem, chosen, place, own=own)
 
 
 def repair(
-    network: NetworkOption,
-    samples: SamplesOption,
-    learn: LearnOption = None,
-    allocation: FileOption = None,
-    weight: WeightOption = None,
-    scores: ScoresOption = None,
-    forbidden: ForbiddenOption = None,
+    about: Drawn,
+    learnable: Learnable,
+    choice: Choice,
+    place: VerdictOut,
     into: Annotated[
         list[str] | None,
         typer.Option("--into", metavar="NAME", help="Weights that may take what moves."),
     ] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
-    effort: EffortOption = None,
-    error: ErrorOption = 1e-12,
-    seed: SeedOption = 0,
-    out: OutOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Move the fewest weights such that none is wasted, as far as that is proved."""
-    from sublearn.designs import EFFORT
     from sublearn.designs import repair as verb
 
-    _check_out(out)
-    problem = read_problem(network, samples, input_rank, teacher)
-    before = read_allocation(problem, learn, allocation, weight)
-    worth, barred = read_scores(problem.network.shapes, scores), read_entries(problem, forbidden)
-    with progress_bar(1, "repair") as advance:
-        mended = verb(
-            problem,
-            before,
-            scores=worth,
-            forbidden=barred,
-            learn=into,
-            effort=EFFORT if effort is None else effort,
-            error=error,
-            seed=seed,
-            progress=lambda done, of: advance(done / of, ""),
-        )
-    _show_design(problem, mended, error, seed, out, as_json, before)
+    problem = read_problem(about.network, about.samples, input_rank, teacher)
+    before = learnable.once(problem)
+    with choice.options(problem, "repair") as options:
+        mended = verb(problem, before, learn=into, **options)
+    choice.show(problem, mended, place, before)
 
 
 def census(
-    network: NetworkOption,
-    samples: SamplesOption,
+    about: Drawn,
     learn: Annotated[str, typer.Option("--learn", metavar="NAME", help="The weight to look at.")],
     draws: Annotated[
         int | None, typer.Option("--draws", min=1, help="Draw so many instead of all.")
@@ -270,11 +284,9 @@ def census(
 
     from sublearn.verdicts import census as verb
 
-    problem = read_problem(network, samples, None, None)
+    problem = about.problem
     with progress_bar(1, "census") as advance:
-        count = verb(
-            problem, learn, draws=draws, seed=seed, progress=lambda done, of: advance(done / of, "")
-        )
+        count = verb(problem, learn, draws=draws, seed=seed, progress=_parts(advance))
     if as_json:
         print_json(
             {**asked(problem), "weight": learn, **asdict(count), "grade": count.grade.to_dict()}

@@ -45,7 +45,7 @@ class Count:
         return np.concatenate([chosen, rest[: self.total - chosen.size]])
 
 
-def read_count(count: object, choice: Choice) -> Count:
+def read_count(count: object, choice: Choice, what: str = "count") -> Count:
     """A count as people say it; shares are of the weights that may be chosen, to the nearest number.
 
     >>> import sublearn as sl
@@ -54,11 +54,13 @@ def read_count(count: object, choice: Choice) -> Count:
     (10, 10)
     """
     allowed = int(choice.allowed.sum())
+    if isinstance(count, float) and not count.is_integer():
+        raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
     if not isinstance(count, str):
-        return _checked(Count(whole_number("count", count, least=1)), count, allowed)
+        return _checked(Count(whole_number(what, count, least=1)), what, allowed)
     text = " ".join(count.split())
     if text.isdigit():
-        return _checked(Count(whole_number("count", int(text), least=1)), count, allowed)
+        return _checked(Count(whole_number(what, int(text), least=1)), what, allowed)
     share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", text)
     if share is not None and 0 < float(share[1]) <= 100:
         return Count(max(1, int(allowed * float(share[1]) / 100 + 0.5)))
@@ -68,13 +70,13 @@ def read_count(count: object, choice: Choice) -> Count:
         groups, quotas = plain.groups(choice)
         sizes = np.bincount(groups[choice.allowed], minlength=quotas.size)
         return Count(int(np.minimum(sizes, quotas).sum()), plain.axis, plain.each)
-    raise BadInputError(f"count must be {_FORMS}, not {count!r}.")
+    raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
 
 
-def _checked(read: Count, count: object, allowed: int) -> Count:
+def _checked(read: Count, what: str, allowed: int) -> Count:
     if read.total > allowed:
         raise BadInputError(
-            f"count must be at most {allowed}, the number of weights that may be chosen, not {count}."
+            f"{what} must be at most {allowed}, the number of weights that may be chosen, not {read.total}."
         )
     return read
 

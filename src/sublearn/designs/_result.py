@@ -102,8 +102,10 @@ class Design(Allocation):
             "short": self.short,
         }
 
-    def __repr__(self) -> str:
-        return f"<Design of {len(self)} weights: {self.words}>"
+    @property
+    def headline(self) -> str:
+        """How many weights, and the claim."""
+        return f"of {len(self)} weights: {self.words}"
 
 
 def _again(allocation: Allocation, said: dict[str, Any]) -> Design:

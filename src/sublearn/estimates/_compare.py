@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
+from sublearn._tables import aligned
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
 from sublearn.estimates._count import How, Unfinished, count_trials
 from sublearn.estimates._within import Within, WithinEstimate, WithinQuestion
+from sublearn.plots import COLOURS, Row, Shown, figure, ink
 from sublearn.training import LEARNERS, Learner
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
-class Trainability:
+class Trainability(Shown):
     """The fraction of instances that each learner brings within eps, on the same instances and starts.
 
     ``runs`` holds one :class:`WithinEstimate` per learner. ``solved`` is the table behind it: row i is
@@ -70,9 +75,44 @@ class Trainability:
             "learners": [run.to_dict() for run in self.runs],
         }
 
-    def __repr__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """What each learner brought within eps."""
         counts = ", ".join(f"{run.learner.name} {run.within}" for run in self.runs)
-        return f"<Trainability within eps = {self.runs[0].eps:g} of {self.trials}: {counts}>"
+        return f"within eps = {self.runs[0].eps:g} of {self.trials}: {counts}"
+
+    def table(self) -> list[Row]:
+        """A row for every learner."""
+        return [
+            {
+                "learner": run.learner.name,
+                "steps": run.steps,
+                "starts": run.starts,
+                "solved": run.within,
+                "trials": run.trials,
+                "share": run.share,
+                "low": run.confidence[0],
+                "high": run.confidence[1],
+                "seconds": run.seconds,
+            }
+            for run in self.runs
+        ]
+
+    def plot(self) -> Figure:
+        """The share that each learner brings within eps, with its 95% interval."""
+        fig: Figure
+        fig, ax = figure(height=0.8 + 0.4 * len(self.runs))
+        for place, row in enumerate(self.table()):
+            ax.barh(place, row["share"], height=0.6, color=COLOURS[0])
+            ax.plot(
+                [row["low"], row["high"]], [place, place], color=ink(), marker="|", linewidth=1.6
+            )
+        ax.set_yticks(range(len(self.runs)), self.learners)
+        ax.invert_yaxis()
+        ax.set_xlim(-0.01, 1.01)
+        ax.grid(False, axis="y")
+        ax.set_xlabel(f"share of {self.trials} instances within eps = {self.runs[0].eps:g}, 95%")
+        return fig
 
     def __str__(self) -> str:
         first = self.runs[0]
@@ -86,11 +126,7 @@ class Trainability:
             counts = str(run.steps), str(run.starts), f"{run.within} of {run.trials}"
             share = f"{run.share:.3f}", f"{low:.3f} to {high:.3f}", f"{run.seconds:.1f}"
             rows.append((run.learner.name, *counts, *share))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for name, *cells in rows:
-            right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-            head += "\n" + "  ".join([name.ljust(widths[0]), *right])
-        return head
+        return "\n".join([head, *aligned(rows)])
 
 
 def trainability(

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, TypeV
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
-from sublearn._limits import check_workers
+from sublearn._limits import check_workers, in_time
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._files import described, load, save
-from sublearn.plots import COLOURS, Shown, figure, ink
+from sublearn.plots import COLOURS, Row, Shown, figure, ink
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,7 +143,7 @@ class Counted(Shown, Generic[Asked, Record]):
     @property
     def details(self) -> list[str]:
         """Lines that may stand below the result."""
-        return [f"{self.seconds:.1f} s"]
+        return [in_time(self.seconds)]
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -159,6 +159,10 @@ class Counted(Shown, Generic[Asked, Record]):
             **self.facts(),
             "timing": {"seconds": self.seconds},
         }
+
+    def table(self) -> list[Row]:
+        """A row for every trial."""
+        return [dict(zip(self.record._fields, record, strict=True)) for record in self.records]
 
     outcomes: ClassVar[tuple[str, str, str]] = ("solved", "undecided", "not solved")
     """What the trials that count, those that may, and the others are called in a picture."""
@@ -183,9 +187,12 @@ class Counted(Shown, Generic[Asked, Record]):
                     1, share, left=begin / total, height=0.7, color=fill, edgecolor=colour,
                     hatch=hatch, label=f"{word}: {end - begin}" if self.trials else word,
                 )  # fmt: skip
-        ax.plot([low, high], [0.35, 0.35], color=ink(), marker="|", markersize=9, linewidth=1.6)
         ax.set_ylim(0, 1.5)
-        ax.set_yticks([0.35, 1], ["95%", f"{self.trials} trials" if self.trials else "proved"])
+        if self.trials:
+            ax.plot([low, high], [0.35, 0.35], color=ink(), marker="|", markersize=9, linewidth=1.6)
+            ax.set_yticks([0.35, 1], ["95%", f"{self.trials} trials"])
+        else:
+            ax.set_yticks([1], ["proved"])
         ax.set_xlim(-0.01, 1.01)
         ax.xaxis.set_major_formatter(PercentFormatter(1.0))
         ax.grid(False, axis="y")
@@ -215,9 +222,6 @@ class Counted(Shown, Generic[Asked, Record]):
         True
         """
         return load(cls, Path(path), problem, allocation)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
 
 
 class Unfinished(KeyboardInterrupt, Generic[Kept]):

@@ -25,6 +25,7 @@ from sublearn.matchers import (
     decide,
     single_thread,
 )
+from sublearn.plots import Row
 from sublearn.verdicts import Verdict, certify, teacher_may_collapse
 
 METHODS = ("ladder", "search", "construction", "reference")
@@ -69,17 +70,18 @@ class MatchQuestion(Question[Trial]):
 
     def answer(self, trials: range) -> list[Trial]:
         with single_thread():
-            return [self.decide(self.draw(trial), trial) for trial in trials]
+            return [self.record(self.decision(self.draw(i), i), i) for i in trials]
 
-    def decide(self, instance: Instance, trial: int) -> Trial:
-        """The record of one trial, whose instance is at hand."""
-        found = self._decision(instance, trial)
+    @staticmethod
+    def record(found: Decision, trial: int) -> Trial:
+        """What is kept of a decision."""
         kind, error = ("", 0.0) if found.grade is None else (found.grade.kind, found.grade.error)
         effort = found.effort
         counts = effort.starts, effort.iterations, effort.paths
         return Trial(trial, found.kind, found.rung, kind, error, *counts)
 
-    def _decision(self, instance: Instance, trial: int) -> Decision:
+    def decision(self, instance: Instance, trial: int) -> Decision:
+        """The whole answer, with the weights of a match."""
         budget = self.budget or Budget()
         if self.method != "reference":
             rungs = _ALONE.get(self.method)
@@ -250,6 +252,13 @@ class Estimate(Counted[MatchQuestion, Trial]):
             "curve": [list(point) for point in self.curve],
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
+
+    def table(self) -> list[Row]:
+        """A row for every trial; where nothing was sampled, one that says what certify knew."""
+        if self.verdict is None or self.sampled:
+            return super().table()
+        known = {"verdict": self.verdict.kind, "grade": str(self.verdict.grade)}
+        return [{**known, "match_probability": self.confidence[0]}]
 
     def __str__(self) -> str:
         low, high = self.confidence

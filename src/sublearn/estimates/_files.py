@@ -39,7 +39,7 @@ def described(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: described(part) for name, part in value.items()}
     if isinstance(value, Rule):
-        return {"rule": type(value).__name__, **vars(value)}
+        return value.describe()
     if is_dataclass(value):
         return {field.name: described(getattr(value, field.name)) for field in fields(value)}
     return value

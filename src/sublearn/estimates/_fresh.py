@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from sublearn.ensembles import Instance, Problem, fresh_samples
 from sublearn.estimates._count import Counted, How, Question, count_trials
 from sublearn.estimates._within import Within, WithinQuestion, within_of
 from sublearn.matchers import Budget, decide, single_thread
+from sublearn.plots import COLOURS, Row, figure, ink, legend, name_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class FreshTrial(NamedTuple):
@@ -134,6 +138,28 @@ class Generalisation(Counted[FreshQuestion, FreshTrial]):
     @property
     def brief(self) -> str:
         return f"{self.solved} solved"
+
+    def table(self) -> list[Row]:
+        """A row for every trial, with its relative error."""
+        relative = ({"relative": record.relative} for record in self.records)
+        return [{**row, **more} for row, more in zip(super().table(), relative, strict=True)]
+
+    def plot(self) -> Figure:
+        """The share of solved instances whose fresh error is below a level; 1 is that of answering 0."""
+        fig: Figure
+        fig, ax = figure()
+        errors = np.sort(self.relative)
+        ax.step(
+            errors, np.arange(1, errors.size + 1) / max(1, errors.size), where="post",
+            color=COLOURS[0], linewidth=1.6, label=f"{self.solved} of {self.trials} instances solved",
+        )  # fmt: skip
+        ax.axvline(1.0, color=ink(), linestyle="--", linewidth=1.0, label="answering 0")
+        if (errors > 0).all():
+            ax.set_xscale("log")
+        about = f"error on {self.fresh} fresh samples / mean square of their targets"
+        name_axes(ax, about, "share of the solved, at most so much", unit_interval=True)
+        legend(ax)
+        return fig
 
     def facts(self) -> dict[str, Any]:
         quartiles = self.quantiles(0.25, 0.5, 0.75) if self.solved else None

@@ -15,6 +15,7 @@ from sublearn.estimates._count import Counted, How, Question, count_trials
 from sublearn.estimates._files import learner_of
 from sublearn.training import (
     Adam,
+    Course,
     Learner,
     Training,
     asked_of,
@@ -22,6 +23,8 @@ from sublearn.training import (
     settings_of,
     train_keyed,
 )
+
+_COURSE = ("steps", "starts", "seed", "loss", "eps", "precision")
 
 
 class SolvedTrial(NamedTuple):
@@ -57,18 +60,9 @@ class SolvedQuestion(Question[SolvedTrial]):
 
     def train(self, trial: int) -> Training:
         """Draw trial number ``trial`` and train it."""
-        return train_keyed(
-            self.draw(trial),
-            self.learner,
-            trial_key(self.problem.digest, trial, Purpose.TRAINING),
-            steps=self.steps,
-            starts=self.starts,
-            seed=self.seed,
-            loss=self.loss,
-            eps=self.eps,
-            scale=1.0,
-            precision=self.precision,
-        )
+        key = trial_key(self.problem.digest, trial, Purpose.TRAINING)
+        given = {name: getattr(self, name) for name in _COURSE}
+        return train_keyed(self.draw(trial), self.learner, key, Course(**given))
 
     def answer(self, trials: range) -> list[SolvedTrial]:
         trained = [(trial, self.train(trial)) for trial in trials]

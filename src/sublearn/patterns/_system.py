@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn.ensembles import Instance
+from sublearn.ensembles import Instance, check_instance
 from sublearn.exact import Dyadics, Table
 from sublearn.patterns._shallow import why_not_shallow
 
@@ -65,7 +65,7 @@ class System:
         return sum(len(places) for places in self.places)
 
 
-def why_no_system(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | None:
+def why_no_system(instance: Instance) -> str | None:
     """Why an instance is no shallow ReLU system of a size that is worth building, or None."""
     network, allocation = instance.network, instance.allocation
     why = why_not_shallow(network, allocation)
@@ -75,8 +75,8 @@ def why_no_system(instance: Instance, most_pairs: int = MOST_PAIRS) -> str | Non
     if asking is not None and not asking[0].is_rational:
         return "the targets are not rational numbers"
     pairs = len({row for _, row, _ in allocation.labels()}) * instance.samples
-    if pairs > most_pairs:
-        return f"k m = {pairs} pairs of unit and sample are more than {most_pairs}"
+    if pairs > MOST_PAIRS:
+        return f"k m = {pairs} pairs of unit and sample are more than {MOST_PAIRS}"
     work = network.size * instance.samples
     if work > MOST_PRODUCTS:
         return f"{work} exact products are more than {MOST_PRODUCTS}"
@@ -123,9 +123,7 @@ def build_system(instance: Instance) -> System:
 
 def require_system(instance: Instance) -> System:
     """The system of an instance, or a :class:`BadInputError` that says why it has none."""
-    if not isinstance(instance, Instance):
-        raise BadInputError(f"instance must be an Instance, as draw() gives, not {instance!r}.")
-    why = why_no_system(instance)
+    why = why_no_system(check_instance(instance))
     if why is not None:
         raise BadInputError(f"{why}.")
     return build_system(instance)

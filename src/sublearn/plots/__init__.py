@@ -11,7 +11,7 @@ save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
 from sublearn.plots._draw import bracket, curve, draw_mask
-from sublearn.plots._shown import Shown, finite, html
+from sublearn.plots._shown import Row, Shown, finite
 from sublearn.plots._style import (
     COLOURS,
     INK,
@@ -20,6 +20,7 @@ from sublearn.plots._style import (
     figure,
     ink,
     legend,
+    log_ticks,
     name_axes,
     panels,
     save,
@@ -31,6 +32,7 @@ __all__ = [
     "COLOURS",
     "INK",
     "MARKERS",
+    "Row",
     "Shown",
     "bracket",
     "curve",
@@ -38,9 +40,9 @@ __all__ = [
     "draw_mask",
     "figure",
     "finite",
-    "html",
     "ink",
     "legend",
+    "log_ticks",
     "name_axes",
     "panels",
     "save",

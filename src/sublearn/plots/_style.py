@@ -80,11 +80,12 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float
     2
     """
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    # Figure itself, not pyplot: no global state, nothing to close, no window ever.
+    from sublearn.plots._picture import Picture
+
+    # A figure itself, not pyplot: no global state, nothing to close, no window ever.
     with rc_context(_style()):
-        fig = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        fig = Picture(figsize=(width * columns, height * rows), layout="constrained")
         axes = fig.subplots(rows, columns)
         for ax in [axes] if rows * columns == 1 else axes.flat:
             ax.grid(True, color=_THEME.get()[2], linewidth=0.6)
@@ -124,6 +125,24 @@ def whole_ticks(ax: Axes, axis: str = "both") -> None:
 
     for name in ("x", "y") if axis == "both" else (axis,):
         getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def log_ticks(ax: Axes, axis: str = "x") -> None:
+    """A logarithmic axis for an axis that counts things: 50, 100, 200 rather than powers of ten.
+
+    >>> fig, ax = figure()
+    >>> line = ax.plot([50, 400], [0, 1])
+    >>> log_ticks(ax)
+    >>> {"50", "100", "200"} <= {label.get_text() for label in ax.get_xticklabels()}
+    True
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(ax, f"set_{axis}scale")("log")
+    own = getattr(ax, f"{axis}axis")
+    own.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    own.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    own.set_minor_formatter(NullFormatter())
 
 
 def legend(

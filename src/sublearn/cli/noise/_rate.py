@@ -7,31 +7,25 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli import _options as options
-from sublearn.cli._out import check_folder
-from sublearn.cli.noise import _options as shared
+from sublearn.cli._asking import Learnable
+from sublearn.cli.noise._options import PlacedLevels, TaughtLesson, Told
+
+
+class RateTold(Told):
+    name = "rate"
 
 
 def rate(
-    network: options.NetworkOption,
-    gamma: shared.GammaOption,
-    samples: shared.SamplesOption = None,
-    data: shared.DataOption = None,
-    T: shared.TimeOption = 1.0,
-    learn: options.LearnOption = None,
-    allocation: options.FileOption = None,
-    weight: options.WeightOption = None,
-    noise_on: shared.NoiseOption = "plastic",
-    teacher: options.TeacherOption = None,
+    lesson: TaughtLesson,
+    plastic: Learnable,
+    levels: PlacedLevels,
+    told: RateTold,
     draws: Annotated[
         int, typer.Option("--draws", min=2, help="Random cycles that check the formula.")
     ] = 400,
     slides: Annotated[
         bool, typer.Option("--slides", help="Show what the slides' formula gives, too.")
     ] = False,
-    seed: shared.SeedOption = 0,
-    out: shared.PicturesOption = None,
-    as_json: options.JsonOption = False,
 ) -> None:
     """The mean learning rate at the weights as they are, and how far the noise may go.
 
@@ -39,11 +33,9 @@ def rate(
     """
     from sublearn.noise import SecondOrderWarning, local_geometry
 
-    folder = check_folder(out)
-    noise = shared.read_noise(gamma, T, on=noise_on)
-    plastic = (learn, allocation, weight)
-    instance = shared.read_instance(network, samples, data, plastic, teacher, seed)
-    geometry = local_geometry(instance, on=noise_on, seed=seed)
+    noise, seed = levels.noise(), told.seed
+    instance = lesson.instance(seed, plastic, lesson.teacher)
+    geometry = local_geometry(instance, on=noise.on, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
         found = geometry.check(noise, draws=draws, seed=seed)
@@ -55,4 +47,4 @@ def rate(
         printed = slides_rate(geometry, noise)
         lines.append(f"the slides' formula gives <k> {printed:.4g}, which does not hold")
     about = {"network": instance.network.spec, "slides_rate": printed}
-    shared.tell(found, "rate", folder, as_json, about, *lines)
+    told.tell(found, about, *lines)

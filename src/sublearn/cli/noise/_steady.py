@@ -6,33 +6,25 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli import _options as options
-from sublearn.cli._out import check_folder
+from sublearn.cli._asking import Learnable
 from sublearn.cli._progress import progress_bar
-from sublearn.cli.noise import _options as shared
+from sublearn.cli.noise._options import MixingOption, PlacedLevels, Repeats, TaughtLesson, Told
+
+
+class SteadyTold(Told):
+    name = "steady"
 
 
 def steady(
-    network: options.NetworkOption,
-    gamma: shared.GammaOption,
-    samples: shared.SamplesOption = None,
-    data: shared.DataOption = None,
-    T: shared.TimeOption = 1.0,
-    learn: options.LearnOption = None,
-    allocation: options.FileOption = None,
-    weight: options.WeightOption = None,
-    noise_on: shared.NoiseOption = "plastic",
-    mixing: shared.MixingOption = 0.0,
+    lesson: TaughtLesson,
+    plastic: Learnable,
+    levels: PlacedLevels,
+    simulated: Repeats,
+    told: SteadyTold,
+    mixing: MixingOption = 0.0,
     norm: Annotated[
         str, typer.Option("--norm", help="Lengths: 'l2', or 'layers' for the sum over layers.")
     ] = "l2",
-    cycles: shared.CyclesOption = 1500,
-    repeats: shared.RepeatsOption = 12,
-    workers: shared.WorkersOption = 1,
-    teacher: options.TeacherOption = None,
-    seed: shared.SeedOption = 0,
-    out: shared.PicturesOption = None,
-    as_json: options.JsonOption = False,
 ) -> None:
     """Simulate learning under noise: where the error settles, and where the formula says it does.
 
@@ -40,18 +32,14 @@ def steady(
     """
     from sublearn.noise import compare_steady
 
-    folder = check_folder(out)
-    noise = shared.read_noise(gamma, T, mixing=mixing, on=noise_on, norm=norm)
-    plastic = (learn, allocation, weight)
-    instance = shared.read_instance(network, samples, data, plastic, teacher, seed)
-    with progress_bar(repeats, "simulate") as advance:
+    noise = levels.noise(mixing=mixing, norm=norm)
+    instance = lesson.instance(told.seed, plastic, lesson.teacher)
+    with progress_bar(simulated.repeats, "simulate") as advance:
         found = compare_steady(
             instance,
             noise,
-            cycles=cycles,
-            repeats=repeats,
-            seed=seed,
-            workers=workers,
+            **vars(simulated),
+            seed=told.seed,
             progress=lambda done: advance(done, "repeats"),
         )
-    shared.tell(found, "steady", folder, as_json, {"network": instance.network.spec})
+    told.tell(found, {"network": instance.network.spec})
