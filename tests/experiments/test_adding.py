@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import sublearn as sl
 from sublearn import cli, experiments
+from sublearn.runs import Table
 from sublearn.runs import open as open_run
 
 
@@ -37,5 +38,5 @@ def test_the_page_adds_an_experiment(
         assert (row["matched"], row["refuted"]) == (found.matched, found.refuted)
     assert (tmp_path / "run" / "rows" / "rows.png").is_file()
     experiment = experiments.find("rows")
-    assert {name for row in table for name in row} <= set(experiment.columns)
-    assert experiment.draw([]) and experiment.find([]) == "No point is finished yet."
+    assert {name for row in table for name in row} <= set(experiment.headings)
+    assert experiment.draw(Table()) and experiment.find(Table()) == "No point is finished yet."

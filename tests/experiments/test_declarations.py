@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from sublearn._errors import BadInputError
+from sublearn.estimates import clopper_pearson
 from sublearn.experiments import ALL, find, rehearse
-from sublearn.experiments.tasks import TASKS
+from sublearn.experiments.tasks import TASKS, Decisions
 from sublearn.runs import Experiment, Point, Row, Table
 
 NAMES = list(ALL)
@@ -26,7 +27,7 @@ def _light(experiment: Experiment, point: Point) -> Point:
 
 
 def _table(experiment: Experiment) -> Table:
-    table: Table = []
+    table = Table()
     for declared in experiment.quick.points:
         point = _light(experiment, declared)
         rows = experiment.task.run(point.params, 0, range(point.trials))
@@ -37,7 +38,7 @@ def _table(experiment: Experiment) -> Table:
             for name, kind in experiment.task.columns.items()
         }
         lines = experiment.task.summarise(point.params, columns)
-        said = set(experiment.task.results)
+        said = set(experiment.task.headings)
         assert all(set(line) <= said for line in lines) and not said & set(point.params)
         table += [{**declared.params, **line} for line in lines]
     return table
@@ -46,7 +47,7 @@ def _table(experiment: Experiment) -> Table:
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_says_its_results(name: str) -> None:
     # Only then is an axis that is called like one refused before the trials.
-    assert TASKS[name].results
+    assert TASKS[name].headings
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +57,7 @@ def test_from_points_to_pictures_and_words(name: str) -> None:
         pytest.skip(f"{experiment.needs} is not installed")
     table = _table(experiment)
     used = {column for row in table for column in row}
-    assert used <= set(experiment.columns), "a column has no heading"
+    assert used <= set(experiment.headings), "a column has no heading"
     figures = experiment.draw(table)
     assert figures
     for figure in figures.values():
@@ -65,9 +66,21 @@ def test_from_points_to_pictures_and_words(name: str) -> None:
                 assert ax.get_xlabel() and ax.get_ylabel(), "an axis has no name"
     assert len(experiment.find(table)) > 40
     # A run that stopped half-way, or has not begun: less to show, and no crash.
-    for part in (table[: len(table) // 2], []):
+    for part in (Table(table[: len(table) // 2]), Table()):
         experiment.draw(part)
         assert experiment.find(part)
+
+
+def test_full_budgets_can_be_run_and_are_sharp() -> None:
+    assert sum(experiment.hours for experiment in ALL.values()) <= 3.0
+    for name, experiment in ALL.items():
+        if not isinstance(experiment.task, Decisions) or name == "saturation":
+            continue
+        decided = [p for p in experiment.full.points if p.params.get("method") in (None, "ladder")]
+        assert decided
+        for point in decided:
+            low, high = clopper_pearson(point.trials // 2, point.trials)
+            assert high - low <= 0.1, f"{name}: {point.trials} trials"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,6 +113,14 @@ def test_tasks_go_by_their_names() -> None:
     assert {"estimate", "certify", "census", "saturation"} <= set(TASKS)
 
 
+def test_a_rehearsal_by_two_processes_does_the_same() -> None:
+    said: list[str] = []
+    rehearse([ALL["warmup"]], lambda done, name: said.append(f"{done} {name}"), workers=2)
+    assert [word.split()[0] for word in said] == ["0", "1", "2", "3", "4"]
+    names = sorted(word.split()[1] for word in said)
+    assert names == ["matchers", "matchers", "matchers", "warmup", "warmup"]
+
+
 def test_a_rehearsal_goes_through_every_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, range]] = []
     chosen = [ALL["warmup"], ALL["fig2a"]]
@@ -110,7 +131,7 @@ def test_a_rehearsal_goes_through_every_experiment(monkeypatch: pytest.MonkeyPat
         )
     said: list[str] = []
     rehearse(chosen, lambda done, name: said.append(name))
-    assert said == ["warmup", "warmup", "fig2a", "fig2a", "matchers", "matchers"]
+    assert said == ["matchers", "matchers", "matchers", "warmup", "warmup", "fig2a", "fig2a"]
     ends = [p.params["learn"] for e in chosen for p in (e.quick.points[0],)]
     assert [seen[0][0], seen[2][0]] == ends
     assert {trials for _, trials in seen} == {range(1)}

@@ -24,10 +24,10 @@ def test_half_widths_are_those_of_student() -> None:
 
 
 def test_the_exponent_of_a_power_law() -> None:
-    rows: Table = [
+    rows = Table(
         {"gamma3": g, "best": g**-2, "best_low": g**-2 / 1.1, "best_high": g**-2 * 1.1}
         for g in (0.03, 0.05, 0.1)
-    ]
+    )
     power, error = exponent(rows)
     assert power == pytest.approx(-2.0)
     logs = [math.log(g) for g in (0.03, 0.05, 0.1)]
@@ -43,7 +43,7 @@ def _placed(more: float, error: float) -> Table:
     shared: Row = {"setting": setting, "gamma1": 0.1, "gamma2": 1.0, "gamma3": 0.05, "cycles": 9}
     shared |= {"repeats": 10, "error": 0.1, "predicted": 0.5, "minimum": 0.1, "modes": 4.0}
     shared |= {"level": True, "rate": 0.1, "change": 0.0, "change_error": 0.0}
-    return [
+    rows: list[Row] = [
         {**shared, "placement": "spread", "value": 0.5, "more": 0.0, "more_error": 0.0},
         {
             **shared,
@@ -53,6 +53,7 @@ def _placed(more: float, error: float) -> Table:
             "more_error": error,
         },
     ]
+    return Table(rows)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_unsettled_curves_are_named() -> None:
 
 def _deep(gamma3: float, values: dict[int, tuple[float, float]]) -> Table:
     best = min(values, key=lambda width: values[width][0])
-    return [
+    rows: list[Row] = [
         {
             "gamma3": gamma3,
             "cycles": 1500,
@@ -91,6 +92,7 @@ def _deep(gamma3: float, values: dict[int, tuple[float, float]]) -> Table:
         }
         for width, (value, error) in values.items()
     ]
+    return Table(rows)
 
 
 def test_deep_size_says_which_end_is_worse() -> None:

@@ -219,6 +219,9 @@ def test_ensembles_from_text() -> None:
         sl.ensembles.Uniform(), sl.ensembles.StudentT(0.5), sl.ensembles.Normal()
     )
     assert ensemble_from_text("") == sl.Ensemble()
+    heavy = ensemble_from_text("weights=student-t:5*2 inputs=sparse:0.2")
+    assert heavy.weights == sl.ensembles.StudentT(2.0, df=5.0)
+    assert heavy.inputs == sl.ensembles.Sparse(density=0.2)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,10 @@ def test_ensembles_from_text() -> None:
         ("hidden=normal", "weights, teacher, inputs"),
         ("weights=cauchy", "normal, uniform"),
         ("weights=normal weights=uniform", "each part once"),
-        ("weights=normal*big", "must be a number"),
+        ("weights=normal*big", "must be numbers"),
+        ("weights=student-t:x", "must be numbers"),
+        ("weights=normal:2", "takes no number"),
+        ("weights=sparse:2", "density must lie"),
         ("weights=normal*-1", "positive"),
     ],
 )

@@ -228,3 +228,14 @@ def test_text_stands_out_in_light_and_dark(run: Run) -> None:
             for ground in ("paper", "card", "ours", "warn"):
                 pair = sorted(_luminance(colours[name]) for name in (text, ground))
                 assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (text, ground, theme)
+
+
+def test_the_first_screen_says_what_was_found(run: Run, tmp_path: Path) -> None:
+    said = replace(_experiment(), find=lambda table: "Yes, as drawn: 3 of 3 grow.\nThe rest.")
+    text = page(runs.execute([said], out=tmp_path / "said"))
+    assert text.index("What was found") < text.index("<main")
+    nav = text[text.index("<nav") : text.index("</nav>")]
+    assert "1 question: 1 yes." in nav and "as drawn: 3 of 3 grow" in nav
+    assert 'href="#squares">Squares &lt;grow&gt;</a>' in nav
+    plain = page(run)
+    assert "There are 3 rows." in plain[plain.index("<nav") : plain.index("</nav>")]

@@ -162,7 +162,8 @@ def _started(words: list[str], folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("seconds", [0.05, 1.5])
 def test_early_ctrl_c(seconds: float, tmp_path: Path) -> None:
     code, said = pressed_after(seconds, tmp_path, workers=1)
-    assert code == 130 and "Traceback" not in said, said
+    # Before the handler stands the signal itself ends the process, which a shell calls 130 too.
+    assert code in (130, -signal.SIGINT) and "Traceback" not in said, said
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sublearn.runs._tables import parse_table, table_bytes
+from sublearn._tables import table_bytes
+from sublearn.runs._tables import parse_table
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\r\x00"), min_size=1, max_size=8

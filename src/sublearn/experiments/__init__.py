@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from sublearn._errors import one_of
 from sublearn.experiments._rehearse import rehearse
-from sublearn.runs import Experiment
+from sublearn.runs import Experiment, Table
+
+if TYPE_CHECKING:
+    from sublearn.experiments._answers import Answer
 
 # In the order of the report; "fig2a" is the EXPERIMENT of _fig2a.py, loaded when it is first asked for.
 _NAMES = (
@@ -30,11 +34,19 @@ _NAMES = (
     "activations",
     "generalisation",
     "conjectures",
+    "learnability",
+    "beyond",
+    "surplus",
+    "depth",
+    "activity",
+    "laws",
+    "mixed",
     "curvature",
     "difficulty",
     "rate-check",
     "linear-size",
     "noise-and-size",
+    "time-and-size",
     "deep-size",
     "placement",
     "tuning",
@@ -70,4 +82,11 @@ def find(name: str) -> Experiment:
     return ALL[one_of("experiment", name, ALL)]
 
 
-__all__ = ["ALL", "find", "rehearse"]
+__all__ = ["ALL", "answer", "find", "rehearse"]
+
+
+def answer(name: str, title: str, table: Table, finding: str) -> Answer:
+    """The question behind an experiment, yes, no or not decided, and why in a sentence."""
+    from sublearn.experiments._answers import answer as read  # it loads half of the experiments
+
+    return read(name, title, table, finding)

@@ -6,16 +6,13 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels, reached
 from sublearn.experiments._table import (
+    DECIDED,
     NAMES,
     NEWTON,
-    TRAINING,
     decided_words,
-    distinct,
-    number,
     point,
     reached_words,
     said,
-    where,
 )
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -53,12 +50,12 @@ def _points(exact: int, within: int, all_rows: bool) -> tuple[Point, ...]:
 
 def draw(table: Table) -> Figures:
     def lines(ax: Any, rows: Table) -> None:
-        reached(ax, where(rows, method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
+        reached(ax, rows.where(method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
         decided(ax, rows, "k", "exact match, decided")
-        ax.set_xticks(distinct(rows, "k"))
+        ax.set_xticks(rows.distinct("k"))
 
     def title(row: Row) -> str:
-        return _TITLES[str(row["kind"])]
+        return _TITLES[row["kind"]]
 
     words = "rows in use, k"
     fig = in_panels(table, ["kind"], lines, words, title, y="share of instances", height=2.9)
@@ -67,23 +64,22 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for kind in distinct(table, "kind"):
-        rows = where(table, kind=kind)
-        for k in (distinct(rows, "k")[0], distinct(rows, "k")[-1]):
-            exact = where(rows, k=k, method="ladder")
-            within = where(rows, k=k, method=NEWTON)
+    for kind in table.distinct("kind"):
+        rows = table.where(kind=kind)
+        for k in (rows.distinct("k")[0], rows.distinct("k")[-1]):
+            exact = rows.where(k=k, method="ladder")
+            within = rows.where(k=k, method=NEWTON)
             parts = [f"exact match {decided_words(row)}" for row in exact]
             parts += [f"within {EPS:g} {reached_words(row)}" for row in within]
             lines.append(f"{_TITLES[kind]}, k = {k}: {'; '.join(parts)}.")
-    by_kind = {kind: where(table, kind=kind, method="ladder") for kind in distinct(table, "kind")}
+    by_kind = {kind: table.where(kind=kind, method="ladder") for kind in table.distinct("kind")}
     bounded = [kind for kind in ("relu", "tanh", "sigmoid") if by_kind.get(kind)]
     linear = by_kind.get("linear")
     if (
         linear
         and bounded
         and all(
-            max(number(row, "high") for row in by_kind[kind])
-            < min(number(row, "low") for row in linear)
+            max(row["high"] for row in by_kind[kind]) < min(row["low"] for row in linear)
             for kind in bounded
         )
     ):
@@ -102,9 +98,9 @@ EXPERIMENT = Experiment(
     "nonlinear networks; nonlinearity itself is said to favour distributed allocations.",
     task=ExactOrWithin(),
     quick=Plan(_points(exact=12, within=32, all_rows=False)),
-    full=Plan(_points(exact=500, within=1000, all_rows=True)),
-    hours=1.0,
-    columns={"kind": "activation", "k": "rows k", **TRAINING, **ExactOrWithin.headings},
+    full=Plan(_points(exact=DECIDED, within=200, all_rows=True)),
+    hours=0.06,
+    columns={"kind": "activation", "k": "rows k"},
     draw=draw,
     find=find,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
-    ESTIMATE,
     by_ladder,
+    full_trials,
     point,
     pooled_words,
     protocol_words,
@@ -22,8 +22,9 @@ def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    words = "share of columns in use, c / n"
-    return {"columns": beside(table, ["n", "d"], "columns_used", words, "n = {n}, d = {d}")}
+    words, title = "share of columns in use, c / n", "n = {n}, d = {d}"
+    across = 3 if len(table.apart("n", "d")) == 3 else 2
+    return {"columns": beside(table, ["n", "d"], "columns_used", words, title, across=across)}
 
 
 def find(table: Table) -> str:
@@ -53,21 +54,15 @@ EXPERIMENT = Experiment(
     ),
     full=Plan(
         tuple(
-            _point(n, d, c, method, 1000)
+            _point(n, d, c, method, full_trials(method))
             for method in ("ladder", "reference")
             for n in (8, 12)
             for d in (2, 4)
             for c in range(d // 2, n + 1)
         )
     ),
-    hours=3.0,
-    columns={
-        "n": "units n",
-        "d": "outputs d",
-        "c": "columns c",
-        "columns_used": "c / n",
-        **ESTIMATE,
-    },
+    hours=0.06,
+    columns={"n": "units n", "d": "outputs d", "c": "columns c", "columns_used": "c / n"},
     draw=draw,
     find=find,
 )

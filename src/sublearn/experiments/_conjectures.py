@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import (
-    SOLVED,
-    distinct,
-    number,
-    point,
-    said,
-    solved_words,
-    values,
-    where,
-)
+from sublearn.experiments._table import point, said, solved_words
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -40,15 +31,15 @@ def _points(n: int, samples: int, k: int, steps: int, trials: int) -> tuple[Poin
 
 def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=5.0, height=3.0)
-    names = [name for name in DATA if name in distinct(table, "data")]
+    names = [name for name in DATA if name in table.distinct("data")]
     for shade, (target, words) in enumerate(TARGETS.items()):
-        rows = [row for name in names for row in where(table, data=name, target=target)]
-        places = [names.index(str(row["data"])) + 0.12 * (2 * shade - 1) for row in rows]
+        rows = Table(row for name in names for row in table.where(data=name, target=target))
+        places = [names.index(row["data"]) + 0.12 * (2 * shade - 1) for row in rows]
         look = {"color": COLOURS[shade], "marker": MARKERS[shade], "linestyle": "none"}
-        left.plot(values(rows, "share"), places, label=words, **look)
+        left.plot(rows.column("share"), places, label=words, **look)
         for place, row in zip(places, rows, strict=True):
             left.plot([row["low"], row["high"]], [place] * 2, color=COLOURS[shade], lw=1.4)
-        right.plot(values(rows, "median_right"), places, label=words, **look)
+        right.plot(rows.column("median_right"), places, label=words, **look)
     name_axes(left, "share of trials solved, with its 95% interval", "data")
     name_axes(right, "labels right at the end (median share)", "data")
     for ax in (left, right):
@@ -62,24 +53,24 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = [
-        f"{DATA[str(row['data'])]}, {TARGETS[str(row['target'])]}: {solved_words(row)}"
-        f"; {number(row, 'median_right'):.1%} of the labels are right at the end."
+        f"{DATA[row['data']]}, {TARGETS[row['target']]}: {solved_words(row)}"
+        f"; {row['median_right']:.1%} of the labels are right at the end."
         for row in table
     ]
-    label, vector = where(table, target="label"), where(table, target="vector")
+    label, vector = table.where(target="label"), table.where(target="vector")
     pairs = [(a, b) for a in label for b in vector if a["data"] == b["data"]]
-    if pairs and all(number(a, "low") > number(b, "high") for a, b in pairs):
+    if pairs and all(a["low"] > b["high"] for a, b in pairs):
         lines.append(
             "A label is easier than a vector on all of these data: their intervals are apart."
         )
-    elif pairs and all(number(a, "share") > number(b, "share") for a, b in pairs):
+    elif pairs and all(a["share"] > b["share"] for a, b in pairs):
         lines.append(
             "A label is solved more often than a vector on all of these data, as conjectured; so few "
             "trials do not part their intervals."
         )
     solved = {str(row["data"]): row for row in label if row["solved"]}
     if {"mnist", "noise"} <= solved.keys():
-        steps = {name: number(row, "median_steps") for name, row in solved.items()}
+        steps = {name: row["median_steps"] for name, row in solved.items()}
         text = (
             f"Labels of noise take {steps['noise'] / steps['mnist']:.1f} times the steps of digits"
         )
@@ -102,9 +93,8 @@ EXPERIMENT = Experiment(
     task=Labelled(),
     # A fifth of the paper's network at the quick budget, with the same 10 weights per sample.
     quick=Plan(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
-    full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=50)),
-    hours=0.6,
-    columns=SOLVED,
+    full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=25)),
+    hours=0.05,
     draw=draw,
     find=find,
 )

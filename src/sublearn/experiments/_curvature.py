@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Directions
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -26,13 +26,13 @@ def _point(towards: str, steps: float, students: int) -> Point:
 def _plane(ax: Axes, rows: Table, bends: str) -> None:
     """Slope across, curvature up: above the diagonal a step undoes more than it gains."""
     for colour, towards in enumerate(("flatter", "random")):
-        for steps in distinct(rows, "steps"):
-            held = where(rows, bends=bends, towards=towards, steps=steps)
+        for steps in rows.distinct("steps"):
+            held = rows.where(bends=bends, towards=towards, steps=steps)
             if held:
                 label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
                 ax.plot(
-                    values(held, "slope"),
-                    values(held, "curvature"),
+                    held.column("slope"),
+                    held.column("curvature"),
                     color=COLOURS[colour],
                     marker="os"[colour],
                     markersize=3.0,
@@ -43,7 +43,7 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
                     start = held[0]
                     ax.annotate(
                         f"{steps:g} |g|/|q|",
-                        (number(start, "slope"), number(start, "curvature")),
+                        (start["slope"], start["curvature"]),
                         xytext=(5, -3),
                         textcoords="offset points",
                         fontsize=8,
@@ -68,13 +68,11 @@ def _turning(ax: Axes, rows: Table, steps: float) -> None:
     for colour, (towards, bends) in enumerate(
         (t, b) for b in ("up", "down") for t in ("flatter", "random")
     ):
-        held = where(rows, steps=steps, towards=towards, bends=bends)
+        held = rows.where(steps=steps, towards=towards, bends=bends)
         if held:
-            ends = (values(held, "fall_low"), values(held, "fall_high"))
+            ends = (held.column("fall_low"), held.column("fall_high"))
             label = f"{towards}, bends {bends}"
-            curve(
-                ax, values(held, "angle"), values(held, "fall"), *ends, label=label, colour=colour
-            )
+            curve(ax, held.column("angle"), held.column("fall"), *ends, label=label, colour=colour)
     ax.axhline(0.0, color="#777777", linewidth=0.8)
     name_axes(
         ax,
@@ -90,7 +88,7 @@ def draw(table: Table) -> Figures:
         _plane(ax, table, bends)
     shared_legend(fig, axes, across=3)
     figures = {"slope-against-curvature": fig}
-    lengths = distinct(table, "steps")
+    lengths = table.distinct("steps")
     fig, axes = panels(len(lengths), width=3.6)
     for ax, steps in zip(axes, lengths, strict=False):
         _turning(ax, table, steps)
@@ -101,18 +99,18 @@ def draw(table: Table) -> Figures:
 
 
 def _words(rows: Table, steps: float, bends: str) -> str:
-    flat = where(rows, steps=steps, bends=bends, towards="flatter")
+    flat = rows.where(steps=steps, bends=bends, towards="flatter")
     start = flat[0]
-    top = max(flat, key=lambda row: number(row, "fall"))
+    top = max(flat, key=lambda row: row["fall"])
     text = (
         f"Steps of {steps:g} |g|/|q|, F bending {bends}: the gradient step lowers F for {start['learn']} of "
-        f"{start['students']} students, by {number(start, 'fall'):.2f} of its slope (median)"
+        f"{start['students']} students, by {start['fall']:.2f} of its slope (median)"
     )
     if top is not start:
         text += (
-            f"; turned by {number(top, 'angle'):.0f} degrees towards the flatter direction it lowers F for "
-            f"{top['learn']}, by {number(top, 'fall'):.2f}, with {number(top, 'slope'):.2f} of the slope and "
-            f"a curvature of {number(top, 'curvature'):.2f} instead of {number(start, 'curvature'):.2f}"
+            f"; turned by {top['angle']:.0f} degrees towards the flatter direction it lowers F for "
+            f"{top['learn']}, by {top['fall']:.2f}, with {top['slope']:.2f} of the slope and "
+            f"a curvature of {top['curvature']:.2f} instead of {start['curvature']:.2f}"
         )
     return f"{text}."
 
@@ -121,17 +119,17 @@ def find(table: Table) -> str:
     lines = [
         _words(table, steps, bends)
         for bends in _BENDS
-        for steps in distinct(table, "steps")
-        if where(table, steps=steps, bends=bends, towards="flatter")
+        for steps in table.distinct("steps")
+        if table.where(steps=steps, bends=bends, towards="flatter")
     ]
     for bends in _BENDS:
-        held = where(table, towards="random", steps=1.0, bends=bends)
+        held = table.where(towards="random", steps=1.0, bends=bends)
         if held:
             last = held[-1]
             lines.append(
                 f"A wholly random step of length |g|/|q|, F bending {bends}, lowers F for {last['learn']} of "
                 f"{last['students']} students: no slope, and a curvature of "
-                f"{number(last, 'curvature'):.2f} (median)."
+                f"{last['curvature']:.2f} (median)."
             )
     return said(lines)
 
@@ -145,13 +143,6 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
     hours=0.02,
-    columns={
-        "towards": "turned towards",
-        "steps": "length of the step, in |g|/|q|",
-        "approached": "gradient steps into learning",
-        "angles": "angles",
-        **Directions.headings,
-    },
     draw=draw,
     find=find,
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import GAMMA, errors_away, interval, with_error
+from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 LONG = 5000
@@ -34,16 +34,16 @@ def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
     for colour, (gamma3, cycles) in enumerate(curves):
-        rows = where(table, gamma3=gamma3, cycles=cycles)
+        rows = table.where(gamma3=gamma3, cycles=cycles)
         look: dict[str, Any] = {"colour": colour, "dashed": cycles in (LONG, LONGEST)}
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
-        sizes = values(rows, "size")
-        curve(left, sizes, values(rows, "value"), *interval(rows), label=label, **look)
+        sizes = rows.column("size")
+        curve(left, sizes, rows.column("value"), *interval(rows), label=label, **look)
         ends = interval(rows, "less", "less_error")
-        curve(right, sizes, values(rows, "less"), *ends, label=label, **look)
+        curve(right, sizes, rows.column("less"), *ends, label=label, **look)
     right.axhline(0.0, color="#777777", linewidth=0.8)
     for ax, words in ((left, "error of the last 50 cycles"), (right, "less error than width 5")):
-        ax.set_xscale("log")
+        log_ticks(ax)
         name_axes(ax, "number of weights N", words)
     left.set_ylim(bottom=0.0)
     left.set_title("mean over repeats", loc="left", fontsize=10)
@@ -64,7 +64,7 @@ def _without(rows: Table) -> str:
         f"goes from {with_error(first, 'value', 'error')} at width {first['width']} to "
         f"{with_error(rows[-1], 'value', 'error')} at width {rows[-1]['width']}"
     )
-    worst = max(rows, key=lambda row: number(row, "value"))
+    worst = max(rows, key=lambda row: row["value"])
     if worst is first and best is not first:
         text += (
             f"; the smallest network is the worst, by {with_error(first, 'more', 'more_error')} over width "
@@ -93,12 +93,12 @@ def _with(rows: Table) -> str:
 
 def _longer(table: Table) -> list[str]:
     """What more cycles do to the two flanks, and whether errors still fall."""
-    noisy = [row for row in table if row["gamma3"] and number(row, "repeats") > 1]
+    noisy = table.where(lambda row: row["gamma3"] and row["repeats"] > 1)
     lines = []
-    for gamma3 in distinct(noisy, "gamma3"):
+    for gamma3 in noisy.distinct("gamma3"):
         curves = [
-            where(noisy, gamma3=gamma3, cycles=cycles)
-            for cycles in sorted(distinct(where(noisy, gamma3=gamma3), "cycles"))
+            noisy.where(gamma3=gamma3, cycles=cycles)
+            for cycles in sorted(noisy.where(gamma3=gamma3).distinct("cycles"))
         ]
         if len(curves) < 2:
             continue
@@ -122,10 +122,10 @@ def _longer(table: Table) -> list[str]:
 
 def find(table: Table) -> str:
     lines = []
-    for gamma3 in distinct(table, "gamma3"):
-        for cycles in distinct(where(table, gamma3=gamma3), "cycles"):
-            rows = where(table, gamma3=gamma3, cycles=cycles)
-            if number(rows[0], "repeats") < 2:
+    for gamma3 in table.distinct("gamma3"):
+        for cycles in table.where(gamma3=gamma3).distinct("cycles"):
+            rows = table.where(gamma3=gamma3, cycles=cycles)
+            if rows[0]["repeats"] < 2:
                 lines.append(f"gamma3 = {gamma3:g}: one repeat shows nothing.")
             else:
                 lines.append(_with(rows) if gamma3 else _without(rows))
@@ -153,12 +153,6 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.15,
-    columns={
-        **GAMMA,
-        "cycles": "cycles",
-        "widths": "widths compared",
-        **DeepSizes.headings,
-    },
     draw=draw,
     find=find,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import distinct, number, said, where
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Deficiency
 from sublearn.plots import figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -20,11 +20,11 @@ def _point(where: str, d: int, n: int, network: str, m: int, draws: int) -> Poin
 
 def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.6)
-    layers = where(table, where="one layer")
-    for colour, d in enumerate(distinct(layers, "d")):
-        rows = sorted(where(layers, d=d), key=lambda row: number(row, "ratio"))
+    layers = table.where(where="one layer")
+    for colour, d in enumerate(layers.distinct("d")):
+        rows = Table(sorted(layers.where(d=d), key=lambda row: row["ratio"]))
         shares(ax, rows, "ratio", f"one layer, d = m = {d}", colour)
-    rows = where(table, where="Figure 2a")
+    rows = table.where(where="Figure 2a")
     shares(ax, rows, "ratio", "Figure 2a, d = 4", colour=6, dashed=True)
     words = "n / d: size of the layer over outputs", "share of deficient allocations"
     name_axes(ax, *words, unit_interval=True)
@@ -35,14 +35,14 @@ def draw(table: Table) -> Figures:
 def _words(row: Row) -> str:
     count = f"{row['deficient']} of {row['looked_at']}"
     if row["every"]:
-        return f"{number(row, 'share'):.1%} (all looked at: {count})"
-    ends = f"95%: {number(row, 'low'):.1%} to {number(row, 'high'):.1%}"
-    return f"{number(row, 'share'):.1%} ({ends}; {count})"
+        return f"{row['share']:.1%} (all looked at: {count})"
+    ends = f"95%: {row['low']:.1%} to {row['high']:.1%}"
+    return f"{row['share']:.1%} ({ends}; {count})"
 
 
 def find(table: Table) -> str:
     lines = []
-    layers, recurrent = where(table, where="one layer"), where(table, where="Figure 2a")
+    layers, recurrent = table.where(where="one layer"), table.where(where="Figure 2a")
     if layers:
         each = "; ".join(f"d = m = {row['d']}, n = {row['n']}: {_words(row)}" for row in layers)
         lines.append(f"One n x n layer, both bounds kept, deficient all the same: {each}.")
@@ -72,17 +72,12 @@ EXPERIMENT = Experiment(
     task=Deficiency(),
     quick=Plan(_points(400)),
     full=Plan(_points(20_000)),
-    hours=0.1,
+    hours=0.06,
     columns={
         "where": "where",
         "d": "outputs d (and samples m of the layer)",
         "n": "size n",
         "ratio": "n / d",
-        "network": "network",
-        "samples": "samples m",
-        "inside": "weight",
-        "every": "all looked at",
-        **Deficiency.headings,
     },
     draw=draw,
     find=find,

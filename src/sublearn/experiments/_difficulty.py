@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import GAMMA
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Difficulties
-from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
@@ -25,23 +24,23 @@ def _point(gamma3: float, students: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    levels = distinct(table, "gamma3")
+    levels = table.distinct("gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
     for row, gamma3 in enumerate(levels):
         left, right = axes[2 * row : 2 * row + 2]
-        held = where(table, gamma3=gamma3)
-        sizes = values(held, "size")
-        ends = (values(held, "difficulty_low"), values(held, "difficulty_high"))
+        held = table.where(gamma3=gamma3)
+        sizes = held.column("size")
+        ends = (held.column("difficulty_low"), held.column("difficulty_high"))
         label = "local task difficulty, median and quartiles"
-        curve(left, sizes, values(held, "difficulty"), *ends, label=label)
-        critical = values(held, "critical")
+        curve(left, sizes, held.column("difficulty"), *ends, label=label)
+        critical = held.column("critical")
         curve(left, sizes, critical, label="critical difficulty", colour=1, dashed=True)
-        ends = (values(held, "ratio_low"), values(held, "ratio_high"))
+        ends = (held.column("ratio_low"), held.column("ratio_high"))
         label = "difficulty over critical difficulty"
-        curve(right, sizes, values(held, "ratio"), *ends, label=label, colour=2)
+        curve(right, sizes, held.column("ratio"), *ends, label=label, colour=2)
         right.axhline(1.0, color="#777777", linewidth=0.8)
         for ax, words in ((left, "difficulty"), (right, "ratio; below 1 it learns")):
-            ax.set_xscale("log")
+            log_ticks(ax)
             ax.set_yscale("log")
             name_axes(ax, "number of weights N", words, title=f"gamma3 = {gamma3:g}")
         low, high = right.get_ylim()
@@ -57,19 +56,19 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines, best = [], []
-    for gamma3 in distinct(table, "gamma3"):
-        held = where(table, gamma3=gamma3)
+    for gamma3 in table.distinct("gamma3"):
+        held = table.where(gamma3=gamma3)
         first, last = held[0], held[-1]
-        low = min(held, key=lambda row: number(row, "ratio"))
-        most = max(held, key=lambda row: number(row, "learn"))
-        best.append(number(low, "size"))
+        low = min(held, key=lambda row: row["ratio"])
+        most = max(held, key=lambda row: row["learn"])
+        best.append(low["size"])
         lines.append(
             f"gamma3 = {gamma3:g}, {first['students']} students: the median difficulty falls from "
-            f"{number(first, 'difficulty'):.2g} at N = {first['size']} to {number(last, 'difficulty'):.2g} "
-            f"at N = {last['size']}, the critical one from {number(first, 'critical'):.2g} to "
-            f"{number(last, 'critical'):.2g}; their ratio is smallest at N = {low['size']}, "
-            f"{number(low, 'ratio'):.2f} (quartiles {number(low, 'ratio_low'):.2f} to "
-            f"{number(low, 'ratio_high'):.2f}). "
+            f"{first['difficulty']:.2g} at N = {first['size']} to {last['difficulty']:.2g} "
+            f"at N = {last['size']}, the critical one from {first['critical']:.2g} to "
+            f"{last['critical']:.2g}; their ratio is smallest at N = {low['size']}, "
+            f"{low['ratio']:.2f} (quartiles {low['ratio_low']:.2f} to "
+            f"{low['ratio_high']:.2f}). "
             + (
                 f"Most students learn at N = {most['size']}: {most['learn']} of {most['students']}."
                 if most["learn"]
@@ -95,12 +94,6 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
     full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
     hours=0.02,
-    columns={
-        **GAMMA,
-        "approached": "gradient steps into learning",
-        "widths": "widths compared",
-        **Difficulties.headings,
-    },
     draw=draw,
     find=find,
 )

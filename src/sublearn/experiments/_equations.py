@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import (
-    SETTING,
-    decided_words,
-    distinct,
-    number,
-    point,
-    pooled,
-    said,
-    where,
-)
+from sublearn.experiments._table import decided_words, point, pooled, said
 from sublearn.experiments.tasks import ByEquations
 from sublearn.runs import Experiment, Plan, Point, Table
 
@@ -34,17 +25,16 @@ def _points(trials: int) -> tuple[Point, ...]:
     )
 
 
-def _by_left(table: Table) -> Table:
+def by_left(table: Table) -> Table:
     """One line per number of equations left, all rules together."""
-    return [
-        {"left": left, **pooled(where(table, left=left))}
-        for left in sorted(distinct(table, "left"))
-    ]
+    return Table(
+        {"left": left, **pooled(table.where(left=left))} for left in sorted(table.distinct("left"))
+    )
 
 
 def draw(table: Table) -> Figures:
     def lines(ax: Any, rows: Table) -> None:
-        decided(ax, _by_left(rows), "left")
+        decided(ax, by_left(rows), "left")
 
     words = "quadratic equations left, T b k - d m"
     fig = in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
@@ -53,17 +43,17 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines, falls = [], []
-    for setting in distinct(table, "setting"):
-        rows = _by_left(where(table, setting=setting))
+    for setting in table.distinct("setting"):
+        rows = by_left(table.where(setting=setting))
         none, some = rows[0], rows[1:]
         if none["left"] != 0 or not some:
             continue
-        lowest = min(some, key=lambda row: number(row, "share"))
+        lowest = min(some, key=lambda row: row["share"])
         lines.append(
             f"{setting}: {decided_words(none)} with none left, lowest with {lowest['left']} left: "
             f"{decided_words(lowest)}, and {decided_words(some[-1])} with {some[-1]['left']}."
         )
-        if number(lowest, "high") < number(none, "low"):
+        if lowest["high"] < none["low"]:
             falls.append(setting)
     if falls:
         lines.append(
@@ -82,13 +72,8 @@ EXPERIMENT = Experiment(
     task=ByEquations(),
     quick=Plan(_points(60)),
     full=Plan(_points(5000)),
-    hours=0.1,
-    columns={
-        "setting": "setting",
-        "k": "rows allowed",
-        **SETTING,
-        **ByEquations.headings,
-    },
+    hours=0.06,
+    columns={"setting": "setting", "k": "rows allowed"},
     draw=draw,
     find=find,
 )

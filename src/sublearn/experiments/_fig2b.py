@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, protocol
+from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
-    ESTIMATE,
     by_ladder,
     decided_words,
-    distinct,
-    number,
+    full_trials,
     point,
     pooled,
     protocol_words,
@@ -41,23 +39,21 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    def lines(ax: Any, rows: Table) -> None:
+    def first(ax: Any) -> None:
         ax.axvline(0.25, color="#888888", linewidth=1, linestyle=":", label="k = d: Theorem 3.5")
-        decided(ax, rows, "rows_used")
-        protocol(ax, rows, "rows_used")
-        ax.set_xlim(0, 1.03)
 
     def title(row: Row) -> str:
-        return f"n = {row['n']}, d = {number(row, 'n') / 4:g}"
+        return f"n = {row['n']}, d = {row['n'] / 4:g}"
 
-    return {"fig2b": in_panels(table, ["n"], lines, "share of rows in use, k / n", title)}
+    words = "share of rows in use, k / n"
+    return {"fig2b": beside(table, ["n"], "rows_used", words, title, first)}
 
 
 def find(table: Table) -> str:
     ladder = by_ladder(table)
-    below = [row for row in ladder if number(row, "rows_used") < 0.25]
-    at = [row for row in ladder if number(row, "rows_used") == 0.25]
-    above = [row for row in ladder if number(row, "rows_used") > 0.25]
+    below = ladder.where(lambda row: row["rows_used"] < 0.25)
+    at = ladder.where(lambda row: row["rows_used"] == 0.25)
+    above = ladder.where(lambda row: row["rows_used"] > 0.25)
     lines = [
         f"Decided, {words}, all n together: {decided_words(pooled(rows))}."
         for words, rows in (
@@ -68,10 +64,10 @@ def find(table: Table) -> str:
         if rows
     ]
     if below and all(row["verdict"] == "minimal" for row in below):
-        grades = ", ".join(distinct(below, "verdict_grade"))
+        grades = ", ".join(below.distinct("verdict_grade"))
         lines.append(f"Below d rows certify says minimal without sampling (grade: {grades}).")
     if above:
-        low = min(above, key=lambda row: number(row, "share"))
+        low = min(above, key=lambda row: row["share"])
         lines.append(
             f"The lowest decided share above d rows is at n = {low['n']}, k = {low['k']}: "
             f"{decided_words(low)}."
@@ -106,15 +102,15 @@ EXPERIMENT = Experiment(
     ),
     full=Plan(
         tuple(
-            _point(n, k, method, 1000)
+            _point(n, k, method, full_trials(method))
             for method in ("ladder", "reference")
             for n in (8, 12, 16)
             for k in range(-(-n // 8), n + 1)
             if method == "ladder" or 4 * k >= n
         )
     ),
-    hours=6.0,
-    columns={"n": "units n", "k": "rows k", "rows_used": "k / n", **ESTIMATE},
+    hours=0.1,
+    columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
     draw=draw,
     find=find,
 )

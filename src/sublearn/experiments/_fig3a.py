@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sublearn.experiments._lines import Figures, decided, in_panels, protocol
+from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
-    ESTIMATE,
     by_ladder,
     decided_words,
-    distinct,
+    full_trials,
     point,
     pooled,
     protocol_words,
     said,
-    where,
 )
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Table
@@ -34,21 +30,17 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    def lines(ax: Any, rows: Table) -> None:
-        decided(ax, rows, "k")
-        protocol(ax, rows, "k")
-
     words = "rows (first layer: columns) in use, k"
-    return {"fig3a": in_panels(table, ["n"], lines, words, "hidden layers of n = {n}")}
+    return {"fig3a": beside(table, ["n"], "k", words, "hidden layers of n = {n}")}
 
 
 def find(table: Table) -> str:
     ladder = by_ladder(table)
     lines = [
-        f"Decided, k = {k}, all n together: {decided_words(pooled(where(ladder, k=k)))}."
-        for k in sorted(distinct(ladder, "k"))
+        f"Decided, k = {k}, all n together: {decided_words(pooled(ladder.where(k=k)))}."
+        for k in sorted(ladder.distinct("k"))
     ]
-    two = where(ladder, k=2)
+    two = ladder.where(k=2)
     if two and not pooled(two)["possible"]:
         lines.append(
             "At k = 2 every instance is refuted by rank: these allocations are deficient, which the "
@@ -72,14 +64,14 @@ EXPERIMENT = Experiment(
     ),
     full=Plan(
         tuple(
-            _point(n, k, method, 1000)
+            _point(n, k, method, full_trials(method))
             for method in ("ladder", "reference")
             for n in (6, 8, 10)
             for k in range(2, n + 1)
         )
     ),
-    hours=1.5,
-    columns={"n": "hidden units n", "k": "rows k", **ESTIMATE},
+    hours=0.06,
+    columns={"n": "hidden units n", "k": "rows k"},
     draw=draw,
     find=find,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import ESTIMATE, apart, decided_words, number, point, said
+from sublearn.experiments._table import decided_words, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
@@ -33,8 +33,8 @@ def _point(family: str, kind: str, n: int, trials: int) -> Point:
 
 def draw(table: Table) -> Figures:
     def lines(ax: Any, rows: Table) -> None:
-        for common, some in apart(rows, "kind"):
-            decided(ax, some, "n", str(common["kind"]), _KINDS.index(str(common["kind"])))
+        for common, some in rows.apart("kind"):
+            decided(ax, some, "n", str(common["kind"]), _KINDS.index(common["kind"]))
         ax.xaxis.get_major_locator().set_params(integer=True)
 
     fig = in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
@@ -43,13 +43,13 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines, stay = [], []
-    for common, rows in apart(table, "family", "kind"):
+    for common, rows in table.apart("family", "kind"):
         family, kind, first, last = common["family"], common["kind"], rows[0], rows[-1]
         ends = f"n = {first['n']}: {decided_words(first)}"
         if last is not first:
             ends += f"; n = {last['n']}: {decided_words(last)}"
         lines.append(f"{family}, {kind}: {ends}.")
-        if last is not first and number(last, "high") < 0.9:
+        if last is not first and last["high"] < 0.9:
             stay.append(f"{kind} ({family})")
     if stay:
         lines.append(
@@ -84,8 +84,8 @@ EXPERIMENT = Experiment(
     task=Decisions(),
     quick=Plan(_points(60, 5, (6, 8, 12, 16))),
     full=Plan(_points(1000, 6, (6, 8, 12, 16, 20, 24))),
-    hours=0.3,
-    columns={"family": "family", "kind": "kind of allocation", "n": "units n", **ESTIMATE},
+    hours=0.08,
+    columns={"family": "family", "kind": "kind of allocation", "n": "units n"},
     draw=draw,
     find=find,
 )

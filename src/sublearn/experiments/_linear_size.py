@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import GAMMA, interval
+from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
-from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.experiments.tasks import GAMMA, LinearSizes
+from sublearn.plots import COLOURS, curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
 SYNAPSES = "20 26 34 44 58 75 98 127 165 215"
 RATE = (0.8, 1.0, 0.05)
-SIZES = {"factors": "sizes, as factors c", **LinearSizes.headings}
+TOO_FEW = "Too few sizes or repeats to tell where the best size lies."
 
 
 def steady_point(
@@ -46,13 +46,19 @@ def steady_point(
 
 
 def rate_point(
-    grow: str, gamma: tuple[float, float, float], draws: int, batches: int, factors: str = EXPANDED
+    grow: str,
+    gamma: tuple[float, float, float],
+    draws: int,
+    batches: int,
+    factors: str = EXPANDED,
+    **more: Json,
 ) -> Point:
-    """A curve of measured rates over sizes."""
+    """A curve of measured rates over sizes; a cycle may be said to take another time ``T``."""
     params: Row = {
         "quantity": "rate",
         "grow": grow,
         **dict(zip(GAMMA, gamma, strict=True)),
+        **more,
         "draws": draws,
         "factors": factors,
     }
@@ -61,81 +67,77 @@ def rate_point(
 
 
 def _levels(row: Row) -> tuple[float, float, float]:
-    one, two, three = (number(row, name) for name in GAMMA)
+    one, two, three = (row[name] for name in GAMMA)
     return one, two, three
 
 
 def _steady_panel(ax: Axes, rows: Table) -> None:
     for colour, gamma in enumerate(dict.fromkeys(_levels(row) for row in rows)):
-        for mixing in distinct(rows, "mixing"):
-            held = where(rows, **dict(zip(GAMMA, gamma, strict=True)), mixing=mixing)
+        for mixing in rows.distinct("mixing"):
+            held = rows.where(**dict(zip(GAMMA, gamma, strict=True)), mixing=mixing)
             if not held:
                 continue
             label = f"gamma = {gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}; mixing {mixing:g}"
             shade = COLOURS[2 * colour + (1 if mixing else 0)]
-            ax.plot(values(held, "size"), values(held, "predicted"), color=shade, linewidth=1.0)
+            ax.plot(held.column("size"), held.column("predicted"), color=shade, linewidth=1.0)
             curve(
                 ax,
-                values(held, "size"),
-                values(held, "value"),
+                held.column("size"),
+                held.column("value"),
                 *interval(held),
                 label=label,
                 colour=2 * colour + (1 if mixing else 0),
                 dashed=True,
             )
-    ax.set_xscale("log")
+    log_ticks(ax)
     name_axes(
         ax, "number of weights N", "steady-state error", title="simulated; thin lines: predicted"
     )
 
 
 def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
-    sizes = values(rows, "size")
-    curve(ax, sizes, values(rows, "value"), *interval(rows), label="measured over random cycles")
-    ax.plot(sizes, values(rows, "predicted"), color="#333333", linewidth=1.0, label="formula")
+    sizes = rows.column("size")
+    curve(ax, sizes, rows.column("value"), *interval(rows), label="measured over random cycles")
+    ax.plot(sizes, rows.column("predicted"), color="#333333", linewidth=1.0, label="formula")
     low, high = ax.get_ylim()
     marks = [("best_slides", COLOURS[1], "slides' best size", ":")]
     marks.append(("best_predicted", COLOURS[2], "predicted best size", "--"))
     for name, shade, words, line in marks:
-        ax.axvline(number(rows[0], name), color=shade, linestyle=line, linewidth=1.4, label=words)
+        ax.axvline(rows[0][name], color=shade, linestyle=line, linewidth=1.4, label=words)
     if rows[0]["grow"] == "synapses":
         words = "power law, T gamma2^2 / gamma3^2"
         ax.axvline(_power_law(rows[0]), color=COLOURS[3], linestyle="-.", label=words)
     if rows[0]["best"] is not None:
-        ends = (number(rows[0], "best_low"), number(rows[0], "best_high"))
+        ends = (rows[0]["best_low"], rows[0]["best_high"])
         ax.axvspan(*ends, color=COLOURS[0], alpha=0.15, lw=0, label="measured best size, 95%")
     ax.set_ylim(low, high)
-    ax.set_xscale("log")
+    log_ticks(ax)
     name_axes(ax, "number of weights N", "mean rate <k>", title=title)
 
 
 def draw(table: Table) -> Figures:
     figures = {}
-    steady = where(table, quantity="steady state")
+    steady = table.where(quantity="steady state")
     fig, axes = panels(1, width=6.4, height=3.8)
     _steady_panel(axes[0], steady)
     shared_legend(fig, axes, across=2)
     figures["steady-state"] = fig
-    rates = where(table, quantity="rate")
+    rates = table.where(quantity="rate")
     if rates:
-        grown = distinct(rows := rates, "grow")
+        grown = (rows := rates).distinct("grow")
         fig, axes = panels(len(grown), width=4.8)
         for ax, grow in zip(axes, grown, strict=True):
             title = "expansion, c1 = c2" if grow == "expansion" else "redundant synapses"
-            _rate_panel(ax, where(rows, grow=grow), title)
+            _rate_panel(ax, rows.where(grow=grow), title)
         shared_legend(fig, axes, across=3)
         figures["best-size"] = fig
     return figures
 
 
 def _steady_words(rows: Table) -> list[str]:
-    ratios = np.array(values(rows, "ratio"), dtype=float)
+    ratios = np.array(rows.column("ratio"), dtype=float)
     inside = int(((ratios >= 0.9) & (ratios <= 1.15)).sum())
-    gaps = [
-        abs(number(row, "value") - number(row, "predicted")) / number(row, "error")
-        for row in rows
-        if row["error"]
-    ]
+    gaps = [abs(row["value"] - row["predicted"]) / row["error"] for row in rows if row["error"]]
     lines = [
         f"Steady states, {rows[0]['repeats']} repeats: simulated over predicted lies between "
         f"{ratios.min():.2f} and {ratios.max():.2f}, from 0.9 to 1.15 in {inside} of {len(rows)} cells"
@@ -147,9 +149,9 @@ def _steady_words(rows: Table) -> list[str]:
         )
     ]
     for gamma in dict.fromkeys(_levels(row) for row in rows):
-        held = where(rows, **dict(zip(GAMMA, gamma, strict=True)))
-        for mixing in distinct(held, "mixing"):
-            row = where(held, mixing=mixing)[0]
+        held = rows.where(**dict(zip(GAMMA, gamma, strict=True)))
+        for mixing in held.distinct("mixing"):
+            row = held.where(mixing=mixing)[0]
             if row["best"] is not None:
                 lines.append(
                     f"gamma = ({gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}), mixing {mixing:g}: the error is "
@@ -160,31 +162,31 @@ def _steady_words(rows: Table) -> list[str]:
 
 def best_words(row: Row) -> str:
     """For example "N = 397 (95%: 371 to 425)"."""
-    low, high = number(row, "best_low"), number(row, "best_high")
+    low, high = row["best_low"], row["best_high"]
     edge = "" if row["inside"] else ", at an end of the range"
-    return f"N = {number(row, 'best'):.0f} (95%: {low:.0f} to {high:.0f}{edge})"
+    return f"N = {row['best']:.0f} (95%: {low:.0f} to {high:.0f}{edge})"
 
 
 def predicted_words(row: Row) -> str:
     """For example "predicted 407 on these inputs, 400 by formula"."""
-    curve, formula = number(row, "best_of_curve"), number(row, "best_predicted")
+    curve, formula = row["best_of_curve"], row["best_predicted"]
     return f"predicted {curve:.0f} on these inputs, {formula:.0f} by formula"
 
 
 def _power_law(row: Row) -> float:
     """T gamma2^2 / gamma3^2, T = 1: it holds along expansion; along synapses it is the rival."""
-    return number(row, "gamma2") ** 2 / number(row, "gamma3") ** 2
+    return float(row["gamma2"] ** 2 / row["gamma3"] ** 2)
 
 
 def _rate_words(row: Row) -> str:
-    gamma = ", ".join(f"{number(row, name):g}" for name in GAMMA)
+    gamma = ", ".join(f"{row[name]:g}" for name in GAMMA)
     # The interval is symmetric in log N, 3.92 standard errors wide.
-    best, low, high = (number(row, name) for name in ("best", "best_low", "best_high"))
+    best, low, high = (row[name] for name in ("best", "best_low", "best_high"))
     spread = max(math.log(high / low) / 3.92, 1e-9)
-    said_by = [("the maximum of <k>", number(row, "best_predicted"))]
+    said_by = [("the maximum of <k>", row["best_predicted"])]
     if row["grow"] == "synapses":
         said_by.append(("the power law", _power_law(row)))
-    said_by.append(("the slides' formula", number(row, "best_slides")))
+    said_by.append(("the slides' formula", row["best_slides"]))
     words = ", ".join(
         f"{size:.0f} by {name} ({abs(math.log(size / best)) / spread:.1f} standard errors away)"
         for name, size in said_by
@@ -195,16 +197,14 @@ def _rate_words(row: Row) -> str:
 
 def find(table: Table) -> str:
     lines = []
-    steady = where(table, quantity="steady state")
+    steady = table.where(quantity="steady state")
     if steady:
         lines += _steady_words(steady)
-    for grow in distinct(rates := where(table, quantity="rate"), "grow"):
-        row = where(rates, grow=grow)[0]
+    for grow in (rates := table.where(quantity="rate")).distinct("grow"):
+        row = rates.where(grow=grow)[0]
         if row["best"] is not None:
             lines.append(_rate_words(row))
-    return said(
-        lines or ["Too few sizes or repeats to tell where the best size lies."] if table else []
-    )
+    return said(lines, TOO_FEW if table else "")
 
 
 EXPERIMENT = Experiment(
@@ -229,15 +229,6 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.04,
-    columns={
-        "quantity": "quantity",
-        "grow": "way of growing",
-        **GAMMA,
-        "mixing": "old part of n2",
-        "cycles": "cycles",
-        "draws": "pairs of cycles per batch",
-        **SIZES,
-    },
     draw=draw,
     find=find,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sublearn.experiments._table import apart, by_ladder, by_protocol, found_interval, values
+from sublearn.experiments._table import by_ladder, by_protocol, found_interval
 from sublearn.plots import bracket, curve, name_axes, panels, shared_legend
 from sublearn.runs import Row, Table
 
@@ -21,17 +21,17 @@ MATCH_PROBABILITY = "match probability MP"
 def decided(ax: Any, table: Table, x: str, label: str = "decided", colour: int = 0) -> None:
     """Shares matched, undecided as the gap to the shares not refuted, intervals shaded."""
     if rows := by_ladder(table):
-        ends = [values(rows, name) for name in ("share", "possible", "low", "high")]
+        ends = [rows.column(name) for name in ("share", "possible", "low", "high")]
         gap = "undecided" if label.endswith("decided") else None
-        bracket(ax, values(rows, x), *ends, label=label, colour=colour, gap=gap)
+        bracket(ax, rows.column(x), *ends, label=label, colour=colour, gap=gap)
 
 
 def protocol(ax: Any, table: Table, x: str, label: str = PAPER) -> None:
     """Shares that the paper's protocol finds, dashed; not found counts as no match there."""
     if rows := by_protocol(table):
         low, high = zip(*(found_interval(row) for row in rows), strict=True)
-        ends = values(rows, "share"), low, high
-        curve(ax, values(rows, x), *ends, label=label, colour=1, dashed=True)
+        ends = rows.column("share"), low, high
+        curve(ax, rows.column(x), *ends, label=label, colour=1, dashed=True)
 
 
 def shares(
@@ -39,8 +39,8 @@ def shares(
 ) -> None:
     """Other shares against x, intervals shaded; ``of`` stands before the names of their columns."""
     if rows:
-        ends = [values(rows, f"{of}{name}") for name in ("share", "low", "high")]
-        curve(ax, values(rows, x), *ends, label=label, colour=colour, dashed=dashed)
+        ends = [rows.column(f"{of}{name}") for name in ("share", "low", "high")]
+        curve(ax, rows.column(x), *ends, label=label, colour=colour, dashed=dashed)
 
 
 def reached(ax: Any, rows: Table, x: str, label: str, colour: int, dashed: bool = False) -> None:
@@ -63,7 +63,7 @@ def in_panels(
 
     ``title`` may name columns in braces. ``layout`` is for the panels.
     """
-    groups = apart(table, *by)
+    groups = table.apart(*by)
     fig, axes = panels(len(groups), **layout)
     for ax, (common, rows) in zip(axes, groups, strict=False):
         lines(ax, rows)
@@ -74,14 +74,21 @@ def in_panels(
 
 
 def beside(
-    table: Table, by: Sequence[str], x: str, words: str, title: str | Callable[[Row], str]
+    table: Table,
+    by: Sequence[str],
+    x: str,
+    words: str,
+    title: str | Callable[[Row], str],
+    first: Callable[[Any], object] = lambda ax: None,
+    **layout: Any,
 ) -> Any:
-    """Panels of what is decided beside what the paper's protocol finds, against a share ``x``."""
+    """Panels of what is decided beside what the paper's protocol finds; ``first`` draws below them."""
 
     def lines(ax: Any, rows: Table) -> None:
+        first(ax)
         decided(ax, rows, x)
         protocol(ax, rows, x)
-        ax.set_xlim(0, 1.03)
+        if x.endswith("_used"):  # a share
+            ax.set_xlim(0, 1.03)
 
-    across = 3 if len(by) == 1 or len(apart(table, *by)) == 3 else 2
-    return in_panels(table, by, lines, words, title, across=across)
+    return in_panels(table, by, lines, words, title, **layout)

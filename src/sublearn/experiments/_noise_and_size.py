@@ -7,15 +7,14 @@ import math
 import numpy as np
 
 from sublearn.experiments._linear_size import (
-    SIZES,
+    TOO_FEW,
     best_words,
     predicted_words,
     rate_point,
     steady_point,
 )
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import GAMMA
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import COLOURS, MARKERS, figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Table
@@ -42,23 +41,22 @@ def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
     )  # fmt: skip
 
 
-def _curves(table: Table) -> dict[str, Table]:
+def curves(table: Table) -> dict[str, Table]:
     """One row per noise level whose best size was measured, by quantity."""
     found: dict[str, Table] = {}
-    for quantity in distinct(table, "quantity"):
-        rows = where(table, quantity=quantity)
-        firsts = [where(rows, gamma3=level)[0] for level in distinct(rows, "gamma3")]
-        held = [row for row in firsts if row["best"] is not None]
-        if held:
+    for quantity in table.distinct("quantity"):
+        rows = table.where(quantity=quantity)
+        firsts = Table(rows.where(gamma3=level)[0] for level in rows.distinct("gamma3"))
+        if held := firsts.where(lambda row: row["best"] is not None):
             found[str(quantity)] = held
     return found
 
 
-def exponent(rows: Table) -> tuple[float, float]:
-    """b of best size ~ gamma3^b, weighted by the intervals, and its standard error."""
-    x = np.log(np.array(values(rows, "gamma3"), dtype=float))
-    y = np.log(np.array(values(rows, "best"), dtype=float))
-    ends = [np.log(np.array(values(rows, name), dtype=float)) for name in ("best_low", "best_high")]
+def exponent(rows: Table, name: str = "gamma3") -> tuple[float, float]:
+    """b of best size ~ gamma3^b, or that of another column, weighted by the intervals, and its error."""
+    x = np.log(np.array(rows.column(name), dtype=float))
+    y = np.log(np.array(rows.column("best"), dtype=float))
+    ends = [np.log(np.array(rows.column(name), dtype=float)) for name in ("best_low", "best_high")]
     weight = (3.92 / np.maximum(ends[1] - ends[0], 1e-9)) ** 2
     x = x - np.average(x, weights=weight)
     spread = float(np.sum(weight * x**2))
@@ -71,13 +69,11 @@ def draw(table: Table) -> Figures:
         "rate": f"largest rate, gamma1 = {_RATE1:g}",
         "steady state": f"smallest steady-state error, gamma1 = {_STEADY1:g}",
     }
-    for quantity, rows in _curves(table).items():
+    for quantity, rows in curves(table).items():
         colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
-        levels = np.array(values(rows, "gamma3"), dtype=float) * aside
-        best = np.array(values(rows, "best"), dtype=float)
-        low, high = (
-            np.array(values(rows, name), dtype=float) for name in ("best_low", "best_high")
-        )
+        levels = np.array(rows.column("gamma3"), dtype=float) * aside
+        best = np.array(rows.column("best"), dtype=float)
+        low, high = (np.array(rows.column(name), dtype=float) for name in ("best_low", "best_high"))
         ax.errorbar(
             levels,
             best,
@@ -104,11 +100,11 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for quantity, rows in _curves(table).items():
+    for quantity, rows in curves(table).items():
         words = "rate is largest" if quantity == "rate" else "steady-state error is smallest"
         each = "; ".join(
             f"gamma3 = {row['gamma3']:g}: {best_words(row)}, {predicted_words(row)}, "
-            f"{number(row, 'best_slides'):.0f} by the slides'"
+            f"{row['best_slides']:.0f} by the slides'"
             for row in rows
         )
         lines.append(f"The {words} at: {each}.")
@@ -118,9 +114,7 @@ def find(table: Table) -> str:
                 f"Best size by the {quantity}: proportional to gamma3 to the power {power:.2f} +- "
                 f"{error:.2f}; -2 means inversely proportional to the variance that noise adds to a synapse."
             )
-    return said(
-        lines or ["Too few sizes or repeats to tell where the best size lies."] if table else []
-    )
+    return said(lines, TOO_FEW if table else "")
 
 
 EXPERIMENT = Experiment(
@@ -133,15 +127,6 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
     hours=0.06,
-    columns={
-        "quantity": "quantity",
-        "grow": "way of growing",
-        **GAMMA,
-        "draws": "pairs of cycles per batch",
-        "mixing": "old part of n2",
-        "cycles": "cycles",
-        **SIZES,
-    },
     draw=draw,
     find=find,
 )

@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import (
-    ESTIMATE,
-    decided_words,
-    distinct,
-    number,
-    point,
-    pooled,
-    said,
-    values,
-    where,
-)
+from sublearn.experiments._table import decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -44,14 +34,14 @@ def _point(setting: str, case: str, trials: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    settings = distinct(table, "setting")
+    settings = table.distinct("setting")
     fig, axes = panels(len(settings), height=3.2)
     for ax, setting in zip(axes, settings, strict=False):
-        rows = where(table, setting=setting)
+        rows = table.where(setting=setting)
         for place, row in enumerate(rows):
             colour = 0 if row["density"] else 1
             ax.plot(
-                [number(row, "low"), number(row, "high")],
+                [row["low"], row["high"]],
                 [place] * 2,
                 color=COLOURS[colour],
                 linewidth=6,
@@ -59,13 +49,13 @@ def draw(table: Table) -> Figures:
                 solid_capstyle="butt",
             )
             ax.plot(
-                [number(row, "share"), number(row, "possible")],
+                [row["share"], row["possible"]],
                 [place] * 2,
                 color=COLOURS[colour],
                 marker=MARKERS[colour],
                 markersize=5,
             )
-        ax.set_yticks(range(len(rows)), values(rows, "case"))
+        ax.set_yticks(range(len(rows)), rows.column("case"))
         ax.invert_yaxis()
         name_axes(ax, MATCH_PROBABILITY, "laws", title=setting)
         ax.set_xlim(-0.03, 1.03)
@@ -80,11 +70,11 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for setting in distinct(table, "setting"):
-        rows = where(table, setting=setting)
+    for setting in table.distinct("setting"):
+        rows = table.where(setting=setting)
         each = "; ".join(f"{row['case']} {decided_words(row)}" for row in rows)
         lines.append(f"{setting}: {each}.")
-    discrete = where(table, density=False)
+    discrete = table.where(density=False)
     if discrete:
         total = pooled(discrete)
         lines.append(
@@ -103,8 +93,8 @@ EXPERIMENT = Experiment(
     task=Decisions(),
     quick=Plan(tuple(_point(s, case, 80) for s in _SETTINGS for case in _CASES)),
     full=Plan(tuple(_point(s, case, 5000) for s in _SETTINGS for case in _CASES)),
-    hours=0.2,
-    columns={"setting": "setting", "case": "laws", "density": "all have a density", **ESTIMATE},
+    hours=0.08,
+    columns={"setting": "setting", "case": "laws", "density": "all have a density"},
     draw=draw,
     find=find,
 )

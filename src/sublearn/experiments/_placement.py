@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
-from sublearn.experiments._under_noise import GAMMA, half_width, interval, with_error
-from sublearn.experiments.tasks import Placements
+from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import half_width, interval, with_error
+from sublearn.experiments.tasks import GAMMA, Placements
 from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
@@ -61,19 +61,19 @@ def _plan(cycles: int, repeats: int) -> Plan:
 
 
 def _bars(ax: Axes, table: Table) -> None:
-    settings = [name for name in _SETTINGS if where(table, setting=name)]
+    settings = [name for name in _SETTINGS if table.where(setting=name)]
     for colour, name in enumerate(_NAMES):
-        held = [where(table, setting=setting, placement=name) for setting in settings]
+        held = [table.where(setting=setting, placement=name) for setting in settings]
         places = [k for k, rows in enumerate(held) if rows]
-        rows = [rows[0] for rows in held if rows]
+        rows = Table(rows[0] for rows in held if rows)
         if not rows:
             continue
         at = np.array(places) + (colour - 0.5) * 0.3
-        ax.bar(at, values(rows, "value"), 0.28, color=COLOURS[colour], label=f"{name}, simulated",
+        ax.bar(at, rows.column("value"), 0.28, color=COLOURS[colour], label=f"{name}, simulated",
                yerr=[half_width(row) for row in rows], ecolor="#333333", capsize=2)  # fmt: skip
-        ax.plot(at, values(rows, "predicted"), "_", color="#333333", markersize=16,
+        ax.plot(at, rows.column("predicted"), "_", color="#333333", markersize=16,
                 label="predicted" if not colour else None)  # fmt: skip
-        ax.plot(at, values(rows, "minimum"), ".", color="#333333",
+        ax.plot(at, rows.column("minimum"), ".", color="#333333",
                 label="without noise, F_min" if not colour else None)  # fmt: skip
     words = [name.replace(", ", "\n").replace(" inputs", "") for name in settings]
     ax.set_xticks(range(len(settings)), words, fontsize=8)
@@ -82,13 +82,13 @@ def _bars(ax: Axes, table: Table) -> None:
 
 def _swept(ax: Axes, rows: Table) -> None:
     for colour, name in enumerate(_NAMES):
-        held = where(rows, placement=name)
+        held = rows.where(placement=name)
         if held:
-            scales = values(held, "gamma2")
+            scales = held.column("gamma2")
             low, high = interval(held)
-            shown = values(held, "value")
+            shown = held.column("value")
             curve(ax, scales, shown, low, high, label=f"{name}, simulated", colour=colour)
-            ax.plot(scales, values(held, "predicted"), "--", color=COLOURS[colour], linewidth=1.0)
+            ax.plot(scales, held.column("predicted"), "--", color=COLOURS[colour], linewidth=1.0)
     ax.set_yscale("log")
     name_axes(
         ax,
@@ -101,35 +101,35 @@ def _swept(ax: Axes, rows: Table) -> None:
 def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=5.2, height=3.8)
     _bars(left, table)
-    _swept(right, where(table, setting=_SWEEP))
+    _swept(right, table.where(setting=_SWEEP))
     shared_legend(fig, (left, right))
     return {"placement": fig}
 
 
 def _line(rows: Table) -> str:
     spread, other = rows[0], rows[1]
-    gamma = ", ".join(f"{number(spread, name):g}" for name in GAMMA)
+    gamma = ", ".join(f"{spread[name]:g}" for name in GAMMA)
     gap = with_error(other, "more", "more_error", sign=True)
     half = half_width(other, "more_error")
-    more = number(other, "more")
+    more = other["more"]
     verdict = "no clear difference"
     if abs(more) > half:
         verdict = "spreading wins" if more > 0 else "concentrating wins"
     settled = "" if spread["level"] and other["level"] else "; not all have settled"
     return (
         f"{spread['setting']}, gamma = ({gamma}), {spread['repeats']} repeats: spread "
-        f"{with_error(spread, 'value', 'error')} (predicted {number(spread, 'predicted'):.3f}, F_min "
-        f"{number(spread, 'minimum'):.3f}, {number(spread, 'modes'):.0f} modes), concentrated "
-        f"{with_error(other, 'value', 'error')} (predicted {number(other, 'predicted'):.3f}, F_min "
-        f"{number(other, 'minimum'):.3f}, {number(other, 'modes'):.0f} modes); paired {gap}: "
+        f"{with_error(spread, 'value', 'error')} (predicted {spread['predicted']:.3f}, F_min "
+        f"{spread['minimum']:.3f}, {spread['modes']:.0f} modes), concentrated "
+        f"{with_error(other, 'value', 'error')} (predicted {other['predicted']:.3f}, F_min "
+        f"{other['minimum']:.3f}, {other['modes']:.0f} modes); paired {gap}: "
         f"{verdict}{settled}."
     )
 
 
 def _crossing(rows: Table) -> list[str]:
     """Between which noise levels the two change places."""
-    pairs = [where(rows, gamma2=level) for level in distinct(rows, "gamma2")]
-    more = [(number(p[1], "gamma2"), number(p[1], "more"), half_width(p[1], "more_error"))
+    pairs = [rows.where(gamma2=level) for level in rows.distinct("gamma2")]
+    more = [(p[1]["gamma2"], p[1]["more"], half_width(p[1], "more_error"))
             for p in pairs if len(p) > 1]  # fmt: skip
     wins = [level for level, gap, half in more if gap > half]
     loses = [level for level, gap, half in more if gap < -half]
@@ -144,17 +144,17 @@ def _crossing(rows: Table) -> list[str]:
 def find(table: Table) -> str:
     lines = []
     for setting in _SETTINGS:
-        rows = where(table, setting=setting)
+        rows = table.where(setting=setting)
         if len(rows) > 1 and rows[0]["error"] is not None:
             lines.append(_line(rows))
-    lines += _crossing(where(table, setting=_SWEEP))
-    slow = [row for row in table if row["error"] is not None and not row["level"]]
+    lines += _crossing(table.where(setting=_SWEEP))
+    slow = table.where(lambda row: row["error"] is not None and not row["level"])
     if slow:
         lines.append(
             f"{len(slow)} of {len(table)} curves have not settled in {slow[0]['cycles']} cycles (noise "
-            f"down to gamma2 = {min(values(slow, 'gamma2')):g}): flat directions of square systems are slow."
+            f"down to gamma2 = {min(slow.column('gamma2')):g}): flat directions of square systems are slow."
         )
-    return said(lines or ["Too few repeats to tell the placements apart."] if table else [])
+    return said(lines, "Too few repeats to tell the placements apart." if table else "")
 
 
 EXPERIMENT = Experiment(
@@ -167,17 +167,7 @@ EXPERIMENT = Experiment(
     quick=_plan(6000, 8),
     full=_plan(24_000, 96),
     hours=0.03,
-    columns={
-        "setting": "setting",
-        "network": "network",
-        "samples": "samples m",
-        "ensemble": "ensemble",
-        "factors": "latent factors of the inputs (0: white)",
-        "plastic": "plastic weights r",
-        **GAMMA,
-        "cycles": "cycles",
-        **Placements.headings,
-    },
+    columns={"setting": "setting"},
     draw=draw,
     find=find,
 )

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import number, said, values, where
-from sublearn.experiments._under_noise import GAMMA
-from sublearn.experiments.tasks import Rates
+from sublearn.experiments._table import said
+from sublearn.experiments.tasks import GAMMA, Rates
 from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
@@ -55,16 +54,16 @@ def _ticks(reached: list[float]) -> FixedLocator:
 def draw(table: Table) -> Figures:
     fig, axes = panels(3, width=3.9, height=3.7)
     for ax, setting in zip(axes, _SETTINGS, strict=False):
-        rows = where(table, setting=setting)
+        rows = table.where(setting=setting)
         if rows:
-            measured = values(rows, "measured")
+            measured = rows.column("measured")
             for name, colour, words in (
                 ("slides", 1, "slides' formula"),
                 ("predicted", 0, "corrected formula"),
             ):
                 ax.plot(
                     measured,
-                    values(rows, name),
+                    rows.column(name),
                     linestyle="none",
                     marker="so"[colour == 0],
                     markersize=3.5,
@@ -76,7 +75,7 @@ def draw(table: Table) -> Figures:
             ax.plot(ends, ends, color=INK, linewidth=0.8, label="formula = measured")
             # The slides' values lie far below; ours near 0 keep a linear scale.
             ax.set_yscale("symlog", linthresh=0.2, linscale=2.0)
-            ax.yaxis.set_major_locator(_ticks(values(rows, "slides")))
+            ax.yaxis.set_major_locator(_ticks(rows.column("slides")))
             ax.yaxis.set_major_formatter("{x:g}")
         name_axes(ax, "measured mean rate <k>", "by formula", title=_SETTINGS[setting])
     off = np.sort(np.array([row["off"] for row in table], dtype=float))
@@ -102,12 +101,12 @@ def draw(table: Table) -> Figures:
 def find(table: Table) -> str:
     lines = []
     for setting, words in _SETTINGS.items():
-        rows = where(table, setting=setting)
+        rows = table.where(setting=setting)
         if not rows:
             continue
-        ours = np.abs(np.array(values(rows, "off"), dtype=float))
-        theirs = np.abs(np.array(values(rows, "slides_off"), dtype=float))
-        wrong = sum(number(row, "slides") * number(row, "measured") < 0 for row in rows)
+        ours = np.abs(np.array(rows.column("off"), dtype=float))
+        theirs = np.abs(np.array(rows.column("slides_off"), dtype=float))
+        wrong = sum(row["slides"] * row["measured"] < 0 for row in rows)
         lines.append(
             f"{words.capitalize()}: the corrected formula lies within 3 standard errors of the measured rate "
             f"in {int((ours <= 3).sum())} of {len(rows)} cells (largest difference {ours.max():.2f}), the "
@@ -131,17 +130,6 @@ EXPERIMENT = Experiment(
     quick=_plan(400, 2, 7),
     full=_plan(10_000, 8, 16),
     hours=0.03,
-    columns={
-        "setting": "setting",
-        "path": "grown along",
-        "reading": "loss read",
-        "inputs": "inputs",
-        "noise_on": "noise on",
-        **GAMMA,
-        "T": "time T of a cycle",
-        "draws": "pairs of random cycles",
-        **Rates.headings,
-    },
     draw=draw,
     find=find,
 )

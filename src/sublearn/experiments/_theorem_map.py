@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, said, values, where
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
@@ -40,10 +40,10 @@ def _point(network: str, samples: int, inside: str) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    networks = distinct(table, "network")
+    networks = table.distinct("network")
     fig, axes = panels(len(networks), width=3.7, height=3.5)
     for ax, network in zip(axes, networks, strict=False):
-        rows = where(table, network=network)
+        rows = table.where(network=network)
         _mosaic(ax, rows)
         title = f"{network}, m = {rows[0]['samples']}, in {rows[0]['inside']}"
         name_axes(ax, "columns in use", "rows in use", title=title)
@@ -70,11 +70,11 @@ def _mosaic(ax: Any, rows: Table) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    cells = sorted({(int(row["rows"]), int(row["cols"])) for row in rows})  # type: ignore[arg-type]
+    cells = sorted({(row["rows"], row["cols"]) for row in rows})
     ax.grid(False)
     for up, right in cells:
-        held = [row for row in rows if (row["rows"], row["cols"]) == (up, right)]
-        total = sum(values(held, "allocations"))
+        held = rows.where(rows=up, cols=right)
+        total = sum(held.column("allocations"))
         side = 1
         while side * side < total:
             side += 1
@@ -83,11 +83,11 @@ def _mosaic(ax: Any, rows: Table) -> None:
         for row in sorted(
             held, key=lambda r: (list(_COLOUR).index(str(r["verdict"])), bool(r["wrong"]))
         ):
-            for _ in range(int(row["allocations"] or 0)):
+            for _ in range(row["allocations"]):
                 x = right - 0.44 + size * (place % side)
                 y = up + 0.44 - size * (place // side + 1)
                 patches.append(Rectangle((x, y), size * 0.9, size * 0.9))
-                faces.append(_COLOUR[str(row["verdict"])])
+                faces.append(_COLOUR[row["verdict"]])
                 edges.append(INK if row["wrong"] else "none")
                 place += 1
         ax.add_collection(
@@ -103,20 +103,20 @@ def _mosaic(ax: Any, rows: Table) -> None:
 
 def find(table: Table) -> str:
     lines = []
-    for network in distinct(table, "network"):
-        rows = where(table, network=network)
-        kinds = {kind: _how_many(where(rows, verdict=kind)) for kind in _COLOUR}
+    for network in table.distinct("network"):
+        rows = table.where(network=network)
+        kinds = {kind: _how_many(rows.where(verdict=kind)) for kind in _COLOUR}
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
         lines.append(
             f"{network}, m = {rows[0]['samples']}, in {rows[0]['inside']}: of {_how_many(rows)} "
-            f"allocations {counts} ({sum(values(rows, 'proved'))} by proof); the paper is silent on "
-            f"{_how_many(where(rows, paper='silent'))} and wrong on {_how_many(where(rows, wrong=True))}."
+            f"allocations {counts} ({sum(rows.column('proved'))} by proof); the paper is silent on "
+            f"{_how_many(rows.where(paper='silent'))} and wrong on {_how_many(rows.where(wrong=True))}."
         )
     return said(lines)
 
 
 def _how_many(rows: Table) -> int:
-    return int(sum(values(rows, "allocations")))
+    return int(sum(rows.column("allocations")))
 
 
 EXPERIMENT = Experiment(
@@ -128,14 +128,7 @@ EXPERIMENT = Experiment(
     task=Verdicts(),
     quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
     full=Plan(tuple(_point(*asked) for asked in _FULL)),
-    hours=0.1,
-    columns={
-        "network": "network",
-        "samples": "samples m",
-        "inside": "weight",
-        "count": "complex solutions counted",
-        **Verdicts.headings,
-    },
+    hours=0.03,
     draw=draw,
     find=find,
 )

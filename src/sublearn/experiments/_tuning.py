@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import distinct, number, said, values, where
+from sublearn.experiments._table import said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
@@ -24,9 +24,9 @@ def draw(table: Table) -> Figures:
     fig, axes = panels(len(SHIFTS), across=2)
     for ax, shift in zip(axes, SHIFTS, strict=True):
         for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top
-            rows = where(table, shift=shift, method=method)
-            curve(ax, values(rows, "budget"), values(rows, "score"), label=method, colour=colour)
-        budget_axis(ax, distinct(where(table, shift=shift), "budget"))
+            rows = table.where(shift=shift, method=method)
+            curve(ax, rows.column("budget"), rows.column("score"), label=method, colour=colour)
+        budget_axis(ax, table.where(shift=shift).distinct("budget"))
         name_axes(ax, "weights tuned r", "accuracy on fresh digits", title=shift)
     shared_legend(fig, axes, across=3)
     return {"tuning": fig}
@@ -34,12 +34,11 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for budget in distinct(table, "budget"):
-        rows = where(table, budget=budget)
-        methods = distinct(rows, "method")
+    for budget in table.distinct("budget"):
+        rows = table.where(budget=budget)
+        methods = rows.distinct("method")
         regret = {
-            method: [number(row, "regret") for row in where(rows, method=method)]
-            for method in methods
+            method: [row["regret"] for row in rows.where(method=method)] for method in methods
         }
         mean = {method: sum(found) / len(found) for method, found in regret.items()}
         others = sorted((m for m in methods if m != RACE), key=lambda method: mean[method])
@@ -61,21 +60,6 @@ EXPERIMENT = Experiment(
     quick=Plan(_points((30, 300), trials=2)),
     full=Plan(_points((30, 100, 300, 1000), trials=20)),
     hours=0.3,
-    columns={
-        "shift": "what changed",
-        "budget": "weights tuned r",
-        "samples": "samples m",
-        "steps": "steps",
-        "method": "method",
-        "trials": "trials",
-        "score": "accuracy on fresh digits",
-        "untuned": "accuracy before tuning",
-        "regret": "behind the best rule in hindsight",
-        "ahead": "the race minus this",
-        "ahead_low": "its 95% interval, low end",
-        "ahead_high": "its 95% interval, high end",
-        "picked": "times that the race picked it",
-    },
     draw=draw,
     find=find,
     needs="torch",

@@ -1,4 +1,4 @@
-"""What the experiments on learning under noise share: headings, intervals, differences in words."""
+"""What the experiments on learning under noise share: intervals, and differences in words."""
 
 from __future__ import annotations
 
@@ -8,31 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.experiments._table import number, values
 from sublearn.runs import Row, Table
-
-GAMMA = {
-    "gamma1": "gamma1, task-relevant",
-    "gamma2": "gamma2, task-irrelevant",
-    "gamma3": "gamma3, synaptic noise",
-}
 
 
 def half_width(row: Row, error: str = "error", repeats: str = "repeats") -> float:
     """Half of the 95% interval of a mean over repeats, by Student's t; nan after one repeat."""
-    count, spread = int(number(row, repeats)), row[error]
+    count, spread = int(row[repeats]), row[error]
     if count < 2 or spread is None:
         return math.nan
     from scipy.special import stdtrit
 
-    return float(stdtrit(count - 1, 0.975)) * number(row, error)
+    return float(stdtrit(count - 1, 0.975) * spread)
 
 
 def interval(
     rows: Table, value: str = "value", error: str = "error"
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The two ends of the 95% intervals of a column of means."""
-    middle = np.array(values(rows, value), dtype=np.float64)
+    middle = np.array(rows.column(value), dtype=np.float64)
     half = np.array([half_width(row, error) for row in rows])
     return middle - half, middle + half
 
@@ -41,11 +34,11 @@ def with_error(row: Row, value: str, error: str, digits: int = 3, sign: bool = F
     """For example "0.482 +- 0.081", the second the standard error."""
     plus = "+" if sign else ""
     spread = row[error]
-    text = f"{number(row, value):{plus}.{digits}f}"
-    return text if spread is None else f"{text} +- {number(row, error):.{digits}f}"
+    text = f"{row[value]:{plus}.{digits}f}"
+    return text if spread is None else f"{text} +- {row[error]:.{digits}f}"
 
 
 def errors_away(row: Row, value: str, error: str) -> float:
     """How many standard errors a mean lies from 0; nan where there is no error."""
     spread = row[error]
-    return number(row, value) / number(row, error) if spread else math.nan
+    return row[value] / row[error] if spread else math.nan

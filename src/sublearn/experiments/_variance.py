@@ -6,16 +6,14 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
-    ESTIMATE,
     by_ladder,
     by_protocol,
     decided_words,
-    distinct,
     found_words,
+    full_trials,
     point,
     pooled,
     said,
-    where,
 )
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -37,11 +35,11 @@ def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Poi
 def draw(table: Table) -> Figures:
     def lines(ax: Any, rows: Table) -> None:
         for colour, scaled in ((0, "both"), (2, "student")):
-            some = where(rows, scaled=scaled)
+            some = rows.where(scaled=scaled)
             decided(ax, some, "g", f"decided, {_WORDS[scaled]} scaled", colour)
-        protocol(ax, where(rows, scaled="both"), "g", "paper's protocol, both scaled")
+        protocol(ax, rows.where(scaled="both"), "g", "paper's protocol, both scaled")
         ax.set_xscale("log", base=2)
-        ax.set_xticks(distinct(rows, "g"), [f"{g:g}" for g in distinct(rows, "g")])
+        ax.set_xticks(rows.distinct("g"), [f"{g:g}" for g in rows.distinct("g")])
 
     fig = in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
     return {"variance": fig}
@@ -52,9 +50,9 @@ def find(table: Table) -> str:
         "For a teacher of the same scale the match probability cannot depend on g: W, B and D times g "
         "change both sides of every equation by the same power of g."
     ]
-    for setting in distinct(table, "setting"):
-        rows = where(table, setting=setting)
-        both, alone = (by_ladder(where(rows, scaled=scaled)) for scaled in ("both", "student"))
+    for setting in table.distinct("setting"):
+        rows = table.where(setting=setting)
+        both, alone = (by_ladder(rows.where(scaled=scaled)) for scaled in ("both", "student"))
         if both:
             lines.append(f"{setting}, both scaled, all g together: {decided_words(pooled(both))}.")
         if alone:
@@ -93,7 +91,7 @@ EXPERIMENT = Experiment(
     ),
     full=Plan(
         tuple(
-            _point(setting, scaled, g, method, 2000 if method == "ladder" else 500)
+            _point(setting, scaled, g, method, full_trials(method))
             for method in ("ladder", "reference")
             for setting in _SETTINGS
             for scaled in _SCALED
@@ -101,13 +99,8 @@ EXPERIMENT = Experiment(
             if method == "ladder" or scaled == "both"
         )
     ),
-    hours=0.3,
-    columns={
-        "setting": "setting",
-        "scaled": "whose weights are scaled",
-        "g": "scale g",
-        **ESTIMATE,
-    },
+    hours=0.05,
+    columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},
     draw=draw,
     find=find,
 )

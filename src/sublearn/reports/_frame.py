@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from sublearn.experiments import answer
 from sublearn.reports._html import around, paragraphs, tag
 from sublearn.runs import Run, State
 
@@ -51,17 +53,26 @@ def damage(run: Run) -> str:
 
 
 def contents(run: Run, states: Mapping[str, State]) -> str:
-    """The list of experiments; what is not whole is marked."""
+    """What was found, a line for each experiment: the question, the answer, and why."""
+    answers = {
+        name: answer(name, run.asked(name)["title"], run.table(name), run.finds(name))
+        for name in run.names
+    }
     items = ""
-    for name in run.names:
+    for name, said in answers.items():
         whole = states[name].finished and not states[name].failures
-        link = around("a", _entry(run, name), href=f"#{name}")
-        items += around("li", link if whole else f"{link} {badge(states[name])}")
-    return f'<nav aria-label="Contents">{tag("h2", "Contents")}{around("ol", items)}</nav>\n'
-
-
-def _entry(run: Run, name: str) -> str:
-    return tag("b", name) + " " + tag("span", run.asked(name)["title"])
+        link = tag("span", name, class_="name") + tag("a", said.question, href=f"#{name}")
+        word = tag("span", said.word, class_=f"answer {said.word[:3]}") if said.word else ""
+        why = tag("span", said.sentence, class_="why")
+        items += around("li", f"{link}{'' if whole else badge(states[name])} {word} {why}")
+    counts = Counter(said.word for said in answers.values() if said.word)
+    each = ", ".join(
+        f"{counts[word]} {word}" for word in ("yes", "no", "not decided") if counts[word]
+    )
+    several = f"{len(answers)} questions" if len(answers) > 1 else "1 question"
+    lead = tag("p", f"{several}: {each}.", class_="count") if each else ""
+    inside = f"{tag('h2', 'What was found')}{lead}{around('ol', items)}"
+    return f'<nav aria-label="What was found">{inside}</nav>\n'
 
 
 _GUIDE = """\

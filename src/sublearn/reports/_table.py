@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sublearn._tables import shown
 from sublearn.reports._html import around, tag
 from sublearn.runs import Json, Table
 
@@ -53,16 +54,3 @@ def _cell(value: Json) -> str:
     # The full value travels with the cell: sorting and copying use it.
     exact = {} if value is None or str(value) == text else {"data_v": repr(value)}
     return tag("td", text, **({"class_": "number"} if _is_number(value) else {}), **exact)
-
-
-def shown(value: Json) -> str:
-    """A value as people read it: four digits, yes and no, nothing for None.
-
-    >>> shown(0.98333333), shown(1.2e-13), shown(True), shown(None), shown(3), shown(1.0)
-    ('0.9833', '1.2e-13', 'yes', '', '3', '1')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,7 +6,8 @@ from sublearn.runs._forecast import Forecast, forecast
 from sublearn.runs._run import Run, State, summary
 from sublearn.runs._run import open_run as open
 from sublearn.runs._sweep import sweep_from_dict, sweep_from_file
-from sublearn.runs._task import Json, Row, Table, Task
+from sublearn.runs._tables import Table
+from sublearn.runs._task import Json, Row, Task
 
 __all__ = [
     "BUDGETS",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._limits import check_memory
-from sublearn.runs._task import Json, Table, Task
+from sublearn.runs._tables import Table
+from sublearn.runs._task import Json, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,10 +94,10 @@ class Experiment:
     """A grid of points with a task, in a quick and a full budget, and what is made of the table.
 
     ``source`` says where in the paper or the slides it stands, ``claim`` what is said there. ``hours``
-    is what the full budget is expected to take on two cores. ``columns`` gives each column of the
-    table its heading. ``draw`` makes the pictures and ``find`` the sentences, both from the final table
-    alone: its rows are the params of a point followed by what the task made of its trials. ``needs``
-    names a package of an extra without which no trial can run.
+    is what the full budget is expected to take on two cores. ``columns`` gives the columns that are its
+    own, and not of the task, their headings. ``draw`` makes the pictures and ``find`` the sentences,
+    both from the final table alone: its rows are the params of a point followed by what the task made
+    of its trials. ``needs`` names a package of an extra without which no trial can run.
     """
 
     name: str
@@ -111,6 +112,11 @@ class Experiment:
     draw: Callable[[Table], dict[str, Figure]] = field(default=lambda table: {})
     find: Callable[[Table], str] = field(default=lambda table: "")
     needs: str = ""
+
+    @property
+    def headings(self) -> dict[str, str]:
+        """The heading of each column of the table: what a point says, what the task makes of it."""
+        return {**self.task.takes, **self.task.headings, **self.columns}
 
     @property
     def can_run(self) -> bool:
@@ -130,11 +136,11 @@ class Experiment:
 
 def check_names(task: Task, params: Mapping[str, Json]) -> None:
     """Refuse a param that is called like a result: in the table one would cover the other."""
-    both = [name for name in params if name in task.results]
+    both = [name for name in params if name in task.headings]
     if both:
         raise BadInputError(
             f"{both[0]} is a result of task {task.name}, so no axis and no param can be called so; "
-            f"its results are {', '.join(task.results)}."
+            f"its results are {', '.join(task.headings)}."
         )
 
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from sublearn._files import explained
 from sublearn._reading import Unreadable, read_json, read_regular
+from sublearn._tables import plain, table_bytes
 from sublearn.runs._chunks import raised
 from sublearn.runs._experiment import Experiment, Plan
 from sublearn.runs._files import KEPT, make_folder, write_file, write_json
 from sublearn.runs._shards import POINT, TRIAL
-from sublearn.runs._tables import parse_table, plain, table_bytes
-from sublearn.runs._task import Row, Table, Task
+from sublearn.runs._tables import Table, parse_table
+from sublearn.runs._task import Row, Task
 
 TABLE = "table.csv"
 ABOUT = "about.json"
@@ -29,7 +30,7 @@ def summarise(
     task: Task, points: list[Mapping[str, Any]], rows: Mapping[str, np.ndarray]
 ) -> tuple[Table, list[Problem]]:
     """The final table, from the points all of whose trials are there, in the order of the points."""
-    table: Table = []
+    table = Table()
     problems: list[Problem] = []
     if not rows:
         return table, problems

@@ -47,7 +47,7 @@ def declare(experiment: Experiment, budget: str, plan: Plan) -> Declared:
         "source": experiment.source,
         "claim": experiment.claim,
         "budget": budget,
-        "headings": dict(experiment.columns),
+        "headings": experiment.headings,
     }
     return Declared(experiment, plan, {**words, "digest": _digest(content), **content})
 

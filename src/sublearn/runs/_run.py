@@ -31,8 +31,8 @@ from sublearn.runs._files import (
 from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
 from sublearn.runs._manifest import KINDS, DamagedManifest, label, read_manifest
 from sublearn.runs._shards import DAMAGED, Shards
-from sublearn.runs._tables import parse_table
-from sublearn.runs._task import Table, Task
+from sublearn.runs._tables import Table, parse_table
+from sublearn.runs._task import Task
 
 FAILURES = "failures.json"
 TIMINGS = "timings.csv"
@@ -108,7 +108,7 @@ class Run:
 
     def table(self, name: str) -> Table:
         """The final table; empty if it has not been made yet, or is damaged."""
-        return self._table(name) or []
+        return self._table(name) or Table()
 
     def _table(self, name: str) -> Table | None:
         digest = self._about(name).get("table")

@@ -14,7 +14,8 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
 from sublearn._reading import MOST_DIGITS, Unreadable, depth, read_regular
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
-from sublearn.runs._task import Json, Row, Table, Task
+from sublearn.runs._tables import Table
+from sublearn.runs._task import Json, Row, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +95,7 @@ def sweep_from_dict(
     points = []
     for values in grid:
         safe_point()
-        params = _fill(_table(content, "params"), values)
+        params = task.settled(_fill(_table(content, "params"), values))
         point = Point(params, trials, chunk)
         check_names(task, params)
         read = _Watched(point.params)
@@ -114,10 +115,10 @@ def sweep_from_dict(
         raise BadInputError("skip leaves no point.")
     plan = Plan(tuple(points), whole_number("seed", content.get("seed", 0), least=0))
     plot = _table(content, "plot")
-    columns = (*dict.fromkeys(name for point in points for name in point.params), *task.results)
+    columns = (*dict.fromkeys(name for point in points for name in point.params), *task.headings)
     for key, column in plot.items():
         one_of("a key of plot", key, _PLOT)
-        if task.results:
+        if task.headings:
             one_of(f"plot.{key}", column, columns)
     if plot and not {"x", "y"} <= plot.keys():
         raise BadInputError("plot must say x and y, the columns to draw.")
@@ -230,7 +231,8 @@ def _filled(key: str, text: str, values: Row) -> Json:
                 f"not {{{name}}}."
             )
     if len(parts) == 1 and parts[0][0] == "" and parts[0][1]:
-        return values[parts[0][1]]  # alone in its braces a number stays a number
+        alone: Json = values[parts[0][1]]  # a number stays a number
+        return alone
     return "".join(
         before + ("" if name is None else str(values[name])) for before, name, _, _ in parts
     )

@@ -1,34 +1,51 @@
-"""Tables as CSV: written one way only, so that the same table is the same bytes."""
+"""Tables: what is asked of their rows, and how they are read back from CSV.
+
+:mod:`sublearn._tables` writes them.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from sublearn._reading import Unreadable
-from sublearn.runs._task import Json, Row, Table
+from sublearn.runs._task import Json, Row
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _WORDS = {"true": True, "false": False}
 
 
-def table_bytes(table: Iterable[Row]) -> bytes:
-    """The table as a file holds it: a line of names, then one line per row.
+class Table(list[Row]):
+    """The rows of a table, with what is asked of them: some rows, one column, rows that go together.
 
-    Columns stand in the order in which they first occur; numbers as Python prints them, so that they
-    read back as the same numbers; truth as true and false; None as nothing; what is no text in UTF-8 is
-    written out.
+    >>> table = Table([{"n": 8, "k": 4, "share": 0.9}, {"n": 8, "k": 5, "share": 1.0}])
+    >>> table.where(n=8, k=5).column("share"), table.distinct("n")
+    ([1.0], [8])
+    >>> [(common, len(rows)) for common, rows in table.apart("n")]
+    [({'n': 8}, 2)]
     """
-    rows = list(table)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
-    return out.getvalue().encode(errors="backslashreplace")
+
+    def where(self, holds: Callable[[Row], Any] | None = None, /, **wanted: Json) -> Table:
+        """The rows that hold these values, and of which ``holds`` is true, in their order."""
+        rows = (row for row in self if all(row.get(key) == v for key, v in wanted.items()))
+        return Table(rows if holds is None else filter(holds, rows))
+
+    def column(self, name: str) -> list[Any]:
+        """One column."""
+        return [row[name] for row in self]
+
+    def distinct(self, name: str) -> list[Any]:
+        """The different values of one column, in the order in which they first come."""
+        return list(dict.fromkeys(self.column(name)))
+
+    def apart(self, *names: str) -> list[tuple[Row, Table]]:
+        """Rows that agree in these columns, together: what they agree in, and the rows."""
+        groups = dict.fromkeys(tuple(row[name] for name in names) for row in self)
+        common = [dict(zip(names, group, strict=True)) for group in groups]
+        return [(one, self.where(**one)) for one in common]
 
 
 def parse_table(content: bytes) -> Table:
@@ -45,22 +62,7 @@ def parse_table(content: bytes) -> Table:
     if not content.endswith(b"\n"):
         raise Unreadable("its last line has no end")
     columns = [_column([line[i] for line in lines]) for i in range(len(names))]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def plain(value: Any) -> Json:
-    """A number of numpy's as one of Python's; everything else as it is."""
-    item: Json = value.item() if type(value).__module__ == "numpy" else value
-    return item
-
-
-def _cell(value: Any) -> str:
-    value = plain(value)
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
+    return Table(dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
 def _column(cells: list[str]) -> list[Json]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
 Json = str | int | float | bool | None
-Row = dict[str, Json]
-Table = list[Row]
+Row = dict[str, Any]
+"""Plain values by column, each a Json; of no declared type, so that one can reckon with them."""
 
 
 class Task(ABC):
@@ -33,12 +33,17 @@ class Task(ABC):
         """Names and types (int, float, bool or str) of what is kept of one trial."""
 
     @property
-    def results(self) -> tuple[str, ...]:
-        """Names of the columns that ``summarise`` may give; none if the task does not say.
+    def takes(self) -> Mapping[str, str]:
+        """What a point may say to it, each with the heading of its column."""
+        return {}
+
+    @property
+    def headings(self) -> Mapping[str, str]:
+        """The columns that ``summarise`` may give, each with its heading; none if the task does not say.
 
         No param may be called so, and a sweep can then draw them, both of which is checked beforehand.
         """
-        return ()
+        return {}
 
     @property
     def version(self) -> int:
@@ -49,6 +54,10 @@ class Task(ABC):
     def tools(self) -> Mapping[str, bool]:
         """Programs besides Python that it uses where they are there, and whether they are."""
         return {}
+
+    def settled(self, params: dict[str, Json]) -> dict[str, Json]:
+        """The params of a point with all that they refer to named for good, such as a file by its digest."""
+        return params
 
     def check(self, point: Mapping[str, Json]) -> None:  # noqa: B027 - most points need none
         """Raise BadInputError if the point cannot be run; asked of all before anything is written."""

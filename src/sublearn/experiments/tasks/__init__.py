@@ -6,8 +6,11 @@ from sublearn.experiments.tasks._difficulties import Difficulties
 from sublearn.experiments.tasks._directions import Directions
 from sublearn.experiments.tasks._labelled import Labelled
 from sublearn.experiments.tasks._linear_sizes import LinearSizes
+from sublearn.experiments.tasks._matches import Activity, LearntMatches, Matches
 from sublearn.experiments.tasks._placements import Placements
+from sublearn.experiments.tasks._ranks import Ranks
 from sublearn.experiments.tasks._rates import Rates
+from sublearn.experiments.tasks._repeats import GAMMA as GAMMA
 from sublearn.experiments.tasks._training import ExactOrWithin, FreshErrors, Trainability
 from sublearn.experiments.tasks._tuning import Tuning
 from sublearn.experiments.tasks._verdicts import Deficiency, Verdicts
@@ -17,6 +20,10 @@ _EVERY: tuple[Task, ...] = (
     Decisions(),
     Saturation(),
     ByEquations(),
+    Matches(),
+    LearntMatches(),
+    Activity(),
+    Ranks(),
     Verdicts(),
     Deficiency(),
     Directions(),
@@ -36,6 +43,7 @@ TASKS: dict[str, Task] = {task.name: task for task in _EVERY}
 
 __all__ = [
     "TASKS",
+    "Activity",
     "ByEquations",
     "Decisions",
     "DeepSizes",
@@ -45,8 +53,11 @@ __all__ = [
     "ExactOrWithin",
     "FreshErrors",
     "Labelled",
+    "LearntMatches",
     "LinearSizes",
+    "Matches",
     "Placements",
+    "Ranks",
     "Rates",
     "Saturation",
     "Trainability",

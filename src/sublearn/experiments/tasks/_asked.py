@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn.allocations import Allocation, Rule
+from sublearn.allocations import Allocation, Rule, is_masks_file, masks_with_digest
 from sublearn.ensembles import Problem, ensemble_from_text, learn_from_text
 from sublearn.networks import network_from_text
 from sublearn.runs import Json
@@ -18,6 +18,14 @@ Params = Mapping[str, Json]
 """The plain values of a point."""
 Columns = Mapping[str, np.ndarray[Any, Any]]
 """What is kept of the trials of a point, by column."""
+
+SETTING = {
+    "network": "network",
+    "samples": "samples m",
+    "learn": "learnable weights",
+    "ensemble": "ensemble (normal where nothing is said)",
+}
+"""What a point says of the instances that are drawn, with headings."""
 
 
 def problem_of(point: Params) -> Problem:
@@ -34,6 +42,15 @@ def problem_of(point: Params) -> Problem:
 @lru_cache(maxsize=256)
 def _problem(network: str, samples: int, ensemble: str) -> Problem:
     return Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
+
+
+def settled_learn(params: dict[str, Json]) -> dict[str, Json]:
+    """The params with every file of masks in ``learn`` named by its digest too."""
+    text = params.get("learn")
+    if not isinstance(text, str):
+        return params
+    words = [masks_with_digest(word) if is_masks_file(word) else word for word in text.split()]
+    return {**params, "learn": " ".join(words)}
 
 
 def learnable_of(point: Params, problem: Problem) -> Allocation | Mapping[str, Rule]:

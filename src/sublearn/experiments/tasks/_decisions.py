@@ -6,15 +6,23 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
 from sublearn._errors import whole_number
+from sublearn.ensembles import Instance
 from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
-from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
-from sublearn.matchers import Budget
-from sublearn.runs import Row, Table, Task
+from sublearn.experiments.tasks._asked import (
+    SETTING,
+    Columns,
+    Params,
+    learnable_of,
+    problem_of,
+    settled_learn,
+)
+from sublearn.matchers import Budget, Decision, single_thread
+from sublearn.runs import Json, Row, Task
 from sublearn.verdicts import equation_counts
 from sublearn.verdicts.counts import find_msolve
 
@@ -48,11 +56,14 @@ class Counting(Task, Generic[Result]):
         kinds = get_type_hints(self.counted.record)
         return {name: kind for name, kind in kinds.items() if name != "trial"}
 
+    def settled(self, params: dict[str, Json]) -> dict[str, Json]:
+        return settled_learn(params)
+
     def check(self, point: Params) -> None:
         # One draw shows whether the rules can be kept at all.
         self.question(point, 0).draw(0)
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         return [row_of(record) for record in self.question(point, seed).answer(trials)]
 
     def result(self, point: Params, rows: Columns) -> Result:
@@ -71,6 +82,15 @@ def row_of(record: Any) -> Row:
     return row
 
 
+class Decided(NamedTuple):
+    """A trial whose instance is decided."""
+
+    question: MatchQuestion
+    trial: int
+    instance: Instance
+    decision: Decision
+
+
 class Decisions(Counting[Estimate]):
     """Draw an instance per trial and decide it.
 
@@ -84,15 +104,12 @@ class Decisions(Counting[Estimate]):
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
     counted = Estimate
 
+    takes: Mapping[str, str] = {**SETTING, "method": "method", "starts": "starts allowed"}
     headings: Mapping[str, str] = {
         "verdict": "verdict of certify",
         "verdict_grade": "its grade",
         **COUNTS,
     }
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return tuple(self.headings)
 
     @property
     def tools(self) -> Mapping[str, bool]:
@@ -104,7 +121,21 @@ class Decisions(Counting[Estimate]):
         budget = Budget(starts=starts_of(point))
         return MatchQuestion(problem, learnable_of(point, problem), seed, method, budget)
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def beside(self, decided: Decided) -> Row:
+        """What is kept of a trial besides its record."""
+        return {}
+
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
+        question, lines = self.question(point, seed), []
+        with single_thread():
+            for trial in trials:
+                instance = question.draw(trial)
+                decision = question.decision(instance, trial)
+                more = self.beside(Decided(question, trial, instance, decision))
+                lines.append({**row_of(question.record(decision, trial)), **more})
+        return lines
+
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         found = self.result(point, rows)
         verdict = found.question.verdict()
         said = ("", "") if verdict is None else (verdict.kind, verdict.grade.kind)
@@ -124,11 +155,11 @@ class Saturation(Decisions):
         "high": "95% interval, high end",
     }
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         most = starts_of(point)
         matched = rows["kind"] == "matched"
         trials, used = len(matched), rows["starts"]
-        lines: Table = []
+        lines: list[Row] = []
         for starts in (s for s in CHECKPOINTS if s <= most):
             count = int((matched & (used <= starts)).sum())
             low, high = clopper_pearson(count, trials)
@@ -151,18 +182,12 @@ class ByEquations(Decisions):
     def columns(self) -> Mapping[str, type]:
         return {**super().columns, "left": int}
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
-        question = self.question(point, seed)
-        lines = []
-        for trial in trials:
-            instance = question.draw(trial)
-            counts = equation_counts(question.problem, instance.allocation)
-            left = -1 if counts is None else counts.by_rows.left
-            lines.append({**row_of(question.decide(instance, trial)), "left": left})
-        return lines
+    def beside(self, decided: Decided) -> Row:
+        counts = equation_counts(decided.question.problem, decided.instance.allocation)
+        return {"left": -1 if counts is None else counts.by_rows.left}
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
-        lines: Table = []
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
+        lines: list[Row] = []
         for left in np.unique(rows["left"]):
             part = {name: values[rows["left"] == left] for name, values in rows.items()}
             lines.append({"left": int(left), **match_line(self.result(point, part))})

@@ -8,23 +8,24 @@ from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
+    GAMMA,
+    Paired,
     by_case,
     listed,
     noise_of,
-    turns,
     whole,
     with_errors,
 )
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row
 
 LAST = 50
 """Cycles at the end over which the error is taken, as the sources do."""
 
 
-class DeepSizes(Task):
+class DeepSizes(Paired):
     """Five hidden layers of each of the ``widths``, learning for ``cycles`` cycles.
 
-    Trial i is repeat i // W at the (i % W)-th of W widths; a repeat has one teacher, one start and one
+    A repeat goes through the widths, and has one teacher, one start and one
     sequence of inputs for all widths, so that widths are compared pair by pair. The table has a line
     per width: ``more``, how much more error than the width of the smallest mean; ``less``, how much
     less than the first width; ``change``, the last tenth of the cycles less the tenth before.
@@ -38,6 +39,7 @@ class DeepSizes(Task):
         "value": float,
         "change": float,
     }
+    takes: Mapping[str, str] = {**GAMMA, "cycles": "cycles", "widths": "widths compared"}
     headings: Mapping[str, str] = {
         "width": "width of the five hidden layers",
         "size": "number of weights N",
@@ -52,44 +54,37 @@ class DeepSizes(Task):
         "change": "last tenth of the cycles less the tenth before",
         "change_error": "standard error, paired",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "cycles", 1500, least=10)
-        if any(width != int(width) or not 5 <= width <= 1000 for width in listed(point, "widths")):
+        self.cases(point)
+
+    def cases(self, point: Params) -> list[int]:
+        widths = listed(point, "widths")
+        if any(width != int(width) or not 5 <= width <= 1000 for width in widths):
             raise BadInputError(
                 f"widths must be whole numbers from 5 to 1000, not {point.get('widths')!r}."
             )
+        return [int(width) for width in widths]
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
         (g1, g2, g3), cycles = noise_of(point).gamma, whole(point, "cycles", 1500, least=10)
-        widths = [int(width) for width in listed(point, "widths")]
-        found: Table = []
-        for repeat, place in turns(trials, len(widths)):
-            run = deep_sigmoid(
-                widths[place],
-                deep_noise(g3, g1, g2),
-                cycles=cycles,
-                repeats=range(repeat, repeat + 1),
-                seed=seed,
-            )
-            errors, tenth = run.errors[0], cycles // 10
-            found.append(
-                {
-                    "repeat": repeat,
-                    "width": widths[place],
-                    "size": sum(matrix[0].size for matrix in run.weights.values()),
-                    "value": float(run.final(min(LAST, cycles))[0]),
-                    "change": float(errors[-tenth:].mean() - errors[-2 * tenth : -tenth].mean()),
-                }
-            )
-        return found
+        own, noise = range(repeat, repeat + 1), deep_noise(g3, g1, g2)
+        run = deep_sigmoid(case, noise, cycles=cycles, repeats=own, seed=seed)
+        errors, tenth = run.errors[0], cycles // 10
+        return {
+            "repeat": repeat,
+            "width": case,
+            "size": sum(matrix[0].size for matrix in run.weights.values()),
+            "value": float(run.final(min(LAST, cycles))[0]),
+            "change": float(errors[-tenth:].mean() - errors[-2 * tenth : -tenth].mean()),
+        }
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         widths, table = by_case(rows, "width", "value")
         best = int(table.mean(axis=0).argmin())
-        lines: Table = []
+        lines: list[Row] = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
             line: Row = {"width": width, "size": int(rows["size"][here][0])}

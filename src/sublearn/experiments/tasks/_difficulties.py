@@ -11,23 +11,24 @@ from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import sigmoid_path
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
+    GAMMA,
+    Paired,
     by_case,
     listed,
     noise_of,
     quartiles,
     stream,
-    turns,
     whole,
 )
 from sublearn.noise import Geometry, local_geometry
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row
 
 
-class Difficulties(Task):
+class Difficulties(Paired):
     """Sigmoid students padded to each of the ``widths``: difficulty, its critical value, the rate.
 
-    Students are those of the published pictures, ``approached`` gradient steps into learning; trial i
-    is student i // W at the (i % W)-th of W widths. The table has a line per width, with medians and
+    Students are those of the published pictures, ``approached`` gradient steps into learning; a
+    repeat is a student at all widths. The table has a line per width, with medians and
     quartiles over students; ``best`` counts the students for whom the ratio of difficulty to critical
     difficulty is smallest at this width.
     """
@@ -38,6 +39,11 @@ class Difficulties(Task):
         "width": int,
         "size": int,
         **dict.fromkeys(("difficulty", "critical", "ratio", "rate"), float),
+    }
+    takes: Mapping[str, str] = {
+        **GAMMA,
+        "approached": "gradient steps into learning",
+        "widths": "widths compared",
     }
     headings: Mapping[str, str] = {
         "width": "width of the five hidden layers",
@@ -56,39 +62,40 @@ class Difficulties(Task):
         "learn": "students that learn",
         "best": "students for whom this size has the smallest ratio",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         if not noise_of(point).gamma[0]:
             raise BadInputError("gamma1 must be above 0: without it nothing is learned.")
         whole(point, "approached", 30, least=0)
-        _widths(point)
+        self.cases(point)
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
-        noise, widths = noise_of(point), _widths(point)
-        approached = whole(point, "approached", 30, least=0)
-        found: Table = []
-        for student, place in turns(trials, len(widths)):
-            geometry = _student(seed, student, approached, tuple(widths))[place]
-            difficulty = geometry.difficulty(noise)
-            critical = geometry.critical_difficulty(noise)
-            found.append(
-                {
-                    "repeat": student,
-                    "width": widths[place],
-                    "size": geometry.plastic,
-                    "difficulty": difficulty,
-                    "critical": critical,
-                    "ratio": difficulty / critical,
-                    "rate": geometry.rate(noise),
-                }
+    def cases(self, point: Params) -> list[int]:
+        widths = listed(point, "widths")
+        if any(width != int(width) or width < 5 for width in widths) or sorted(widths) != widths:
+            raise BadInputError(
+                f"widths must be whole numbers from 5 on, rising, not {point.get('widths')!r}."
             )
-        return found
+        return [int(width) for width in widths]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
+        noise, widths = noise_of(point), self.cases(point)
+        approached = whole(point, "approached", 30, least=0)
+        geometry = _student(seed, repeat, approached, tuple(widths))[widths.index(case)]
+        difficulty, critical = geometry.difficulty(noise), geometry.critical_difficulty(noise)
+        return {
+            "repeat": repeat,
+            "width": case,
+            "size": geometry.plastic,
+            "difficulty": difficulty,
+            "critical": critical,
+            "ratio": difficulty / critical,
+            "rate": geometry.rate(noise),
+        }
+
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         widths, ratios = by_case(rows, "width", "ratio")
         lowest = ratios.argmin(axis=1) if ratios.size else np.empty(0, dtype=int)
-        lines: Table = []
+        lines: list[Row] = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
             line: Row = {"width": width, "size": int(rows["size"][here][0])}
@@ -100,15 +107,6 @@ class Difficulties(Task):
             line["best"] = int((lowest == place).sum())
             lines.append(line)
         return lines
-
-
-def _widths(point: Params) -> list[int]:
-    found = listed(point, "widths")
-    if any(width != int(width) or width < 5 for width in found) or sorted(found) != found:
-        raise BadInputError(
-            f"widths must be whole numbers from 5 on, rising, not {point.get('widths')!r}."
-        )
-    return [int(width) for width in found]
 
 
 @lru_cache(maxsize=8)  # the widths of one student come one after the other

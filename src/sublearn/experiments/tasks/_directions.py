@@ -10,19 +10,19 @@ import numpy as np
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
 from sublearn.experiments.tasks._asked import Columns, Params
-from sublearn.experiments.tasks._repeats import quartiles, stream, turns, whole
+from sublearn.experiments.tasks._repeats import Paired, quartiles, stream, whole
 from sublearn.noise import local_geometry
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row
 
 TOWARDS = ("flatter", "random")
 
 
-class Directions(Task):
+class Directions(Paired):
     """Steps of a sigmoid student that turn away from the gradient, one angle per trial.
 
     The student of the published pictures, ``approached`` gradient steps into learning. A step has
     ``steps`` times the length |g|/|q| and turns from the gradient ``towards`` the flatter direction or
-    a random one; trial i takes angle i % ``angles`` of student i // ``angles``, from 0 to 90 degrees.
+    a random one, by each of so many ``angles`` from 0 to 90 degrees: a repeat is a student at all of them.
     Slope, curvature and the fall of F are in units of the slope of the gradient step. The table tells
     students apart by the sign of q: where F ``bends`` up along the gradient the curvature eats into
     the slope, where it bends down it adds to it.
@@ -35,6 +35,12 @@ class Directions(Task):
         "slope": float,
         "curvature": float,
         "fall": float,
+    }
+    takes: Mapping[str, str] = {
+        "towards": "turned towards",
+        "steps": "length of the step, in |g|/|q|",
+        "approached": "gradient steps into learning",
+        "angles": "angles",
     }
     headings: Mapping[str, str] = {
         "bends": "F bends along the gradient",
@@ -49,32 +55,30 @@ class Directions(Task):
         "fall_high": "upper quartile",
         "learn": "students whose F falls",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         one_of("towards", str(point.get("towards")), TOWARDS)
         whole(point, "approached", 30, least=0)
-        whole(point, "angles", 19, least=2)
+        self.cases(point)
         steps = point.get("steps", 1.0)
         if isinstance(steps, bool) or not isinstance(steps, int | float) or not steps > 0:
             raise BadInputError(f"steps must be a number above 0, not {steps!r}.")
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
-        angles = whole(point, "angles", 19, least=2)
-        approached = whole(point, "approached", 30, least=0)
-        towards, steps = str(point["towards"]), float(str(point.get("steps", 1.0)))
-        found: Table = []
-        for student, place in turns(trials, angles):
-            bends, rows = _turned(seed, student, approached, steps, angles)
-            row = [row for row in rows if row["towards"] == towards][place]
-            unit = float(rows[0]["slope"])
-            line = {name: float(row[name]) / unit for name in ("slope", "curvature")}
-            fall = float(row["measured"]) / unit
-            found.append({"bends": bends, "angle": row["angle"], **line, "fall": fall})
-        return found
+    def cases(self, point: Params) -> range:
+        return range(whole(point, "angles", 19, least=2))
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
-        lines: Table = []
+    def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
+        approached, steps = whole(point, "approached", 30, least=0), point.get("steps", 1.0)
+        angles = len(self.cases(point))
+        bends, rows = _turned(seed, repeat, approached, float(str(steps)), angles)
+        row = [row for row in rows if row["towards"] == point["towards"]][case]
+        unit = float(rows[0]["slope"])
+        line = {name: float(row[name]) / unit for name in ("slope", "curvature")}
+        fall = float(row["measured"]) / unit
+        return {"bends": bends, "angle": row["angle"], **line, "fall": fall}
+
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
+        lines: list[Row] = []
         for bends in ("up", "down"):
             for angle in np.unique(rows["angle"][rows["bends"] == bends]):
                 here = (rows["bends"] == bends) & (rows["angle"] == angle)

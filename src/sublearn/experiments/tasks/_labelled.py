@@ -10,10 +10,10 @@ from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
 from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
-from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._asked import SETTING, Columns, Params, learnable_of, problem_of
 from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
-from sublearn.runs import Row, Table
+from sublearn.runs import Row
 from sublearn.training import learner_named
 
 LABEL, VECTOR = "label", "vector"
@@ -38,6 +38,14 @@ class Labelled(Counting[SolvedEstimate]):
 
     name = "labelled"
     counted = SolvedEstimate
+    takes: Mapping[str, str] = {
+        **SETTING,
+        "data": "data",
+        "target": "to be reproduced",
+        "learner": "learner",
+        "steps": "steps allowed",
+        "eps": "eps, bound on the mean squared error",
+    }
     headings: Mapping[str, str] = {
         "trials": "trials",
         "solved": "solved",
@@ -48,7 +56,6 @@ class Labelled(Counting[SolvedEstimate]):
         "median_right": "median share of right labels",
         "median_loss": "median loss at the end",
     }
-    results = tuple(headings)
 
     @property
     def columns(self) -> Mapping[str, type]:
@@ -71,12 +78,12 @@ class Labelled(Counting[SolvedEstimate]):
     def question(self, point: Params, seed: int) -> SolvedQuestion:
         return _question(point, seed, _problem(problem_of(point), str(point["data"]), seed))
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         # A column of whole numbers has no None: -1 where there are no labels.
         rows = super().run(point, seed, trials)
         return [{**row, "right": -1 if row["right"] is None else row["right"]} for row in rows]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         # Summed up without the data, which need not be there any more.
         names = ("solved", "loss", "right", "steps")
         records = map(SolvedTrial, count(), *(rows[name].tolist() for name in names))

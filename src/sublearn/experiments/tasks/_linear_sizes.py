@@ -14,12 +14,13 @@ from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_steady_state
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
+    GAMMA,
+    Paired,
     by_case,
     is_level,
     listed,
     noise_of,
     stream,
-    turns,
     whole,
     with_errors,
 )
@@ -36,20 +37,20 @@ from sublearn.noise import (
     slides_size,
     step_correlation,
 )
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row
 
 QUANTITIES = ("rate", "steady state")
 GROW = ("expansion", "synapses")
 INPUTS, OUTPUTS, SAMPLES = 10, 5, 40
 
 
-class LinearSizes(Task):
+class LinearSizes(Paired):
     """One curve against size per point: the 5 x 10 estimator grown by each of the ``factors``.
 
     ``quantity`` "rate": the mean rate over ``draws`` random cycles, on one problem; ``grow`` says
     whether by expansion with c1 = c2 or by so many synapses per connection. "steady state": the
     simulated error from a third of ``cycles`` on, each repeat with its own teacher and start, n2 mixed
-    by ``mixing``; always by expansion. Trial i is repeat i // S at the (i % S)-th of S sizes.
+    by ``mixing``; always by expansion. A repeat goes through the sizes.
 
     The table has a line per size. ``best``: where the measured curve has its optimum, by a polynomial
     in log N through the sizes, with its 95% interval over repeats; ``best_of_curve``: that of the predicted
@@ -63,6 +64,16 @@ class LinearSizes(Task):
         "repeat": int,
         "size": int,
         **dict.fromkeys(("value", "change", "predicted", "best_predicted"), float),
+    }
+    takes: Mapping[str, str] = {
+        "quantity": "quantity",
+        "grow": "way of growing",
+        **GAMMA,
+        "T": "time of a cycle T",
+        "mixing": "old part of n2",
+        "cycles": "cycles",
+        "draws": "pairs of cycles per batch",
+        "factors": "sizes, as factors c",
     }
     headings: Mapping[str, str] = {
         "size": "number of weights N",
@@ -82,7 +93,6 @@ class LinearSizes(Task):
         "best_predicted": "best size by formula",
         "best_slides": "best size by the slides' formula",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
@@ -99,13 +109,14 @@ class LinearSizes(Task):
                     f"factors must be multiples of {step:g}, from 1 on, not {factor:g}."
                 )
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
-        factors = listed(point, "factors")
-        one = _steady if point["quantity"] == "steady state" else _rate
-        return [one(point, seed, repeat, factors[place])
-                for repeat, place in turns(trials, len(factors))]  # fmt: skip
+    def cases(self, point: Params) -> list[float]:
+        return listed(point, "factors")
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def one(self, point: Params, seed: int, repeat: int, case: float) -> Row:
+        one = _steady if point["quantity"] == "steady state" else _rate
+        return one(point, seed, repeat, case)
+
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         sizes, table = by_case(rows, "size", "value")
         steady = point["quantity"] == "steady state"
         best = _best(sizes, -table if steady else table)
@@ -113,7 +124,7 @@ class LinearSizes(Task):
         best["best_of_curve"] = _top(sizes, -said if steady else said)
         best["best_predicted"] = float(rows["best_predicted"][0])
         best["best_slides"] = slides_size(noise_of(point)).value
-        lines: Table = []
+        lines: list[Row] = []
         for size in sizes:
             here = rows["size"] == size
             cells = with_errors(value=rows["value"][here], change=rows["change"][here])

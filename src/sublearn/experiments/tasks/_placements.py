@@ -10,10 +10,11 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.experiments.tasks._asked import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import (
+    GAMMA,
+    Paired,
     by_case,
     is_level,
     noise_of,
-    turns,
     whole,
     with_errors,
 )
@@ -24,16 +25,16 @@ from sublearn.noise import (
     predict_steady_state,
     simulate,
 )
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row
 from sublearn.verdicts import certify, is_affine
 
 
-class Placements(Task):
+class Placements(Paired):
     """``plastic`` weights of a network placed spread, concentrated or as designed, each repeat alike.
 
     ``network``, ``samples`` and ``ensemble`` as for decisions; with ``factors`` = f above 0 the inputs
-    are correlated by f latent factors. A repeat draws weights, inputs and targets; trial i is
-    repeat i // P with the (i % P)-th of P placements. Errors are relative to the one at the start:
+    are correlated by f latent factors. A repeat draws weights, inputs and targets, the same
+    for all placements. Errors are relative to the one at the start:
     ``value``, simulated, from the middle of ``cycles`` on; ``minimum`` F_min; ``predicted`` the
     predicted steady state. The table has a line per placement; ``more``: than spread, pair by pair.
     """
@@ -45,6 +46,15 @@ class Placements(Task):
         "placement": str,
         "modes": int,
         **dict.fromkeys(("value", "change", "minimum", "predicted", "rate"), float),
+    }
+    takes: Mapping[str, str] = {
+        "network": "network",
+        "samples": "samples m",
+        "ensemble": "ensemble",
+        "factors": "latent factors of the inputs (0: white)",
+        "plastic": "plastic weights r",
+        **GAMMA,
+        "cycles": "cycles",
     }
     headings: Mapping[str, str] = {
         "placement": "placement",
@@ -65,31 +75,29 @@ class Placements(Task):
         "rate": "mean rate <k> at the start",
         "modes": "rank of H_M",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
         whole(point, "cycles", 3000, least=8)
         whole(point, "factors", 0, least=0)
         problem = problem_of(point)
-        for name, allocation in candidates(problem, whole(point, "plastic", 0, least=1)).items():
+        for name, allocation in self.cases(point):
             if not is_affine(problem.network, allocation):
                 raise BadInputError(
                     f"the outputs of {problem.network.spec} must be affine in the plastic weights for a "
                     f"steady state, and are not when these are {name}."
                 )
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
-        placements = candidates(problem_of(point), whole(point, "plastic", 0, least=1))
-        names = list(placements)
-        return [_one(point, seed, repeat, names[place], placements[names[place]])
-                for repeat, place in turns(trials, len(names))]  # fmt: skip
+    def cases(self, point: Params) -> list[tuple[str, Allocation]]:
+        return list(candidates(problem_of(point), whole(point, "plastic", 0, least=1)).items())
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
-        problem = problem_of(point)
-        placements = candidates(problem, whole(point, "plastic", 0, least=1))
+    def one(self, point: Params, seed: int, repeat: int, case: tuple[str, Allocation]) -> Row:
+        return _one(point, seed, repeat, *case)
+
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
+        problem, placements = problem_of(point), dict(self.cases(point))
         names, table = by_case(rows, "placement", "value")
-        lines: Table = []
+        lines: list[Row] = []
         for place, name in enumerate(names):
             here = rows["placement"] == name
             verdict = certify(problem, placements[name])

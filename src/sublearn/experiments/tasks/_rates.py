@@ -13,10 +13,10 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import slides_expanded_rate, slides_rate
 from sublearn.experiments.tasks._asked import Columns, Params
-from sublearn.experiments.tasks._repeats import noise_of, stream, whole
+from sublearn.experiments.tasks._repeats import GAMMA, noise_of, stream, whole
 from sublearn.networks import LinearEstimator
 from sublearn.noise import NOISE_ON, PATHS, READINGS, Geometry, Noise, expand_linear, local_geometry
-from sublearn.runs import Table, Task
+from sublearn.runs import Row, Task
 
 SETTINGS = ("expansion", "subset")
 FACTORS = (1.4, 2.0, 3.0, 4.0)
@@ -42,6 +42,16 @@ class Rates(Task):
         "size": int,
         **dict.fromkeys(("measured", "error", "predicted", "slides"), float),
     }
+    takes: Mapping[str, str] = {
+        "setting": "setting",
+        "path": "grown along",
+        "reading": "loss read",
+        "inputs": "inputs",
+        "noise_on": "noise on",
+        **GAMMA,
+        "T": "time T of a cycle",
+        "draws": "pairs of random cycles",
+    }
     headings: Mapping[str, str] = {
         "cell": "cell",
         "size": "plastic weights",
@@ -52,7 +62,6 @@ class Rates(Task):
         "off": "(measured - corrected) / standard error",
         "slides_off": "(measured - slides') / standard error",
     }
-    results = tuple(headings)
 
     def check(self, point: Params) -> None:
         noise_of(point)
@@ -64,13 +73,13 @@ class Rates(Task):
             one_of("inputs", str(point.get("inputs")), INPUTS)
             one_of("noise_on", str(point.get("noise_on")), NOISE_ON)
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         noise, draws = _noise(point), whole(point, "draws", 400, least=2)
         cell = _expansion if point["setting"] == "expansion" else _subset
         # Noise of its own for every cell: what chance does to one it must not do to all.
         text = json.dumps(dict(point), sort_keys=True)
         digest = int.from_bytes(sha256(text.encode()).digest()[:8], "little")
-        found: Table = []
+        found: list[Row] = []
         for trial in trials:
             words, geometry, slides = cell(point, seed, trial)
             measured = geometry.measure(noise, draws, seed=stream(seed, digest, trial))
@@ -86,8 +95,8 @@ class Rates(Task):
             )
         return found
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
-        lines: Table = []
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
+        lines: list[Row] = []
         for place in range(len(rows["cell"])):
             line = {name: column[place].item() if name != "cell" else column[place]
                     for name, column in rows.items()}  # fmt: skip

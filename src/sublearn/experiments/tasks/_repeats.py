@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,32 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.noise import TOLERANCE, Noise
-from sublearn.runs import Row
+from sublearn.runs import Row, Task
+
+GAMMA = {
+    "gamma1": "gamma1, task-relevant",
+    "gamma2": "gamma2, task-irrelevant",
+    "gamma3": "gamma3, synaptic noise",
+}
+"""The levels of noise that a point says, with headings."""
+
+
+class Paired(Task):
+    """Trials that go through the same cases in every repeat: trial i is case i % C of repeat i // C."""
+
+    @abstractmethod
+    def cases(self, point: Params) -> Sequence[Any]:
+        """What a repeat goes through, in order; BadInputError if the point does not say it rightly."""
+
+    @abstractmethod
+    def one(self, point: Params, seed: int, repeat: int, case: Any) -> Row:
+        """What is kept of one case of a repeat."""
+
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
+        cases = self.cases(point)
+        return [
+            self.one(point, seed, repeat, cases[at]) for repeat, at in turns(trials, len(cases))
+        ]
 
 
 def turns(trials: range, cases: int) -> Iterator[tuple[int, int]]:
@@ -64,7 +90,7 @@ def quartiles(name: str, values: np.ndarray[Any, Any]) -> Row:
 def is_level(cells: Row) -> bool:
     """Whether the ``change`` between two stretches, with twice its error, is small beside ``value``."""
     value, change, error = (cells[name] for name in ("value", "change", "change_error"))
-    return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(value)  # type: ignore[arg-type, operator]
+    return error is not None and abs(change) + 2.0 * error <= TOLERANCE * abs(value)
 
 
 def noise_of(point: Params, on: str = "plastic") -> Noise:

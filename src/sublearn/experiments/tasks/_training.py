@@ -18,11 +18,11 @@ from sublearn.estimates import (
     WithinTrial,
     clopper_pearson,
 )
-from sublearn.experiments.tasks._asked import Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._asked import SETTING, Columns, Params, learnable_of, problem_of
 from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
 from sublearn.experiments.tasks._repeats import turns, whole
 from sublearn.matchers import Budget
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row, Task
 from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
 
 EXACT, WITHIN = "exact match", "match within eps"
@@ -60,6 +60,10 @@ def within_question(point: Params, seed: int, learner: Learner | None = None) ->
     return WithinQuestion(problem, learnable, seed, by=within_of(point, learner))
 
 
+TRAINING = {
+    "eps": "eps, bound on the mean squared error",
+    "steps": "steps allowed from each start",
+}
 REACHED = {
     "within": "within eps",
     "within_first": "of these from the first start",
@@ -101,6 +105,11 @@ class ExactOrWithin(Decisions):
 
     name = "exact-or-within"
 
+    takes: Mapping[str, str] = {
+        **Decisions.takes,
+        **TRAINING,
+        "beside": "learner beside the decision",
+    }
     headings: Mapping[str, str] = {
         "question": "question",
         **Decisions.headings,
@@ -121,7 +130,7 @@ class ExactOrWithin(Decisions):
         if point.get("beside"):
             _beside(point, 0)
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         if trains(point):
             return [_trained(record) for record in within_question(point, seed).answer(trials)]
         rows = super().run(point, seed, trials)
@@ -133,7 +142,7 @@ class ExactOrWithin(Decisions):
             for row, record in zip(rows, trained, strict=True)
         ]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         if trains(point):
             names = ("mse", "square", "starts", "iterations")
             there, others = rows["kind"] == _THERE, [rows[name].tolist() for name in names]
@@ -173,6 +182,12 @@ class Trainability(Task):
 
     name = "trainability"
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
+    takes: Mapping[str, str] = {
+        **SETTING,
+        "learners": "learners compared",
+        **TRAINING,
+        "starts": "starts allowed",
+    }
     headings: Mapping[str, str] = {
         "learner": "learner",
         "trials": "instances",
@@ -181,7 +196,6 @@ class Trainability(Task):
         "missed": "not solved, but by Levenberg-Marquardt",
         "median_steps": "median steps spent",
     }
-    results = tuple(headings)
     columns: Mapping[str, type] = {
         "instance": int,
         "learner": str,
@@ -196,7 +210,7 @@ class Trainability(Task):
         for question in _by_learner(point, 0).values():
             question.draw(0)
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         questions = _by_learner(point, seed)
         names = list(questions)
         rows: dict[tuple[int, str], Row] = {}
@@ -211,7 +225,7 @@ class Trainability(Task):
                 rows[record.trial, name] = {"instance": record.trial, "learner": name, **row}
         return [rows[instance, names[place]] for instance, place in turns(trials, len(names))]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         found: dict[str, WithinEstimate] = {}
         for name, question in _by_learner(point, 0).items():
             here = rows["learner"] == name
@@ -272,6 +286,7 @@ class FreshErrors(Counting[Generalisation]):
     name = "generalisation"
     version = 3  # the mean square of the targets has a column of its own
     counted = Generalisation
+    takes: Mapping[str, str] = {**Decisions.takes, **TRAINING, "fresh": "fresh samples"}
     headings: Mapping[str, str] = {
         "question": "solved means",
         "trials": "trials",
@@ -283,7 +298,6 @@ class FreshErrors(Counting[Generalisation]):
         "below_low": "its share: 95% interval, low end",
         "below_high": "its share: 95% interval, high end",
     }
-    results = tuple(headings)
 
     def question(self, point: Params, seed: int) -> FreshQuestion:
         problem = problem_of(point)
@@ -296,7 +310,7 @@ class FreshErrors(Counting[Generalisation]):
         super().check(point)
         fresh_samples(problem_of(point), 1)
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         found = self.result(point, rows)
         line: Row = {"question": WITHIN if trains(point) else EXACT}
         line |= {"trials": found.trials, "solved": found.solved}

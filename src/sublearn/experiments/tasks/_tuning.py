@@ -20,7 +20,7 @@ from sublearn.models import (
     paired_difference,
     prepare,
 )
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row, Task
 
 RACE = "race"
 SHIFTS = ("odd digits", "turned", "inverted", "relabelled")
@@ -42,9 +42,23 @@ class Tuning(Task):
         "untuned": float,
     }
 
-    results = (
-        "method", "trials", "score", "untuned", "regret", "ahead", "ahead_low", "ahead_high", "picked",
-    )  # fmt: skip
+    takes: Mapping[str, str] = {
+        "shift": "what changed",
+        "budget": "weights tuned r",
+        "samples": "samples m",
+        "steps": "steps",
+    }
+    headings: Mapping[str, str] = {
+        "method": "method",
+        "trials": "trials",
+        "score": "accuracy on fresh digits",
+        "untuned": "accuracy before tuning",
+        "regret": "behind the best rule in hindsight",
+        "ahead": "the race minus this",
+        "ahead_low": "its 95% interval, low end",
+        "ahead_high": "its 95% interval, high end",
+        "picked": "times that the race picked it",
+    }
 
     def check(self, point: Params) -> None:
         one_of("shift", point.get("shift"), SHIFTS)
@@ -53,12 +67,12 @@ class Tuning(Task):
         if whole(point, "samples", 100) < 20:
             raise BadInputError(f"samples must be at least 20, not {point['samples']}.")
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         return [_trial(point, seed, trial) for trial in trials]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         best = np.max([rows[rule] for rule in RULES], axis=0)
-        lines: Table = []
+        lines: list[Row] = []
         for method in (RACE, *RULES):
             gap = paired_difference(rows[RACE], rows[method])
             lines.append(

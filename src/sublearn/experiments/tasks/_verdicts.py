@@ -15,8 +15,10 @@ from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments.tasks._asked import Columns, Params, problem_of
-from sublearn.runs import Row, Table, Task
+from sublearn.runs import Row, Task
 from sublearn.verdicts import Verdict, census, certify, generic_rank
+
+INSIDE = {"network": "network", "samples": "samples m", "inside": "weight"}
 
 
 class Verdicts(Task):
@@ -28,6 +30,7 @@ class Verdicts(Task):
     """
 
     name = "certify"
+    takes: Mapping[str, str] = {**INSIDE, "count": "complex solutions counted"}
     headings: Mapping[str, str] = {
         "rows": "rows in use",
         "cols": "columns in use",
@@ -37,7 +40,6 @@ class Verdicts(Task):
         "allocations": "allocations",
         "proved": "by proof",
     }
-    results = tuple(headings)
     columns: Mapping[str, type] = {
         "verdict": str,
         "grade": str,
@@ -52,7 +54,7 @@ class Verdicts(Task):
     def check(self, point: Params) -> None:
         check_inside(problem_of(point), inside_of(point))
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         problem, inside = problem_of(point), inside_of(point)
         found = []
         for held in islice(allocations(problem, inside), trials.start, trials.stop):
@@ -60,7 +62,7 @@ class Verdicts(Task):
             found.append(_row(verdict, held, inside))
         return found
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         keys = ("rows", "cols", "verdict", "paper", "wrong")
         groups: dict[tuple[Any, ...], list[int]] = {}
         for place, group in enumerate(zip(*(rows[key].tolist() for key in keys), strict=True)):
@@ -127,6 +129,7 @@ class Deficiency(Task):
     """
 
     name = "census"
+    takes: Mapping[str, str] = {**INSIDE, "every": "all looked at"}
     headings: Mapping[str, str] = {
         "looked_at": "allocations within the bounds looked at",
         "deficient": "deficient",
@@ -135,13 +138,12 @@ class Deficiency(Task):
         "high": "95% interval, high end",
         "error": "chance that any rank is wrong, at most",
     }
-    results = tuple(headings)
     columns: Mapping[str, type] = {"feasible": int, "deficient": int, "error": float}
 
     def check(self, point: Params) -> None:
         check_inside(problem_of(point), inside_of(point))
 
-    def run(self, point: Params, seed: int, trials: range) -> Table:
+    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         problem, inside = problem_of(point), inside_of(point)
         if point.get("every"):
             found = census(problem, inside, seed=seed)
@@ -149,7 +151,7 @@ class Deficiency(Task):
             return [{**line, "error": found.grade.error} for _ in trials]
         return [_one(problem, inside, seed, trial) for trial in trials]
 
-    def summarise(self, point: Params, rows: Columns) -> Table:
+    def summarise(self, point: Params, rows: Columns) -> list[Row]:
         feasible, deficient = int(rows["feasible"].sum()), int(rows["deficient"].sum())
         share = deficient / feasible if feasible else 0.0
         exact = bool(point.get("every"))

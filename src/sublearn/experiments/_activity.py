@@ -1,0 +1,119 @@
+"""From weights to activity: how widely does a match change what the hidden units do?"""
+
+from __future__ import annotations
+
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._table import DECIDED, point, said
+from sublearn.experiments.tasks import Activity
+from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+_NETWORK, _SAMPLES, _N = "lrnn:n=16,b=1,d=2,T=4", 4, 16
+_WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
+_SCALES = (0.5, 1.0, 2.0)
+
+
+def _points(trials: int, few: bool) -> tuple[Point, ...]:
+    found = []
+    for g in _SCALES:
+        for place, learn in _WHERE.items():
+            for k in (2, 4, 8, 16) if few or g != 1 else (2, 3, 4, 6, 8, 10, 12, 16):
+                if few and g != 1 and k not in (2, 16):
+                    continue
+                own: Row = {"place": place, "k": k, "used": k / _N, "g": g}
+                asked = _NETWORK, _SAMPLES, learn.format(k=k)
+                laws = f"weights=normal*{g} teacher=normal*{g}"
+                found.append(point(own, asked, trials, 4, ensemble=laws))
+    return tuple(found)
+
+
+def draw(table: Table) -> Figures:
+    fig, axes = panels(2, width=4.8)
+    rows = table.where(g=1.0)
+    for colour, place in enumerate(rows.distinct("place")):
+        some = rows.where(place=place).where(lambda row: row["change"] is not None)
+        for ax, names in zip(axes, (("silent_moved", "moved"), ("change", "redrawn")), strict=True):
+            for dashed, name in enumerate(names):
+                some = Table(row for row in some if row[name] is not None)
+                ends = [some.column(column) for column in (name, f"{name}_quarter", f"{name}_rest")]
+                label = f"first {place}, {_LABELS[name]}"
+                x = some.column("used")
+                curve(ax, x, *ends, label=label, colour=colour + 2 * dashed, dashed=bool(dashed))
+    words = "share of lines with learnable weights"
+    name_axes(axes[0], words, "share of units moved", unit_interval=True)
+    axes[1].set_yscale("log")
+    name_axes(axes[1], words, "change / baseline activity")
+    shared_legend(fig, axes, across=2)
+    return {"activity": fig}
+
+
+_LABELS = {
+    "silent_moved": "units without learnable weights",
+    "moved": "all units",
+    "change": "by the nearest match",
+    "redrawn": "by drawing the weights anew",
+}
+
+
+def _answer(table: Table) -> list[str]:
+    rows = table.where(g=1.0).where(lambda row: row["silent_moved"] is not None)
+    if not rows:
+        return []
+    least = min(row["silent_moved"] for row in rows)
+    most = max(row["silent_moved"] for row in rows)
+    kind = "Yes" if least > 0.5 else "No" if most < 0.5 else "Not decided by this"
+    return [
+        f"{kind}: among units without a learnable weight of their own, the nearest match found moves "
+        f"{least:.0%} to {most:.0%} (medians, by allocation)."
+    ]
+
+
+def find(table: Table) -> str:
+    lines = _answer(table)
+    for place in table.distinct("place"):
+        for row in table.where(place=place, g=1.0):
+            if row["change"] is None:
+                continue
+            silent = row["silent_moved"]
+            others = (
+                ""
+                if silent is None
+                else f", {row['silent_moved']:.0%} of those without learnable weights"
+            )
+            lines.append(
+                f"First {row['k']} {place} of W: the nearest match found moves {row['moved']:.0%} "
+                f"of the units{others} (medians over {row['matched']} matches); squared change over "
+                f"activity {row['change']:.3g}, by another draw {row['redrawn']:.3g}."
+            )
+    growth = {g: table.where(g=g) for g in table.distinct("g")}
+    each = "; ".join(
+        f"g = {g:g}: {rows[0]['growth']:.3g}"
+        for g, rows in growth.items()
+        if rows and rows[0]["growth"] is not None
+    )
+    if each:
+        lines.append(
+            f"Appendix E.3, mean square of hidden states in the last step over the first: {each}."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="activity",
+    title="From learnt weights to changed activity",
+    source="Introduction and appendix F; appendix E.3",
+    claim="Learning in few synapses can change activity widely, through connections that stay as they "
+    "are; so wide changes of activity say little about how many synapses learnt.",
+    task=Activity(),
+    quick=Plan(_points(8, few=True)),
+    full=Plan(_points(DECIDED, few=False)),
+    hours=0.08,
+    columns={
+        "place": "where the weights are",
+        "k": "lines in use",
+        "used": "share of lines in use",
+        "g": "scale of the weights g",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,465 @@
+"""What was asked and what came out, in a line each: the first screen of a report.
+
+An experiment's finding has all its numbers. Here stands the one question behind it, and the rule by which
+its table answers yes, no, or neither: shares are told apart by their 95% intervals, means by two standard
+errors, and what these leave open is not decided. Yes and no are about the source's claim as it was put
+to the test, at the sizes of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from sublearn.estimates import clopper_pearson
+from sublearn.experiments._equations import by_left
+from sublearn.experiments._generalisation import RNN
+from sublearn.experiments._noise_and_size import curves, exponent
+from sublearn.experiments._table import NEWTON, by_ladder, pooled
+from sublearn.runs import Row, Table
+
+YES, NO, OPEN = "yes", "no", "not decided"
+NEAR_ONE = 0.95  # a share whose interval lies above this is as good as 1
+
+Found = tuple[str, str]  # one of the words above, and why in a sentence
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, one of the words yes, no and not decided (or none of them), and a sentence."""
+
+    question: str
+    word: str
+    sentence: str
+
+
+def answer(name: str, title: str, table: Table, finding: str) -> Answer:
+    """What the table of an experiment answers; without a rule, what the first line of its finding says.
+
+    >>> answer("own", "Do mine?", Table(), "Yes, as far as was drawn: 0 of 9 fail.\\nMore.")
+    Answer(question='Do mine?', word='yes', sentence='as far as was drawn: 0 of 9 fail')
+    """
+    question, rule = _RULES.get(name, (title, None))
+    try:
+        found = rule(table) if rule is not None and table else None
+    except (KeyError, TypeError, ValueError, IndexError, AssertionError, ArithmeticError):
+        found = None  # a table of that name which somebody else wrote
+    if found is not None:
+        return Answer(question, *found)
+    first = finding.splitlines()[0] if finding else ""
+    said = re.match(r"(Yes|No|Not decided)\b( by this)?[,:.]?\s*(.*)", first)
+    if said is None:
+        return Answer(question, "", first)
+    return Answer(question, said[1].lower(), said[3].rstrip("."))
+
+
+def _share(row: Row) -> str:
+    """For example "59 of 60"."""
+    return f"{row['matched']} of {row['trials']}"
+
+
+def _ends(groups: list[Table]) -> tuple[Row, Row]:
+    """The first rows of all groups pooled, and the last ones."""
+    first, last = (pooled(Table(rows[end] for rows in groups)) for end in (0, -1))
+    return first, last
+
+
+def _rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
+    """Whether the share of matches rises from the one to the other."""
+    counts = f"{_share(few)} matched {where_few}, {_share(many)} {where_many}"
+    if few["high"] < many["low"]:
+        return YES, counts
+    if few["low"] > many["high"]:
+        return NO, f"it falls: {counts}"
+    if min(few["low"], many["low"]) > NEAR_ONE:
+        return NO, f"it is near 1 throughout: {counts}"
+    return OPEN, f"the intervals overlap: {counts}"
+
+
+def _warmup(table: Table) -> Found | None:
+    equal, other = table.where(moved=0), table.where(lambda row: row["moved"])
+    if not equal or not other:
+        return None
+    counts = (
+        f"{_share(pooled(equal))} matched where every row has m, {_share(pooled(other))} elsewhere"
+    )
+    kinds = set(equal.column("verdict")), set(other.column("verdict"))
+    if kinds != ({"maximal"}, {"minimal"}):
+        return NO, counts
+    return YES, f"{counts}; certify proves both"
+
+
+def _example(table: Table) -> Found | None:
+    drawn = [row for row in table if row["verdict"] != "maximal"]
+    if not drawn:
+        return None
+    each = "; ".join(
+        f"{row['allocation']} {row['share']:.3f}, printed {row['printed']}" for row in drawn
+    )
+    outside = [r for r in drawn if not r["low"] <= r["printed"] <= r["high"]]
+    if outside:
+        return NO, f"{each}: {outside[0]['allocation']} lies outside the 95% interval"
+    return OPEN, f"{each}: inside the 95% intervals, as the closed forms are"
+
+
+def _fig2a(table: Table) -> Found | None:
+    ladder = by_ladder(table)
+    groups = [rows for _, rows in ladder.apart("n")]
+    if not groups or any(len(rows) < 2 for rows in groups):
+        return None
+    if all(pooled(rows)["low"] > NEAR_ONE for rows in groups):
+        return NO, f"it is near 1 at every size and every k: {_share(pooled(ladder))} matched"
+    ends = _ends(groups)
+    return _rise(*ends, "in the fewest rows", "in all")
+
+
+def _fig2b(table: Table) -> Found | None:
+    ladder = by_ladder(table)
+    used = {
+        "below": ladder.where(lambda row: row["rows_used"] < 0.25),
+        "at": ladder.where(rows_used=0.25),
+        "above": ladder.where(lambda row: row["rows_used"] > 0.25),
+    }
+    if not all(used.values()):
+        return None
+    below, at, above = (pooled(rows) for rows in used.values())
+    words = f"{_share(below)} matched below d rows, {_share(at)} at d, {_share(above)} above"
+    if below["matched"] or at["refuted"]:
+        return NO, words
+    sure = at["low"] > NEAR_ONE and above["low"] > NEAR_ONE
+    return (YES if sure else OPEN), words
+
+
+def _fig3a(table: Table) -> Found | None:
+    ladder = by_ladder(table)
+    rows = sorted(ladder.distinct("k"))
+    if len(rows) < 2:
+        return None
+    few, many = (pooled(ladder.where(k=k)) for k in (rows[0], rows[-1]))
+    return _rise(few, many, f"in k = {rows[0]} rows", f"in {rows[-1]}")
+
+
+def _fig3b(table: Table) -> Found | None:
+    groups = [rows for _, rows in by_ladder(table).apart("n") if len(rows) > 1]
+    if not groups:
+        return None
+    ends = _ends(groups)
+    return _rise(*ends, "exactly in the fewest rows", "in all")
+
+
+def _fig3c(table: Table) -> Found | None:
+    above = table.where(lambda row: row["k"] > 40)
+    if not above:
+        return None
+    solved, trials = (int(sum(above.column(name))) for name in ("solved", "trials"))
+    words = f"{solved} of {trials} trials above 40 rows have every label right"
+    if solved < trials:
+        return NO, words
+    return (YES, words) if clopper_pearson(solved, trials)[0] > 0.9 else (OPEN, f"{words}: too few")
+
+
+def _saturation(table: Table) -> Found | None:
+    pairs = []
+    for _, both in table.apart("n", "k"):
+        theirs, ours = (both.where(method=name) for name in ("reference", "search"))
+        if theirs and ours:
+            pairs.append((theirs[-1], ours[-1]))
+    if not pairs:
+        return None
+    found, there, all_of = (
+        int(sum(one[side][name] for one in pairs))
+        for side, name in ((0, "matched"), (1, "matched"), (1, "trials"))
+    )
+    words = f"fsolve matches {found} of {all_of} instances, and {there} have a match by proof"
+    return (NO if found < there else OPEN), words
+
+
+def _variance(table: Table) -> Found | None:
+    both = by_ladder(table.where(scaled="both"))
+    if not both:
+        return None
+    why = "scaled by g, both sides of every equation change by the same power of g"
+    return NO, f"it cannot: {why}; where only the student is scaled, it does"
+
+
+def _columns(table: Table) -> Found | None:
+    groups = [rows for _, rows in by_ladder(table).apart("n", "d") if len(rows) > 1]
+    if not groups:
+        return None
+    ends = _ends(groups)
+    return _rise(*ends, "in the fewest columns", "in all")
+
+
+def _equations(table: Table) -> Found | None:
+    for setting in table.distinct("setting"):
+        rows = by_left(table.where(setting=setting))
+        if rows[0]["left"] != 0 or len(rows) < 2:
+            continue
+        lowest = min(rows[1:], key=lambda row: row["share"])
+        if lowest["high"] < rows[0]["low"]:
+            return NO, (
+                f"{setting}: {_share(rows[0])} matched with none left, {_share(lowest)} with "
+                f"{lowest['left']}"
+            )
+    return OPEN, "the intervals overlap"
+
+
+def _growth(table: Table) -> Found | None:
+    ends = {(c["family"], c["kind"]): rows[-1] for c, rows in table.apart("family", "kind")}
+    stays = {who: row for who, row in ends.items() if row["high"] < 0.9}
+    if stays:
+        (family, kind), row = next(iter(stays.items()))
+        return NO, f"{family}, {kind}: {_share(row)} matched at n = {row['n']}"
+    sure = all(row["low"] > 0.9 for row in ends.values())
+    words = f"the lowest share at the largest n is {min(row['share'] for row in ends.values()):.3f}"
+    return (YES if sure else OPEN), words
+
+
+def _theorem_map(table: Table) -> Found | None:
+    every, silent, wrong = (
+        int(sum(rows.column("allocations")))
+        for rows in (table, table.where(paper="silent"), table.where(wrong=True))
+    )
+    words = f"of {every} allocations they are wrong about {wrong} and silent about {silent}"
+    return (NO if wrong else YES), words
+
+
+def _deficient_fraction(table: Table) -> Found | None:
+    layers = table.where(where="one layer")
+    if not layers:
+        return None
+    most = max(layers, key=lambda row: row["share"])
+    if not sum(layers.column("deficient")):
+        return OPEN, "no deficient one was drawn"
+    return NO, (
+        f"up to {most['share']:.0%} are deficient (d = m = {most['d']}, n = {most['n']}; "
+        f"{most['deficient']} of {most['looked_at']})"
+    )
+
+
+def _non_gaussian(table: Table) -> Found | None:
+    for _, rows in table.apart("setting"):
+        normal = rows.where(case="normal")
+        for row in rows if normal else []:
+            low, high = (normal[0][name] for name in ("low", "high"))
+            if row["high"] < low or row["low"] > high:
+                words = f"{row['case']} {_share(row)}, normal {_share(normal[0])}"
+                return NO, f"{row['setting']}: {words} matched"
+    return OPEN, "no law differs from the normal one beyond the 95% intervals"
+
+
+def _first_order(table: Table) -> Found | None:
+    words, apart_in = [], []
+    for case, rows in ((c["case"], r) for c, r in table.apart("case")):
+        strict = rows.where(eps=min(rows.column("eps")))
+        newton = strict.where(learner=NEWTON)
+        # AdaHessian looks at curvature too.
+        first = [row for row in strict if str(row["learner"]).startswith(_FIRST)]
+        if not newton or not first:
+            return None
+        best = max(first, key=lambda row: row["within"])
+        apart_in.append(best["within_high"] < newton[0]["within_low"])
+        words.append(
+            f"{case}, within {strict[0]['eps']:g}: first order {best['within']} of {best['trials']}, "
+            f"Levenberg-Marquardt {newton[0]['within']}"
+        )
+    return (YES if all(apart_in) else OPEN), "; ".join(words)
+
+
+_FIRST = ("gradient-descent", "sgd", "adam")
+
+
+def _activations(table: Table) -> Found | None:
+    kinds = ("linear", "relu", "tanh", "sigmoid")  # of the same feed-forward network
+    rows = {kind: table.where(kind=kind, method="ladder") for kind in kinds}
+    exact = {kind: pooled(some) for kind, some in rows.items() if some}
+    if "linear" not in exact or len(exact) < 2:
+        return None
+    words = ", ".join(f"{kind} {_share(row)}" for kind, row in exact.items())
+    low = exact["linear"]["low"]
+    other = [row for kind, row in exact.items() if kind != "linear"]
+    return (NO if all(r["high"] < low for r in other) else OPEN), f"matched: {words}"
+
+
+def _generalisation(table: Table) -> Found | None:
+    rows = table.where(lambda row: row["solved"], case=RNN)
+    most = max((row["samples"] for row in rows), default=0)
+    fewer = rows.where(lambda row: row["samples"] < most)
+    if not fewer:
+        return None
+    below, solved = (int(sum(fewer.column(name))) for name in ("below_one", "solved"))
+    low, high = clopper_pearson(below, solved)
+    words = f"{below} of {solved} exact matches on fewer than {most:.0f} samples beat answering 0"
+    return (NO if high < 0.5 else YES if low > 0.5 else OPEN), words
+
+
+def _conjectures(table: Table) -> Found | None:
+    label, vector = table.where(target="label"), table.where(target="vector")
+    pairs = [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+    if not pairs:
+        return None
+    counts = (sum(one[side]["solved"] for one in pairs) for side in (0, 1))
+    words = "labels solved {:.0f}, vectors {:.0f}".format(*counts)
+    words += f", of {sum(a['trials'] for a, _ in pairs):.0f} each"
+    sure = all(a["low"] > b["high"] for a, b in pairs)
+    return (YES, words) if sure else (OPEN, f"{words}: too few to part the intervals")
+
+
+def _depth(table: Table) -> Found | None:
+    words, kinds = [], []
+    for case, rows in ((c["case"], r) for c, r in table.apart("case")):
+        near = [row for row in rows if row.get("within") is not None]
+        if len(near) < 2:
+            return None
+        few, most = near[0], near[-1]
+        up = most["within_low"] > few["within_high"]
+        down = most["within_high"] < few["within_low"]
+        kinds.append(YES if up else NO if down else OPEN)
+        words.append(f"{case}: {few['within']} of {few['trials']}, spread {most['within']}")
+    return (kinds[0] if len(set(kinds)) == 1 else OPEN), "; ".join(words)
+
+
+def _laws(table: Table) -> Found | None:
+    for row in table:
+        for usual in table.where(law="normal", case=row["case"], k=row["k"]):
+            low, high = usual["low"], usual["high"]
+            if row["low"] > high or row["high"] < low:
+                words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
+                return NO, f"{row['case']}, k = {row['k']}: {words}"
+    return OPEN, "no interval of another law is apart from the normal one's"
+
+
+def _curvature(table: Table) -> Found | None:
+    up = table.where(towards="flatter", bends="up")
+    straight = [up.where(steps=steps)[0] for steps in up.distinct("steps")]
+    if len(straight) < 2:
+        return None
+    short, long = straight[0], straight[-1]
+    words = (
+        f"a gradient step {long['steps'] / short['steps']:.0f} times as long gains "
+        f"{long['fall']:.2f} of its slope instead of {short['fall']:.2f} (medians), and "
+        f"raises the loss of {long['students'] - long['learn']:.0f} of "
+        f"{long['students']} students"
+    )
+    return (YES if long["fall_high"] < short["fall_low"] else OPEN), words
+
+
+def _difficulty(table: Table) -> Found | None:
+    best, inside = [], []
+    for _, rows in table.apart("gamma3"):
+        low = min(rows, key=lambda row: row["ratio"])
+        best.append(low["size"])
+        inside.append(rows[0] is not low is not rows[-1])
+    if len(best) < 2:
+        return None
+    words = (
+        f"difficulty over its critical value is lowest at N = {best[0]:.0f}, with more noise at "
+    )
+    there = all(inside) and best[-1] < best[0]
+    return (YES if there else NO), f"{words}{best[-1]:.0f} (medians)"
+
+
+def _rate_check(table: Table) -> Found | None:
+    ours, theirs = (sum(abs(row[name]) <= 3 for row in table) for name in ("off", "slides_off"))
+    words = (
+        f"it lies within 3 standard errors of the measured rate in {theirs} of {len(table)} cells"
+    )
+    word = NO if theirs < 0.5 * len(table) else YES if theirs > 0.95 * len(table) else OPEN
+    return word, f"{words}, the corrected one in {ours}"
+
+
+def _linear_size(table: Table) -> Found | None:
+    rates = [row for row in table.where(quantity="rate") if row["best"] is not None]
+    if not rates:
+        return None
+    row = rates[0]
+    low, high = (row[name] for name in ("best_low", "best_high"))
+    slides, ours = (row[name] for name in ("best_slides", "best_predicted"))
+    words = f"measured {low:.0f} to {high:.0f}, by the slides {slides:.0f}, by the maximum of <k> "
+    return (YES if low <= slides <= high else NO), f"{words}{ours:.0f}"
+
+
+def _noise_and_size(table: Table) -> Found | None:
+    rows = curves(table).get("rate", Table())
+    if len(rows) < 3:
+        return None
+    power, error = exponent(rows)
+    words = f"the best size goes as gamma3 to the power {power:.2f} +- {error:.2f}"
+    return (YES if abs(power + 2.0) <= 2.0 * error else NO), f"{words}; its variance is gamma3^2"
+
+
+def _deep_size(table: Table) -> Found | None:
+    noisy = table.where(lambda row: row["gamma3"] and row["repeats"] > 1)
+    ends = [rows[-1] for _, rows in noisy.apart("gamma3", "cycles")]
+    ends = [row for row in ends if row["more"] is not None and row["more_error"]]
+    if not ends:
+        return None
+    far = max(ends, key=lambda row: row["more"] / row["more_error"])
+    more, error = far["more"], far["more_error"]
+    words = (
+        f"gamma3 = {far['gamma3']:g}: the largest network has {more:+.2f} +- {error:.2f} more error "
+        "than the best width"
+    )
+    return (YES if more > 2.0 * error else OPEN), words
+
+
+def _placement(table: Table) -> Found | None:
+    rows = [row for row in table if row["more"] is not None and row["more_error"]]
+    wins = [row for row in rows if row["more"] > 2.0 * row["more_error"]]
+    loses = [row for row in rows if row["more"] < -2.0 * row["more_error"]]
+    if not rows:
+        return None
+    words = f"of {len(rows)} settings spreading wins in {len(wins)} and loses in {len(loses)}"
+    return (NO if loses else YES if len(wins) == len(rows) else OPEN), words
+
+
+def _tuning(table: Table) -> Found | None:
+    methods = table.distinct("method")
+    if "race" not in methods or len(methods) < 2:
+        return None
+    mean = {m: fmean(table.where(method=m).column("regret")) for m in methods}
+    best = min((m for m in methods if m != "race"), key=mean.__getitem__)
+    words = f"mean regret {mean['race']:.3f}, of the best single rule ({best}) {mean[best]:.3f}"
+    return (YES if mean["race"] < mean[best] else NO), words
+
+
+Rule = Callable[[Table], Found | None]
+_RULES: Mapping[str, tuple[str, Rule | None]] = {
+    "warmup": ("Must every row have m weights, and no more?", _warmup),
+    "example": ("Are 0.74 and 0.83 right in the example?", _example),
+    "fig2a": ("Does a match get likelier with rows and size?", _fig2a),
+    "fig2b": ("Never below d rows, always at d, nearly beyond?", _fig2b),
+    "fig3a": ("Do more rows help a deep linear network?", _fig3a),
+    "fig3b": ("Do more rows help a shallow ReLU network?", _fig3b),
+    "fig3c": ("Above 40 rows, does every label become right?", _fig3c),
+    "saturation": ("Are 400 starts of fsolve enough to say no?", _saturation),
+    "variance": ("Does a match depend on the scale of weights?", _variance),
+    "columns": ("Do more columns help?", _columns),
+    "equations": ("Do more quadratic equations help?", _equations),
+    "growth": ("Do all allocations match in large networks?", _growth),
+    "theorem-map": ("Are the theorems right wherever they speak?", _theorem_map),
+    "deficient-fraction": ("Are the degree bounds enough in one layer?", _deficient_fraction),
+    "non-gaussian": ("Are other laws like the normal one?", _non_gaussian),
+    "first-order": ("Are second-order learners needed at r = d m?", _first_order),
+    "activations": ("Do nonlinear networks match as linear ones do?", _activations),
+    "generalisation": ("Does a match on few samples hold on others?", _generalisation),
+    "conjectures": ("Is a label easier to learn than a vector?", _conjectures),
+    "learnability": ("Does gradient descent find what exists?", None),
+    "beyond": ("Does a linear teacher need r = d m weights?", None),
+    "surplus": ("Can r - d m weights be wasted without harm?", None),
+    "depth": ("Does spreading help deeper ReLU networks?", _depth),
+    "activity": ("Do few learnt weights change activity widely?", None),
+    "laws": ("Is spreading under other laws as it was?", _laws),
+    "mixed": ("Is a mix good if each of its components is?", None),
+    "curvature": ("Does curvature slow or reverse learning?", _curvature),
+    "difficulty": ("Is there a best size, smaller with more noise?", _difficulty),
+    "rate-check": ("Does the slides' formula for the rate hold?", _rate_check),
+    "linear-size": ("Is the slides' best size right?", _linear_size),
+    "noise-and-size": ("Is the best size inverse to noise variance?", _noise_and_size),
+    "time-and-size": ("Does the best size grow with time and change?", None),
+    "deep-size": ("Do noisy synapses undo the benefit of size?", _deep_size),
+    "placement": ("Does spreading win whatever the noise?", _placement),
+    "tuning": ("Does the race lose less than any one rule?", _tuning),
+}

@@ -1,0 +1,155 @@
+"""Expressible against learnable: do learners find the matches that exist?"""
+
+from __future__ import annotations
+
+from sublearn.estimates import clopper_pearson
+from sublearn.experiments._lines import Figures, decided, reached
+from sublearn.experiments._table import (
+    ADAHESSIAN,
+    DECIDED,
+    NAMES,
+    NEWTON,
+    decided_words,
+    point,
+    reached_words,
+    said,
+)
+from sublearn.experiments.tasks import LearntMatches
+from sublearn.experiments.tasks._training import EXACT, WITHIN
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+_EPS = 1e-2
+_FIRST_ORDER = ("adam", "sgd", "gradient-descent")
+_LEARNERS = (NEWTON, ADAHESSIAN, *_FIRST_ORDER)
+# The network, its samples, and the allocations by their names.
+_CASES = {
+    "linear RNN": (
+        "lrnn:n=8,b=1,d=4,T=4",
+        4,
+        {
+            **{f"rows {k}": f"W:first-rows={k}" for k in (4, 5, 6, 7, 8)},
+            "spread": "W:spread=16",
+            "anywhere": "W:random=16",
+        },
+    ),
+    "three linear layers": (
+        "ffn:4-8-8-6",
+        4,
+        {
+            **{f"rows {k}": f"W2:first-rows={k}" for k in (6, 7, 8)},
+            "spread": "W2:spread=24",
+            "anywhere": "W2:random=24",
+        },
+    ),
+    "shallow ReLU": (
+        "ffn:6-8-4,activation=relu",
+        6,
+        {
+            **{f"rows {k}": f"W1:first-rows={k}" for k in (4, 6, 8)},
+            "spread": "W1:spread=24",
+            "anywhere": "W1:random=24",
+        },
+    ),
+}
+
+
+def _points(exact: int, within: int, steps: int) -> tuple[Point, ...]:
+    found = []
+    for case, (network, samples, allocations) in _CASES.items():
+        for name, learn in allocations.items():
+            own: Row = {"case": case, "allocation": name}
+            asked = network, samples, learn
+            found.append(point(own, asked, exact, 10, method="ladder"))
+            for learner in _LEARNERS:
+                most = min(steps, 200) if learner == NEWTON else steps
+                training: Row = {"method": learner, "eps": _EPS, "steps": most, "starts": 2}
+                found.append(point(own, asked, within, 25, **training))
+    return tuple(found)
+
+
+def draw(table: Table) -> Figures:
+    cases = table.distinct("case")
+    fig, axes = panels(len(cases), width=3.9, height=3.3)
+    for ax, case in zip(axes, cases, strict=False):
+        names = table.where(case=case).distinct("allocation")
+        rows = Table(
+            {**row, "place": names.index(row["allocation"])} for row in table.where(case=case)
+        )
+        decided(ax, rows.where(question=EXACT), "place", "decided")
+        for colour, learner in enumerate(_LEARNERS, 1):
+            some = rows.where(question=WITHIN, method=learner)
+            reached(ax, some, "place", f"{NAMES[learner]}, within {_EPS:g}", colour, dashed=True)
+        name_axes(ax, "allocation", "share of instances", title=case, unit_interval=True)
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+    shared_legend(fig, axes, across=3)
+    return {"learnability": fig}
+
+
+def _answer(table: Table) -> list[str]:
+    """Whether what is always expressible is learnt, by first-order learners and by Levenberg-Marquardt."""
+    sure = table.where(question=EXACT).where(lambda row: row["matched"] == row["trials"])
+    trained = Table()
+    for row in sure:
+        same = table.where(case=row["case"], allocation=row["allocation"], question=WITHIN)
+        trained += same
+    if not trained:
+        return ["Not decided by this: nowhere did every instance have a match."]
+    lines = []
+    for learners, words in ((_FIRST_ORDER, "first-order learners"), ((NEWTON,), NAMES[NEWTON])):
+        rows = Table(row for row in trained if row["method"] in learners)
+        if not rows:
+            continue
+        got, of = (int(sum(rows.column(name))) for name in ("within", "trials"))
+        low, high = clopper_pearson(got, of)
+        kind = "No" if high < 0.5 else "Yes, mostly" if low > 0.5 else "Not decided by this"
+        lines.append(
+            f"{kind}, by {words}: where every instance had an exact match, {got} of {of} came within "
+            f"{_EPS:g}, with {max(rows.column('steps'))} steps from each of {rows[0]['starts']} starts "
+            f"(95%: {low:.3f} to {high:.3f})."
+        )
+    return lines
+
+
+def find(table: Table) -> str:
+    lines = _answer(table) if table else []
+    for case in table.distinct("case"):
+        rows = table.where(case=case)
+        for name in rows.distinct("allocation"):
+            decisions = rows.where(allocation=name, question=EXACT)
+            each = "; ".join(
+                f"{NAMES[row['method']]} {reached_words(row)}"
+                for row in rows.where(allocation=name, question=WITHIN)
+            )
+            if not decisions or not each:
+                continue
+            exact = decisions[0]
+            why = (
+                ""
+                if exact["size"] is None
+                else f"; the matches have median size {exact['size']:.2g}, distance "
+                f"{exact['distance']:.2g}, condition {exact['condition']:.2g}"
+            )
+            lines.append(
+                f"{case}, {name}: a match exists in {decided_words(exact)}{why}; within {_EPS:g}: {each}."
+            )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="learnability",
+    title="Expressible against learnable",
+    source="Open questions 1 and 3 of the summary; appendix E.1",
+    claim="Whether the allocations with the best match probability can be learnt in practice, by gradient "
+    "descent in particular, is left open.",
+    task=LearntMatches(),
+    quick=Plan(_points(exact=10, within=10, steps=300)),
+    full=Plan(_points(exact=DECIDED, within=100, steps=2000)),
+    hours=0.3,
+    columns={
+        "case": "network kind",
+        "allocation": "allocation",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,100 @@
+"""B, W and D learning together: do the constraints of each apply by themselves?"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._table import said
+from sublearn.experiments.tasks import Ranks
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+_CASES = {
+    "b = 1, d = 2, T = m = 4": ("lrnn:n=6,b=1,d=2,T=4", 4, 8),
+    "b = 2, d = 2, T = 3, m = 4": ("lrnn:n=6,b=2,d=2,T=3", 4, 8),
+    "d = 4, T = m = 4": ("lrnn:n=8,b=1,d=4,T=4", 4, 16),
+}
+_NAMES = ("B", "W", "D")
+
+
+def _points(draws: int) -> tuple[Point, ...]:
+    found = []
+    for case, (network, samples, needed) in _CASES.items():
+        step = needed // 4
+        for encoder, decoder in product(range(0, needed + 1, step), repeat=2):
+            recurrent = needed - encoder - decoder
+            counts = {"B": encoder, "W": recurrent, "D": decoder}
+            room = int(network.split("n=")[1].split(",")[0]) * int(network.split("b=")[1][0])
+            if recurrent < 0 or encoder > room:
+                continue
+            learn = " ".join(f"{name}:random={count}" for name, count in counts.items() if count)
+            own: Row = {"case": case, **{f"in_{name}": count for name, count in counts.items()}}
+            own["components"] = sum(count > 0 for count in counts.values())
+            own |= {"network": network, "samples": samples, "learn": learn}
+            found.append(Point(own, draws, chunk=50))
+    return tuple(found)
+
+
+def draw(table: Table) -> Figures:
+    cases = table.distinct("case")
+    fig, axes = panels(len(cases), height=3.2)
+    for ax, case in zip(axes, cases, strict=False):
+        for colour, encoder in enumerate(table.where(case=case).distinct("in_B")):
+            rows = table.where(case=case, in_B=encoder)
+            shares(ax, rows, "in_D", f"{encoder} in B", colour)
+        words = "learnable weights in D (the rest in W)", "share of rank d m"
+        name_axes(ax, *words, title=case, unit_interval=True)
+    shared_legend(fig, axes, across=5)
+    return {"mixed": fig}
+
+
+def find(table: Table) -> str:
+    if not table:
+        return said([])
+    lines = []
+    mixed = table.where(lambda row: row["components"] > 1)
+    alone = sum(row["alone"] for row in mixed)
+    short = sum(row["alone_not_enough"] for row in mixed)
+    if short:
+        lines.append(
+            f"No: of {alone:.0f} mixed allocations whose components are each good alone, {short:.0f} "
+            "are short of rank all the same."
+        )
+    else:
+        lines.append(
+            f"Not decided by this: none of {alone:.0f} mixed allocations with good components fails."
+        )
+    lines.append(
+        "The other way round it holds, and is no finding: a part of independent weights is independent."
+    )
+    for case in mixed.distinct("case"):
+        rows = mixed.where(case=case)
+        worst = max(rows, key=lambda row: row["alone_not_enough"] / max(row["alone"], 1))
+        counts = ", ".join(f"{worst[f'in_{name}']} in {name}" for name in _NAMES)
+        lines.append(
+            f"{case}: {sum(row['alone_not_enough'] for row in rows):.0f} of "
+            f"{sum(row['alone'] for row in rows):.0f}; most with {counts}, "
+            f"{worst['alone_not_enough']} of {worst['alone']}."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="mixed",
+    title="Encoder, recurrent weights and decoder together",
+    source="The summary of the paper, on mixed allocations",
+    claim="Mixed allocations can combine components, but each component's constraints apply "
+    "independently.",
+    task=Ranks(),
+    quick=Plan(_points(100)),
+    full=Plan(_points(2000)),
+    hours=0.06,
+    columns={
+        "case": "network",
+        **{f"in_{name}": f"learnable weights in {name}" for name in _NAMES},
+        "components": "components that learn",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,82 @@
+"""Weights to spare: how many may be wasted?"""
+
+from __future__ import annotations
+
+from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._table import said
+from sublearn.experiments.tasks import Ranks
+from sublearn.plots import figure, legend, name_axes
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+# The network, its samples, the weight that learns, and d m.
+_CASES = {
+    "linear estimator": ("linear:inputs=6,outputs=4", 3, "W", 12),
+    "one of two layers": ("ffn:4-6-3", 4, "W1", 12),
+    "middle of three layers": ("ffn:4-6-6-3", 4, "W2", 12),
+    "recurrent weights": ("lrnn:n=6,b=1,d=3,T=4", 4, "W", 12),
+}
+_RATIOS = (1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+def _points(draws: int) -> tuple[Point, ...]:
+    found = []
+    for case, (network, samples, name, needed) in _CASES.items():
+        for ratio in _RATIOS:
+            own: Row = {"case": case, "ratio": ratio, "network": network, "samples": samples}
+            own["learn"] = f"{name}:random={int(ratio * needed)}"
+            found.append(Point(own, draws, chunk=50))
+    return tuple(found)
+
+
+def draw(table: Table) -> Figures:
+    fig, ax = figure(height=3.6)
+    for colour, case in enumerate(table.distinct("case")):
+        shares(ax, table.where(case=case), "ratio", case, colour)
+    words = "learnable weights over equations, r / (d m)", "share of rank d m"
+    name_axes(ax, *words, unit_interval=True)
+    legend(ax)
+    return {"surplus": fig}
+
+
+def find(table: Table) -> str:
+    lost, may = (sum(row[name] for row in table) for name in ("may_not_enough", "may"))
+    kind = "No" if lost else "Yes, as far as was drawn"
+    lines = (
+        [f"{kind}: {lost:.0f} of {may:.0f} such allocations are short of rank."] if table else []
+    )
+    for case in table.distinct("case"):
+        rows = table.where(case=case)
+        may, short = (int(sum(rows.column(name))) for name in ("may", "may_not_enough"))
+        said_so = (
+            f"no: {short} of {may} allocations that waste at most r - d m weights by the bounds are "
+            "short of rank"
+            if short
+            else f"yes, in all of {may} allocations that waste at most r - d m weights by the bounds"
+        )
+        lines.append(f"{case}: {said_so}.")
+        spare = max(rows, key=lambda row: row["ratio"])
+        lines.append(
+            f"{case}: with r = {spare['ratio']:g} d m weights at random, {spare['enough']} of "
+            f"{spare['trials']} have rank d m (95%: {spare['low']:.3f} to "
+            f"{spare['high']:.3f})."
+        )
+    return said(lines)
+
+
+EXPERIMENT = Experiment(
+    name="surplus",
+    title="How many of the spare weights may be wasted",
+    source="Appendix F.1",
+    claim="If r > m d, up to r - m d learnable weights can be wasted without violating the conditions of "
+    "the theorems.",
+    task=Ranks(),
+    quick=Plan(_points(100)),
+    full=Plan(_points(2000)),
+    hours=0.05,
+    columns={
+        "case": "where the weights are",
+        "ratio": "r / (d m)",
+    },
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,107 @@
+"""Best size against the time of a cycle, and against change that the task does not ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._noise_and_size import exponent
+from sublearn.experiments._table import said
+from sublearn.experiments.tasks import LinearSizes
+from sublearn.plots import COLOURS, MARKERS, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+_GAMMA1, _GAMMA3 = 0.8, 0.05
+# Factors c with N = 50 c^2 around the predicted best size T gamma2^2 / gamma3^2.
+_AROUND = {
+    200.0: "1 1.2 1.4 1.6 2 2.4 2.8 3.2 3.8",
+    400.0: "1.2 1.6 2 2.4 2.8 3.2 3.6 4.2 4.8 5.4",
+    800.0: "1.8 2.2 2.8 3.4 4 4.6 5.4 6.4 7.6",
+    1600.0: "2.6 3.2 4 4.8 5.6 6.6 7.8 9 10.4",
+}
+_VARIED = {"T": (1.0, "time of a cycle T"), "gamma2": (2.0, "task-irrelevant change gamma2")}
+
+
+def _points(draws: int, batches: int) -> tuple[Point, ...]:
+    levels = [(size / 400.0, 1.0, around) for size, around in _AROUND.items()]
+    levels += [
+        (1.0, round((size / 400.0) ** 0.5, 4), around)
+        for size, around in _AROUND.items()
+        if size != 400.0  # that point is there already
+    ]
+    return tuple(
+        rate_point("expansion", (_GAMMA1, gamma2, _GAMMA3), draws, batches, around, T=T)
+        for T, gamma2, around in levels
+    )
+
+
+def _curve(table: Table, name: str) -> Table:
+    """One row for each value of T, or of gamma2, whose best size was measured; the other is 1."""
+    other = "gamma2" if name == "T" else "T"
+    rows = table.where(lambda row: row[other] == 1.0 and row["best"] is not None)
+    return Table(rows.where(**{name: value})[0] for value in sorted(rows.distinct(name)))
+
+
+def draw(table: Table) -> Figures:
+    fig, axes = panels(2, width=4.6)
+    for ax, (name, (power, words)) in zip(axes, _VARIED.items(), strict=True):
+        rows = _curve(table, name)
+        levels, best = (np.array(rows.column(key), dtype=float) for key in (name, "best"))
+        low, high = (np.array(rows.column(key), dtype=float) for key in ("best_low", "best_high"))
+        ax.errorbar(
+            levels,
+            best,
+            yerr=[best - low, high - best],
+            color=COLOURS[0],
+            marker=MARKERS[0],
+            linestyle="none",
+            capsize=3,
+            label="measured: largest rate",
+        )
+        if rows:
+            fine = np.geomspace(levels.min(), levels.max(), 50)
+            formula = fine**power / _GAMMA3**2
+            ax.plot(fine, formula, color="#333333", linewidth=1.2, label="T gamma2^2 / gamma3^2")
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            ax.set_xticks(list(levels), [f"{level:g}" for level in levels], minor=False)
+            ax.minorticks_off()
+        name_axes(ax, words, "best size N")
+    shared_legend(fig, axes)
+    return {"time-and-size": fig}
+
+
+def find(table: Table) -> str:
+    lines = []
+    for name, (power, _) in _VARIED.items():
+        rows = _curve(table, name)
+        if len(rows) > 2:
+            measured, error = exponent(rows, name)
+            near = abs(measured - power) <= 3 * error
+            lines.append(
+                f"{'Yes' if near else 'No'}: the best size goes as {name} to the power {measured:.2f} +- "
+                f"{error:.2f}; the formula says {power:g}."
+            )
+        each = "; ".join(f"{_words(row, name)}" for row in rows)
+        lines += [f"The rate is largest at: {each}."] if each else []
+    return said(lines, TOO_FEW if table else "")
+
+
+def _words(row: Row, name: str) -> str:
+    return f"{name} = {row[name]:g}: {best_words(row)}, {predicted_words(row)}"
+
+
+EXPERIMENT = Experiment(
+    name="time-and-size",
+    title="Best size against time and task-irrelevant change",
+    source="Slides, the optimal size",
+    claim="The optimal size is proportional to T gamma2^2 / gamma3^2: it grows with the time between "
+    "corrections, and with change that the task does not ask for.",
+    task=LinearSizes(),
+    quick=Plan(_points(60, 12)),
+    full=Plan(_points(1000, 40)),
+    hours=0.03,
+    draw=draw,
+    find=find,
+)

@@ -1,0 +1,88 @@
+"""Yes, no or not decided: the rules behind the first screen of a report, on tables made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sublearn.estimates import clopper_pearson
+from sublearn.experiments import ALL, answer
+from sublearn.experiments._answers import _RULES, NO, OPEN, YES
+from sublearn.runs import Row, Table
+
+
+def counted(matched: int, refuted: int, undecided: int = 0, **own: Any) -> dict[str, Any]:
+    trials = matched + refuted + undecided
+    low, high = clopper_pearson(matched, trials)[0], clopper_pearson(matched + undecided, trials)[1]
+    counts = {"trials": trials, "matched": matched, "refuted": refuted, "undecided": undecided}
+    shares = {"share": matched / trials, "possible": (matched + undecided) / trials}
+    ends = {"low": low, "high": high, "proved": matched, "numerical": 0}
+    return {"method": "ladder", **own, **counts, **shares, **ends}
+
+
+def word(name: str, table: list[Row]) -> str:
+    return answer(name, "", Table(table), "").word
+
+
+def test_every_experiment_asks_a_question_that_fits_on_a_line() -> None:
+    assert set(_RULES) <= set(ALL)  # one without a rule is asked by its title, and says so itself
+    for question, _ in _RULES.values():
+        assert question.endswith("?") and len(question) <= 47, question
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "said"),
+    [
+        ((0, 60), (60, 0), YES),
+        ((60, 0), (0, 60), NO),
+        ((300, 0), (299, 1), NO),  # near 1 throughout: nothing rises
+        ((30, 30), (33, 27), OPEN),
+        ((0, 6), (6, 0), YES),
+        ((0, 5), (5, 0), OPEN),  # too few: 0 to 0.52 and 0.48 to 1 overlap
+    ],
+)
+def test_a_rise_is_told_by_the_intervals(
+    few: tuple[int, int], many: tuple[int, int], said: str
+) -> None:
+    table = [counted(*few, n=8, k=2), counted(*many, n=8, k=6)]
+    assert word("fig3a", table) == word("fig2a", table) == word("fig3b", table) == said
+
+
+def test_undecided_trials_widen_what_is_open() -> None:
+    table = [counted(0, 30, 30, n=8, k=2), counted(60, 0, n=8, k=6)]
+    assert word("fig3a", table) == YES
+    assert word("fig3a", [counted(0, 0, 60, n=8, k=2), table[1]]) == OPEN
+
+
+def test_one_case_against_it_is_enough() -> None:
+    right = counted(60, 0, family="a", kind="rows", n=9)
+    assert word("growth", [{**right, "n": 2}, right]) == YES
+    low = counted(30, 30, family="a", kind="diagonal", n=9)
+    assert word("growth", [right, low]) == NO
+    assert word("growth", [right, counted(9, 1, family="a", kind="diagonal", n=9)]) == OPEN
+    wrong = [{"paper": "minimal", "wrong": False, "allocations": 9}]
+    assert word("theorem-map", wrong) == YES
+    assert word("theorem-map", [*wrong, {**wrong[0], "wrong": True, "allocations": 1}]) == NO
+    gaps: list[Row] = [{"more": 0.5, "more_error": 0.1}, {"more": None, "more_error": None}]
+    assert word("placement", gaps) == YES
+    assert word("placement", [*gaps, {"more": 0.1, "more_error": 0.1}]) == OPEN
+    assert word("placement", [*gaps, {"more": -0.3, "more_error": 0.1}]) == NO
+
+
+def test_a_formula_is_held_against_what_is_measured() -> None:
+    rates: list[Row] = [{"off": 0.3, "slides_off": 40.0}] * 8
+    assert word("rate-check", rates) == NO
+    assert word("rate-check", [{"off": 0.3, "slides_off": -1.0}] * 8) == YES
+    sizes = {"quantity": "rate", "best": 400, "best_low": 390, "best_high": 410}
+    assert word("linear-size", [{**sizes, "best_slides": 144, "best_predicted": 400}]) == NO
+    assert word("linear-size", [{**sizes, "best_slides": 402, "best_predicted": 400}]) == YES
+
+
+def test_a_table_of_somebody_else_has_its_own_words() -> None:
+    table = Table([{"x": 1}])
+    own = answer("fig2a", "Title", table, "Not decided by this: 3 of 9.\nMore.")
+    assert (own.word, own.sentence) == (OPEN, "3 of 9")
+    for name in ALL:
+        assert answer(name, "Title", table, "Words.").word in ("", YES, NO, OPEN)
+    assert answer("mine", "Title", Table(), "Nothing yet.").sentence == "Nothing yet."
