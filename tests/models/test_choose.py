@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
 
+from models.dense import DenseDerivatives  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
 from sublearn.models import _view  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
@@ -18,7 +19,7 @@ from sublearn.models._compare import compare  # noqa: E402
 from sublearn.models._contest import How  # noqa: E402
 from sublearn.models._derivatives import Derivatives  # noqa: E402
 from sublearn.models._limits import Limits  # noqa: E402
-from sublearn.models._pursuit import DenseDerivatives, pursue, wanted_change  # noqa: E402
+from sublearn.models._pursuit import pursue, wanted_change  # noqa: E402
 from sublearn.models._rules import RULES, Setting, apply_rule  # noqa: E402
 from sublearn.models._trainer import TorchTrainer  # noqa: E402
 from sublearn.models._view import TorchView  # noqa: E402
@@ -434,7 +435,7 @@ def test_compare_is_fair_and_paired() -> None:
     assert {row.rate for row in found.results if row.method == "all"} <= {0.003, 0.03}
     gaps = np.array(found.scores("race", 6)) - np.array(found.scores("random", 6))
     assert found.difference("race", "random", 6).mean == pytest.approx(gaps.mean())
-    assert found.to_csv().count("\n") == 17
+    assert len(found.table()) == 16
     assert "race minus" in str(found)
     own = compare(
         model, inputs[:40], labels[:40], 6, methods=["last"], seeds=1, rates=[0.1], steps=4,
@@ -483,6 +484,11 @@ def frozen_model() -> Any:
         ({"rates": [0.0]}, "rates must be positive numbers"),
         ({"rates": ["fast"]}, "rates must be positive numbers"),
         ({"inputs": torch.zeros(30, 2)}, r"could not be run on inputs of shape \(30, 2\)"),
+        (
+            {"inputs": list(torch.zeros(30, 4))},
+            "27 more: .*: stack samples into one array or tensor",
+        ),
+        ({"inputs": torch.zeros(30, 4).tolist()}, "inputs must be an array or tensor"),
         ({"labels": "abc"}, "labels must be whole numbers"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
@@ -493,5 +499,6 @@ def test_bad_input(change: dict[str, Any], words: str) -> None:
     inputs, labels = samples()
     given: dict[str, Any] = {"inputs": inputs, "labels": labels, "budget": 5, **change}
     model = given.pop("model", mlp)()
-    with pytest.raises(BadInputError, match=words):
+    with pytest.raises(BadInputError, match=words) as caught:
         choose(model, **given)
+    assert caught.value.__cause__ is None  # one sentence, and no traceback of the model's

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sublearn.models._compare import Comparison, Result, paired_difference, save_comparison
+from sublearn.models._compare import Comparison, Result, paired_difference
 
 SCORES = {
     ("race", 10): [0.9, 0.8, 0.7],
@@ -64,8 +64,8 @@ def test_what_is_printed() -> None:
 
 def test_files_and_picture(tmp_path: Path) -> None:
     found = example()
-    names = save_comparison(found, tmp_path / "out")
-    assert sorted(names) == ["results.csv", "scores.png", "scores.svg"]
+    names = [path.name for path in found.write_files(tmp_path / "out", "results")]
+    assert sorted(names) == ["results.csv", "results.png", "results.svg"]
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "results.csv").read_text())))
     assert len(rows) == 12 and rows[0]["method"] == "race" and float(rows[0]["score"]) == 0.7
     (ax,) = found.plot().axes

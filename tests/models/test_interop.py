@@ -22,6 +22,9 @@ NETWORKS = [
     sl.LinearEstimator(inputs=4, outputs=3),
     sl.LinearRNN(n=5, b=2, d=3, T=3),
     sl.RNN(n=5, b=2, d=3, T=3, activation="tanh"),
+    sl.RNN(n=5, b=2, d=3, T=3).with_connections({"W": np.tri(5, dtype=bool)}),
+    sl.RateRNN(n=4, b=2, d=2, T=3, leak=0.5, autapses=False),
+    sl.FeedForward((3, 5, 2)).with_connections({"W1": np.arange(15).reshape(5, 3) % 4 > 0}),
 ]
 
 
@@ -38,7 +41,8 @@ def test_a_network_in_torch_computes_the_same(net: sl.Network) -> None:
     assert np.allclose(model(theirs).detach().numpy().T, net.forward(weights, ours), atol=1e-12)
     allocation = sl.Allocation.whole(net)
     found = sm.Derivatives(model, theirs)
-    assert set(found.followed.values()) == {"batch"}
+    sparse = set(net.connections)  # their mask stands between the weight and its use
+    assert {how for name, how in found.followed.items() if name not in sparse} == {"batch"}
     masks = sm.as_masks(model, allocation)
     mine = net.jacobian(weights, ours, allocation)  # rows (output, sample), columns as allocated
     mine = mine.reshape(net.output_size, 4, -1).transpose(1, 0, 2).reshape(mine.shape)
@@ -53,14 +57,8 @@ def test_the_audit_finds_the_rank_that_certify_proves(net: sl.Network, seed: int
     samples = 3
     rng = np.random.default_rng(seed)
     wanted = net.output_size * samples
-    masks = {n: np.zeros(s, bool) for n, s in net.shapes.items()}
-    flat = rng.permutation(net.size)[: min(wanted, net.size)]
-    start = 0
-    for mask in masks.values():
-        inside = flat[(flat >= start) & (flat < start + mask.size)] - start
-        mask.reshape(-1)[inside] = True
-        start += mask.size
-    allocation = sl.Allocation.from_masks(net, masks)
+    some = rng.permutation(net.size)[: min(wanted, net.size)]
+    allocation = sl.Allocation.whole(net).select(some)
     verdict = sl.certify(sl.Problem(net, samples=samples), allocation)
     found = sm.audit(sm.as_torch(net, seed=seed), _inputs(net, samples)[1], allocation)
     assert found.rank == verdict.rank
@@ -280,3 +278,20 @@ def test_models_of_transformers(kind: str) -> None:
     scale = np.square(J).sum(0).max()
     joined = np.concatenate([squares[n].ravel() for n in own])
     assert np.abs(joined - np.square(J).sum(0)).max() < tolerance * scale
+
+
+def test_weights_that_do_not_exist_stay_out_of_training() -> None:
+    net = sl.RateRNN(n=4, b=2, d=2, T=3, autapses=False)
+    model = sm.as_torch(net, seed=1)
+    x = torch.randn(6, 3, 2, dtype=torch.float64)
+    settings = dict(lr=0.05, weight_decay=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), **settings)
+    before = model.W.detach().clone()
+    for _ in range(5):
+        optimizer.zero_grad()
+        (model(x) ** 2).sum().backward()
+        assert not model.W.grad.diagonal().any()
+        optimizer.step()
+    assert not model.W.detach().diagonal().any() and not torch.equal(model.W, before)
+    net.check_weights({name: p.detach().numpy() for name, p in model.named_parameters()})
+    assert "exists_W" not in model.state_dict()

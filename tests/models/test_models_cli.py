@@ -99,8 +99,8 @@ def test_compare(maker: Path) -> None:
     assert "race minus (95% interval)" in text
     assert sorted(p.name for p in Path("found").iterdir()) == [
         "results.csv",
-        "scores.png",
-        "scores.svg",
+        "results.png",
+        "results.svg",
     ]
     rows = Path("found/results.csv").read_text().splitlines()
     assert len(rows) == 1 + 3 * 2 * 2
@@ -134,8 +134,8 @@ def test_the_experiment_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "experiment tuning needs the package torch" in refuse("reproduce", "tuning")
     told: list[str] = []
     monkeypatch.setattr(
-        "sublearn.cli._runs._Order.carry_out",
-        lambda order, dry_run: told.extend(e.name for e in order.chosen),
+        "sublearn.cli._runs.Order.carry_out",
+        lambda order, chosen, budget, usual: told.extend(e.name for e in chosen),
     )
     result = CliRunner().invoke(cli.app, ["reproduce"])
     assert result.exit_code == 0, result.output

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.dense import DenseDerivatives
 from sublearn.models._limits import Limits
 from sublearn.models._pursuit import (
-    DenseDerivatives,
     pursue,
     round_sizes,
     wanted_change,
@@ -26,7 +26,7 @@ def example(seed: int, samples: int = 6, outputs: int = 3) -> tuple[DenseDerivat
     return DenseDerivatives(jacobian, SHAPES, values), rng.standard_normal((samples, outputs))
 
 
-def slowly(J: Any, target: Any, budget: int, rounds: int, one_at_a_time: bool) -> list[int]:
+def slowly(J: Any, target: Any, budget: int, rounds: int) -> list[int]:
     """The definition, with one dense inverse per round and the residual carried entry by entry."""
     T = target.reshape(-1)
     norms = (J**2).sum(0)
@@ -43,17 +43,14 @@ def slowly(J: Any, target: Any, budget: int, rounds: int, one_at_a_time: bool) -
         score = (J.T @ R) ** 2 / (norms + rho)
         score[chosen] = -1.0
         order = np.argsort(-score, kind="stable")
-        if one_at_a_time:
-            pool = [int(e) for e in order[: 5 * size] if score[e] >= 0]
-            left = R.copy()
-            for _ in range(size):
-                worth = [(J[:, e] @ left) ** 2 / (norms[e] + rho) for e in pool]
-                best = pool.pop(int(np.argmax(worth)))
-                # What the entry explains is taken from the residual itself.
-                left = left - J[:, best] * (J[:, best] @ left) / (norms[best] + rho)
-                chosen.append(best)
-        else:
-            chosen += [int(e) for e in order[:size]]
+        pool = [int(e) for e in order[: 5 * size] if score[e] >= 0]
+        left = R.copy()
+        for _ in range(size):
+            worth = [(J[:, e] @ left) ** 2 / (norms[e] + rho) for e in pool]
+            best = pool.pop(int(np.argmax(worth)))
+            # What the entry explains is taken from the residual itself.
+            left = left - J[:, best] * (J[:, best] @ left) / (norms[best] + rho)
+            chosen.append(best)
         done += size
     assert done == budget
     return sorted(chosen)
@@ -63,14 +60,13 @@ def flat(masks: Any) -> list[int]:
     return np.flatnonzero(np.concatenate([masks[name].reshape(-1) for name in SHAPES])).tolist()
 
 
-@pytest.mark.parametrize("one_at_a_time", [False, True])
 @pytest.mark.parametrize("budget", [1, 7, 10, 25, 43])
-def test_the_definition(budget: int, one_at_a_time: bool) -> None:
+def test_the_definition(budget: int) -> None:
     # 43 entries are more than the 18 rows: the fit then goes by the other of the two matrices.
     for seed in range(4):
         dense, target = example(seed)
-        found = pursue(dense, target, budget, Limits(SHAPES), one_at_a_time=one_at_a_time)
-        assert flat(found.masks) == slowly(dense.jacobian, target, budget, 10, one_at_a_time)
+        found = pursue(dense, target, budget, Limits(SHAPES))
+        assert flat(found.masks) == slowly(dense.jacobian, target, budget, 10)
 
 
 def test_what_is_left_of_the_target() -> None:

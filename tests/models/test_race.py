@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sublearn import BadInputError
-from sublearn.models._compare import Remembered
 from sublearn.models._race import Record, race, split_once, split_samples, stages
 
 RULES = ["a", "b", "c", "d"]
@@ -65,24 +64,24 @@ def test_a_race_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
     file = tmp_path / "race.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        race(Stops(0.2), RULES, RATES, 3, record=Record(file, "question"))
+        race(Stops(0.2), RULES, RATES, 3, known=Record(file, "question"))
     rest = Toy(0.2)
-    assert race(rest, RULES, RATES, 3, record=Record(file, "question")) == whole
+    assert race(rest, RULES, RATES, 3, known=Record(file, "question")) == whole
     assert len(rest.ran) == 22 - 15
     # A line that was cut off in writing is run again, and what follows it is still read.
     text = file.read_text()
     file.write_text(text[:-10])
     for expected in (1, 0):
         rest = Toy(0.2)
-        assert race(rest, RULES, RATES, 3, record=Record(file, "question")) == whole
+        assert race(rest, RULES, RATES, 3, known=Record(file, "question")) == whole
         assert len(rest.ran) == expected
 
 
 def test_infinite_losses_survive_the_record(tmp_path: Path) -> None:
     record = Record(tmp_path / "race.jsonl", "q")
-    record.put("a", 0.1, 0, (float("-inf"), float("inf")))
+    record["a", 0.1, 0] = (float("-inf"), float("inf"))
     again = Record(tmp_path / "race.jsonl", "q")
-    assert again.get("a", 0.1, 0) == (float("-inf"), float("inf"))
+    assert again["a", 0.1, 0] == (float("-inf"), float("inf"))
 
 
 def test_records_of_other_races_are_refused(tmp_path: Path) -> None:
@@ -103,14 +102,11 @@ def test_progress_counts_every_run() -> None:
 
 
 def test_shared_runs_are_run_once() -> None:
-    toy = Toy()
-    shared = Remembered(toy)
+    toy, known = Toy(), {}
     for rule in RULES:
-        for rate in RATES:
-            for fold in range(3):
-                shared.run(rule, rate, fold)
-    assert race(shared, RULES, RATES, 3) == race(Toy(), RULES, RATES, 3)
-    assert len(toy.ran) == 36
+        race(toy, [rule], RATES, 3, known=known)
+    assert race(toy, RULES, RATES, 3, known=known) == race(Toy(), RULES, RATES, 3)
+    assert len(toy.ran) == len(set(toy.ran)) == 36
 
 
 @pytest.mark.parametrize("classes", [None, np.repeat(np.arange(5), 9)])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.dense import DenseDerivatives
 from sublearn.models import _spectrum
 from sublearn.models._audit import audit_derivatives
-from sublearn.models._pursuit import DenseDerivatives
 from sublearn.models._spectrum import spectrum
 
 

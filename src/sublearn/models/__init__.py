@@ -31,7 +31,7 @@ _FILES = {
 # For this room, the experiments, the command line and benchmarks, and for nobody else.
 _WITHIN = {
     "_attached": ("attach_torch",),
-    "_compare": ("budget_axis", "compare_cell", "paired_difference", "save_comparison"),
+    "_compare": ("budget_axis", "compare_cell", "paired_difference"),
     "_contest": ("Contest", "prepare"),
     "_limits": ("Limits",),
     "_pursuit": ("pursue",),

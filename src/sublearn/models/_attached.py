@@ -12,8 +12,7 @@ import torch
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._files import reading_arrays, write_arrays
-from sublearn.models._inputs import as_module
-from sublearn.models._masks import as_masks, mask_at
+from sublearn.models._masks import as_masks, as_module, mask_at
 from sublearn.models._uses import Tensor
 
 FORMAT = "sublearn delta 1"

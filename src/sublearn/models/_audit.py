@@ -272,14 +272,7 @@ def audit_derivatives(
     residual: Array | None = None,
     perturbed: float = 0.0,
 ) -> Audit:
-    """The audit of given derivatives: for models of any kind, and of no kind at all.
-
-    >>> from sublearn.models._pursuit import DenseDerivatives
-    >>> J = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 2.0, 0.0]])
-    >>> found = audit_derivatives(DenseDerivatives(J, {"w": (3,)}, np.zeros((3, 1))), {"w": np.ones(3, bool)})
-    >>> found.rank, found.wasted, found.layers[0].zero, found.parallel
-    (1, 2, 1, ((('w', 0), ('w', 1)),))
-    """
+    """The audit of given derivatives, whatever model they are of."""
     outputs = np.asarray(derivatives.outputs)
     needed = int(outputs.size)
     order = [name for name in derivatives.shapes if name in masks]
@@ -292,20 +285,21 @@ def audit_derivatives(
 
     found = spectrum(blocks, needed, count, precision=precision, residual=residual)
     zero = zero_columns(found.lengths, precision)
-    rows, start, leverage, entries = [], 0, {}, []
+    rows, start, leverage, entries, zeros = [], 0, {}, [], {}
     for name in order:
         some = slice(start, start + counts[name])
         start += counts[name]
         flat = np.flatnonzero(masks[name])
         entries += [(name, int(e)) for e in flat]
         leverage[name] = found.leverage[some]
+        zeros[name] = flat[zero[some]]
         rows.append(
             LayerRow(
                 name,
                 counts[name],
                 int(masks[name].size),
                 float(found.leverage[some].sum()),
-                int(zero[some].sum()),
+                zeros[name].size,
                 _dead_rows(flat, zero[some], masks[name].shape),
             )
         )
@@ -313,12 +307,6 @@ def audit_derivatives(
     covered = structure.covered(order) if structure else (len(order), len(derivatives.shapes))
     verdict, reasons = _judge(found, rows, count, needed, len(parallel), covered)
     if structure is not None and (zero.any() or found.rank < min(count, needed)):
-        zeros = {}
-        start = 0
-        for name in order:
-            flat = np.flatnonzero(masks[name])
-            zeros[name] = flat[zero[start : start + counts[name]]]
-            start += counts[name]
         reasons += structure.explain({row.name: row.idle for row in rows}, zeros)
     return Audit(
         rank=found.rank,

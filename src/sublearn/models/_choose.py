@@ -97,7 +97,7 @@ def choose(
     error = None
     if trainer.goal.kind != OWN and (standings or name == "pursuit"):
         middle = rates[len(rates) // 2]
-        error = contest.view().linearisation_error(chosen.masks, middle if rate is None else rate)
+        error = contest.linearisation_error(chosen.masks, middle if rate is None else rate)
     if chosen.count < budget:
         notes.append(
             f"{chosen.count} of the {budget} that the budget allows: "
@@ -147,7 +147,7 @@ def _run_race(
     )
     (say or say_in_terminal)(cost)
     with nullcontext(watch) if watch is not None else progress_line() as advance:
-        standings = race(contest, runners, rates, folds, record=record, watch=advance)
+        standings = race(contest, runners, rates, folds, known=record, watch=advance)
     return standings, passes
 
 

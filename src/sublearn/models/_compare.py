@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, first_line, whole_number
 from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
 from sublearn.models._contest import ALL, Contest, Options, Trainer, TunedView, prepare
+from sublearn.models._labels import as_labels
 from sublearn.models._race import (
     FOLDS,
     LEAST,
     RATES,
     Entrant,
     Outcome,
+    Run,
     Watch,
     race,
     split_once,
     stages,
 )
 from sublearn.models._rules import RULES, Rule, read_rules
+from sublearn.plots import Row, Shown, curve, name_axes, panels, shared_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Scores of methods at budgets over seeds; the first method is what the others are held against.
 
     >>> rows = [Result("race", 10, s, 0.9, "last", 0.1, 0.8, 10, "accuracy") for s in (0, 1)]
@@ -130,11 +130,11 @@ class Comparison:
         """Of two methods at one budget, paired by seed."""
         return paired_difference(self.scores(first, budget), self.scores(second, budget))
 
-    def __repr__(self) -> str:
-        return (
-            f"<Comparison: {len(self.methods)} methods, budgets "
-            f"{', '.join(map(str, self.budgets))}, {len(self.seeds)} seeds>"
-        )
+    @property
+    def headline(self) -> str:
+        """How much was compared."""
+        budgets = ", ".join(map(str, self.budgets))
+        return f"of {len(self.methods)} methods, budgets {budgets}, {len(self.seeds)} seeds"
 
     def __str__(self) -> str:
         wide = max(len(method) for method in self.methods) + 4
@@ -158,7 +158,7 @@ class Comparison:
         """Every result, and the paired differences to the first method."""
         first = self.methods[0]
         return {
-            "results": [{name: getattr(row, name) for name in COLUMNS} for row in self.results],
+            "results": self.table(),
             "differences": [
                 {
                     "first": first,
@@ -175,18 +175,12 @@ class Comparison:
             "notes": list(self.notes),
         }
 
-    def to_csv(self) -> str:
-        """One line per result."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([getattr(row, name) for name in COLUMNS] for row in self.results)
-        return text.getvalue()
+    def table(self) -> list[Row]:
+        """A row for every result."""
+        return [{name: getattr(row, name) for name in COLUMNS} for row in self.results]
 
     def plot(self) -> Figure:
         """Scores against budgets, a line per method, shaded over the seeds' standard error."""
-        from sublearn.plots import curve, name_axes, panels, shared_legend
-
         fig, axes = panels(1, width=6.4)
         # The first method last, so that it lies on top where lines meet.
         for colour, method in reversed(list(enumerate(self.methods))):
@@ -295,20 +289,6 @@ def compare(
     return Comparison(tuple(results))
 
 
-class Remembered:
-    """A contest whose outcomes are kept, so that race and fixed rules share their runs."""
-
-    def __init__(self, contest: Any) -> None:
-        self._contest = contest
-        self.outcomes: dict[tuple[str, float, int], Outcome] = {}
-
-    def run(self, rule: str, rate: float, fold: int) -> Outcome:
-        key = (rule, rate, fold)
-        if key not in self.outcomes:
-            self.outcomes[key] = self._contest.run(rule, rate, fold)
-        return self.outcomes[key]
-
-
 def compare_cell(
     contest: Contest,
     methods: Sequence[str],
@@ -317,7 +297,7 @@ def compare_cell(
     advance: Callable[[int, str], None] = lambda done, words: None,
 ) -> list[Result]:
     """One budget and seed: every method's score on the samples ``exam``."""
-    held = Remembered(contest)
+    known: dict[Run, Outcome] = {}  # the race and the fixed rules share their runs
     best: dict[str, Entrant] = {}
     means: dict[str, float] = {}
     folds = len(contest.folds)
@@ -328,12 +308,12 @@ def compare_cell(
 
     for rule in contest.rules:
         # A race of its own among its rates: what the race has, with one rule.
-        first = race(held, [rule], rates_of(rule, rates), folds, watch=follow)[0]
+        first = race(contest, [rule], rates_of(rule, rates), folds, known=known, watch=follow)[0]
         best[rule], means[rule] = (rule, first.rate), first.mean
         runs += sum(stages(len(rates), folds))
     if RACE in methods:
         runners = [rule for rule in contest.rules if rule != ALL]
-        winner = race(held, runners, rates, folds, watch=follow)[0]
+        winner = race(contest, runners, rates, folds, known=known, watch=follow)[0]
         best[RACE], means[RACE] = (winner.rule, winner.rate), winner.mean
         runs += sum(stages(len(runners) * len(rates), folds))
     scores: dict[Entrant, tuple[float, int]] = {}
@@ -398,7 +378,13 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
             return torch.cat([first, torch.as_tensor(second, device=first.device)])
         return np.concatenate([np.asarray(first), np.asarray(second)])
 
-    return (join(inputs, test[0]), join(labels, test[1])), len(labels)
+    try:
+        return (join(inputs, test[0]), join(as_labels(labels), as_labels(test[1]))), len(labels)
+    except (KeyError, TypeError, ValueError, RuntimeError) as problem:
+        raise BadInputError(
+            "test must hold inputs and labels of the same kind and shape as those to tune by, one row per "
+            f"sample ({first_line(problem)})."
+        ) from None
 
 
 def _exam(trainer: Trainer, count: int | None, seed: int) -> tuple[Indices, Indices]:
@@ -407,12 +393,3 @@ def _exam(trainer: Trainer, count: int | None, seed: int) -> tuple[Indices, Indi
     # Seeded apart from the folds within, which start from the same seed.
     held = round(TESTED * trainer.samples)
     return split_once(trainer.samples, held, seed + (1 << 32), trainer.goal.classes)
-
-
-def save_comparison(found: Comparison, folder: Path) -> list[str]:
-    """Write results.csv and the picture; the names of the files."""
-    from sublearn.plots import save
-
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.csv").write_text(found.to_csv(), encoding="utf-8")
-    return ["results.csv", *(path.name for path in save(found.plot(), folder / "scores"))]

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from sublearn._arrays import Indices, Mask
+from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._labels import OWN, Labels
 from sublearn.models._limits import Limits, Where
@@ -98,13 +98,10 @@ class Options(Training, Bounds, total=False):
 
 
 class TunedView(View, Protocol):
-    """What rules look at, and how straight the model is there."""
+    """What rules look at, and what becomes of it while the model is tuned."""
 
-    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
-        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
-
-        None where tuning moves no output.
-        """
+    def outputs(self) -> Array:
+        """Those that ``derivatives`` are of, with the weights as they are now."""
 
 
 class Trainer(Protocol):
@@ -123,6 +120,9 @@ class Trainer(Protocol):
 
     def evaluate(self, ids: Any) -> Outcome:
         """Score, where higher is better, and loss of the model as it is now, on some samples."""
+
+    def entries(self, masks: Mapping[str, Mask]) -> Array:
+        """The chosen entries as they are now, name by name in the order of the weights."""
 
     def view(self, ids: Any, seed: int) -> TunedView:
         """What rules look at on the samples ``ids``."""
@@ -224,6 +224,23 @@ class Contest:
             ids = self.samples if fold < 0 else self.folds[fold][0]
             self._views[fold] = self.trainer.view(ids, self.seed)
         return self._views[fold]
+
+    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
+        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
+
+        None where tuning moves no output.
+        """
+        view, trainer = self.view(), self.trainer
+        derivatives = view.derivatives  # taken here, before the weights move
+        before = trainer.entries(masks)
+        with trainer.tuned(masks, self.samples, rate):
+            change = view.outputs() - derivatives.outputs
+            delta = trainer.entries(masks) - before
+        moved = float(np.linalg.norm(change))
+        if not 0 < moved < np.inf:
+            return None
+        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
+        return float(np.linalg.norm(change - linear)) / moved
 
 
 def choice_passes(rules: Sequence[str], outputs: int, rounds: int) -> int:

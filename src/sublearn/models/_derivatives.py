@@ -4,7 +4,7 @@ J has one row per output number (sample, output) and one column per weight. Thre
 of it: J' R for a cotangent R (one backward pass), the squared lengths of its columns, and a few of
 its columns. For layers that :mod:`sublearn.models._uses` knows, the gradient of every sample is a
 product of a captured activation and a cotangent, so d backward passes over the whole batch are
-enough; for anything else the model is differentiated sample by sample.
+enough; for anything else the model is differentiated one sample and one output at a time.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from sublearn.models._inputs import (
     as_inputs,
     as_outputs,
     call_model,
-    count_samples,
-    each,
     leaves,
     parameters_of,
     refuse_random_layers,
+    samples_of,
     take,
 )
-from sublearn.models._passes import PIECE, Pass, tolerance
-from sublearn.models._places import output_places, running
+from sublearn.models._passes import Pass, tolerance
+from sublearn.models._places import check_outputs, output_places, running
 from sublearn.models._recorder import Recorder
 from sublearn.models._uses import Layout, Tensor, front
 
@@ -82,7 +81,7 @@ class Derivatives:
     ) -> None:
         self.model = model
         self.inputs = as_inputs(model, inputs)
-        self.samples = count_samples(self.inputs)
+        self.samples = samples_of(self.inputs)
         self._forward = forward or call_model
         self.parameters = parameters_of(model, names)
         refuse_random_layers(model)
@@ -92,8 +91,7 @@ class Derivatives:
         self._kept: Pass | None = None
         self._norms: dict[str, NDArray[Any]] | None = None
         self._layouts: list[Layout | None] = []  # of the uses, in their order
-        self._single: list[str] = []  # followed, but samples lie in no known layout
-        self._unknown: list[str] = []  # used by operations that are not followed
+        self._single: list[str] = []  # what no recorded use explains: one sample at a time
         self._values = self._look(outputs, samples_at_once, seed)
 
     @property
@@ -113,11 +111,8 @@ class Derivatives:
 
     @property
     def followed(self) -> dict[str, str]:
-        """How each parameter is differentiated: "batch", "sample" (one by one) or "jacrev"."""
-        ways = dict.fromkeys(self.parameters, "batch")
-        ways.update(dict.fromkeys(self._single, "sample"))
-        ways.update(dict.fromkeys(self._unknown, "jacrev"))
-        return ways
+        """How each parameter is differentiated: "batch" (all samples at once) or "sample" (one by one)."""
+        return {name: "sample" if name in self._single else "batch" for name in self.parameters}
 
     # The three questions.
 
@@ -133,14 +128,13 @@ class Derivatives:
                 f"the cotangents must be of shape {tuple(self._values.shape)}, samples by outputs, "
                 f"not {tuple(wanted.shape)}."
             )
-        others = [*self._single, *self._unknown]
         passes = self._passes()
         if len(passes) == 1:
-            yield from self._run(*passes[0]).scores(wanted, others)
+            yield from self._run(*passes[0]).scores(wanted, self._single)
             return
         total = self._zeros()
         for low, high in passes:
-            for name, found in self._run(low, high).scores(wanted[low:high], others):
+            for name, found in self._run(low, high).scores(wanted[low:high], self._single):
                 total[name] += found
             _trim()
         yield from total.items()
@@ -150,16 +144,14 @@ class Derivatives:
         if self._norms is not None:
             return self._norms
         total = self._zeros()
-        known = [n for n in self.parameters if n not in {*self._single, *self._unknown}]
+        known = [name for name, way in self.followed.items() if way == "batch"]
         if known:
             for low, high in self._passes():
                 self._run(low, high).add_squares(total, known)
                 _trim()
-        for i in range(self.samples) if self._single else ():
-            self._run(i, i + 1).add_squares(total, self._single)
-        for _, _, block in self._dense():
-            for name, found in block.items():
-                total[name] += found.square().flatten(0, 1).sum(0)
+        for _, _, gradients in self._one_by_one(self._single):
+            for name, found in gradients.items():
+                total[name] += found.square()
         self._norms = {name: array_of(found) for name, found in total.items()}
         return self._norms
 
@@ -187,17 +179,13 @@ class Derivatives:
                 start += index.size
         shape = (self.samples, self.size, start)
         columns = torch.zeros(shape, dtype=self.dtype, device=self.device)
-        known = {n: i for n, i in chosen.items() if n not in {*self._single, *self._unknown}}
+        known = {n: i for n, i in chosen.items() if n not in self._single}
         if known:
             for low, high in self._passes():
                 self._run(low, high).add_columns(columns[low:high], known, place)
-        single = {n: i for n, i in chosen.items() if n in self._single}
-        for i in range(self.samples) if single else ():
-            self._run(i, i + 1).add_columns(columns[i : i + 1], single, place)
-        for low, part, block in self._dense([n for n in chosen if n in self._unknown]):
-            for name, found in block.items():
-                rows = found.flatten(2)[..., chosen[name]]
-                columns[low : low + len(rows), part, place[name]] = rows
+        for i, k, gradients in self._one_by_one([n for n in chosen if n in self._single]):
+            for name, found in gradients.items():
+                columns[i, k, place[name]] = found.flatten()[chosen[name]]
         return array_of(columns.flatten(0, 1))
 
     def _zeros(self) -> dict[str, Tensor]:
@@ -236,18 +224,8 @@ class Derivatives:
                 same = False
             _trim()
         values = torch.cat(parts)
-        if not bool(torch.isfinite(values).all()):
-            raise BadInputError(
-                "the model's outputs on these inputs hold NaN or infinity: check its weights and "
-                "the inputs."
-            )
         alone = self._select(one, 0, 1)
-        scale = max(float(values.abs().max()), 1e-30)
-        if float((alone - values[:1]).abs().max()) > tolerance(self.dtype) * scale:
-            raise BadInputError(
-                "the model's output for a sample changes with the other samples of the batch, so "
-                "no sample has a derivative of its own: call model.eval() before."
-            )
+        check_outputs(array_of(values), array_of(alone), tolerance(self.dtype))
         self._check(order if same else None, allowed)
         return values
 
@@ -344,12 +322,12 @@ class Derivatives:
         run = self._run(0, count)
         first = torch.zeros(count, dtype=torch.bool)
         first[torch.randperm(count, generator=self._generator)[: (count + 1) // 2]] = True
-        R = self._random(run)
+        R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
+        R = R.to(run.outputs)
         mine = first.unsqueeze(1).to(R)
         cotangents, gradients = run.cotangents(R * mine, list(self.parameters))
         # Places within a parameter are counted as it lies in memory.
-        unknown = run.unknown | {n for n, p in self.parameters.items() if not p.is_contiguous()}
-        single: set[str] = set()
+        single = run.unknown | {n for n, p in self.parameters.items() if not p.is_contiguous()}
         if self._at_once > 1:
             others, _ = run.cotangents(R * (1 - mine))
             names = [use.name for use in run.uses]
@@ -371,99 +349,24 @@ class Derivatives:
                         single.add(use.name)
             else:
                 single = set(self.parameters)
-        unknown |= run.unexplained(cotangents, gradients, skip=unknown | single)
-        self._unknown = [n for n in self.parameters if n in unknown]
-        self._single = [n for n in self.parameters if n in single - unknown]
-        self._check_single()
+        single |= run.unexplained(cotangents, gradients, skip=single)
+        self._single = [n for n in self.parameters if n in single]
         if self._kept is not None:
             self._lay_out(self._kept)
 
-    def _random(self, run: Pass) -> Tensor:
-        R = torch.randn(tuple(run.outputs.shape), generator=self._generator, dtype=torch.float64)
-        return R.to(run.outputs)
-
-    def _check_single(self) -> None:
-        """The same comparison for what is differentiated one sample at a time."""
-        if not self._single:
-            return
-        run = self._run(0, 1)
-        cotangents, gradients = run.cotangents(self._random(run), self._single)
-        others = set(self.parameters) - set(self._single)
-        wrong = run.unknown | run.unexplained(cotangents, gradients, skip=others)
-        self._unknown += [name for name in self._single if name in wrong]
-        self._single = [name for name in self._single if name not in wrong]
-
-    # What no use explains: the derivative of one sample at a time.
-
-    def _dense(
-        self, names: Sequence[str] | None = None
-    ) -> Iterator[tuple[int, slice, dict[str, Tensor]]]:
-        """Blocks (first sample, outputs, gradients (samples, outputs, *shape)) by torch.func.jacrev."""
-        names = self._unknown if names is None else names
-        if not names:
-            return
-        from torch.func import functional_call, jacrev, vmap
-
-        chosen = {name: self.parameters[name].detach() for name in names}
-        numbers = sum(p.numel() for p in chosen.values())
-        outputs = max(1, min(self.size, PIECE // numbers))
-        together = max(1, min(self.samples, PIECE // (numbers * outputs)))
-
-        def values(given: Any, sample: Any, places: Any) -> Tensor:
-            inputs = each(sample, lambda v: v.unsqueeze(0) if isinstance(v, torch.Tensor) else v)
-            model = _Substituted(self.model, given, functional_call)
-            return as_outputs(self._forward(model, inputs), 1).reshape(-1).gather(0, places)
-
-        every = torch.arange(self.size, device=self.device).expand(self.samples, self.size)
-        places = every if self._places is None else self._places
-        for low in range(0, self.samples, together):
-            high = min(low + together, self.samples)
-            for first in range(0, self.size, outputs):
-                part = slice(first, min(first + outputs, self.size))
-                where = places[low:high, part]
-                batch = take(self.inputs, slice(low, high))
-                try:
-                    dims = each(batch, lambda v: 0 if getattr(v, "ndim", 0) else None)
-                    found = vmap(jacrev(values), in_dims=(None, dims, 0))(chosen, batch, where)
-                except RuntimeError:
-                    found = self._one_by_one(names, low, high, where)
-                yield low, part, {name: g.detach() for name, g in found.items()}
-
-    def _one_by_one(
-        self, names: Sequence[str], low: int, high: int, places: Tensor
-    ) -> dict[str, Tensor]:
-        """Plain backward passes, for operations that torch.func does not know."""
-        found: dict[str, list[Tensor]] = {name: [] for name in names}
-        for i in range(low, high):
+    def _one_by_one(self, names: Sequence[str]) -> Iterator[tuple[int, int, dict[str, Tensor]]]:
+        """(sample, output, gradients by name) of every output: one backward pass for each."""
+        for i in range(self.samples) if names else ():
             run = self._run(i, i + 1)
-            raw = run.outputs
-            every = torch.arange(self.size, device=self.device)
-            own = every if self._places is None else self._places[i]
-            for place in places[i - low]:
-                k = int((own == place).nonzero()[0, 0])
-                grads = torch.autograd.grad(
-                    raw[0, k],
+            for k in range(self.size) if run.outputs.requires_grad else ():
+                found = torch.autograd.grad(
+                    run.outputs[0, k],
                     [run.leaves[name] for name in names],
                     retain_graph=True,
                     allow_unused=True,
                 )
-                for name, g in zip(names, grads, strict=True):
-                    found[name].append(torch.zeros_like(self.parameters[name]) if g is None else g)
-        shape = (high - low, places.shape[1])
-        return {name: torch.stack(g).unflatten(0, shape) for name, g in found.items()}
-
-
-class _Substituted:
-    """The model with some parameters replaced, called like the model."""
-
-    def __init__(self, model: Any, given: Mapping[str, Tensor], call: Any) -> None:
-        self._model, self._given, self._call = model, given, call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(self._model, self._given, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+                pairs = zip(names, found, strict=True)
+                yield i, k, {name: g for name, g in pairs if g is not None}
 
 
 def _trim() -> None:

@@ -99,6 +99,18 @@ def compare_bits(
     return tuple(moved)
 
 
+def check_loop(
+    before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]], masks: Mapping[str, Mask]
+) -> None:
+    """Refuse a training loop of one's own that moved anything but what ``masks`` hold."""
+    moved = compare_bits(before, after, masks)
+    if moved:
+        raise BadInputError(
+            f"loop moved {moved[0].count} entries of {moved[0].name} that are not chosen: it must change "
+            "what masks holds and nothing else."
+        )
+
+
 class Guard:
     """Watches a torch model while it is trained; see :func:`guard`."""
 

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of
+from sublearn.models._masks import as_module
+from sublearn.models._places import count_samples, one_row_each
 from sublearn.models._uses import Tensor
 
 
@@ -36,21 +38,8 @@ def as_outputs(answer: Any, samples: int) -> Tensor:
             f"the model must return a floating-point tensor, not {type(answer).__name__}; give "
             "forward=, a function of (model, inputs) that returns one."
         )
-    if found.dim() == 0 or found.shape[0] != samples:
-        raise BadInputError(
-            f"the model must return one row per sample, {samples} here, not outputs of shape "
-            f"{tuple(found.shape)}."
-        )
+    one_row_each(found.shape, samples)
     return found.unsqueeze(1) if found.dim() == 1 else found
-
-
-def as_module(model: Any) -> torch.nn.Module:
-    """The model itself, if it is torch's."""
-    if not isinstance(model, torch.nn.Module):
-        raise BadInputError(
-            f"model must be a torch.nn.Module or a JaxModel, not {type(model).__name__}."
-        )
-    return model
 
 
 def as_inputs(model: Any, inputs: Any) -> Any:
@@ -80,21 +69,9 @@ def leaves(values: Any) -> list[Any]:
     return [] if values is None else [values]
 
 
-def count_samples(inputs: Any) -> int:
-    """The number m of samples: the first dimension, which all tensors share."""
-    sizes = [int(t.shape[0]) for t in leaves(inputs) if isinstance(t, torch.Tensor) and t.dim()]
-    if not sizes:
-        raise BadInputError(
-            f"inputs must be a tensor with one row per sample, or a tuple or dict of them, not "
-            f"{type(inputs).__name__}."
-        )
-    if sizes[0] == 0:
-        raise BadInputError("inputs hold no sample.")
-    if len(set(sizes)) > 1:
-        raise BadInputError(
-            f"inputs must have the same number of samples, not {', '.join(map(str, sizes))}."
-        )
-    return sizes[0]
+def samples_of(inputs: Any) -> int:
+    """The number m of samples, of which flags and single numbers beside them have none."""
+    return count_samples(leaf for leaf in leaves(inputs) if getattr(leaf, "ndim", 0))
 
 
 def each(values: Any, change: Callable[[Any], Any]) -> Any:

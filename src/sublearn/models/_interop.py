@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._masks import as_masks
 from sublearn.models._structure import layer_name
 from sublearn.models._uses import Tensor
-from sublearn.networks import RNN, FeedForward, LinearRNN, Network
+from sublearn.networks import RNN, FeedForward, LinearRNN, Network, links, walk
 
 _PHI: dict[str, Callable[[Tensor], Tensor]] = {
-    "linear": lambda a: a,
     "relu": torch.relu,
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }
+_MASK = "exists_"
 _MODULES = {
     torch.nn.Identity: "linear",
     torch.nn.ReLU: "relu",
@@ -110,7 +110,8 @@ def masks_from_peft(model: Any, adapter: str = "default") -> dict[str, Mask]:
 class TorchNetwork(torch.nn.Module):
     """A network of this package as a torch module; parameters carry the names of its weights.
 
-    Inputs are (samples, q), or (samples, T, b) for sequences; outputs (samples, d).
+    Inputs are (samples, q), or (samples, T, b) for sequences; outputs (samples, d). Entries of weights that
+    do not exist take no part: whatever stands there, outputs do not see it, and its gradient is 0.
     """
 
     def __init__(self, network: Network, weights: Mapping[str, Any]) -> None:
@@ -120,43 +121,46 @@ class TorchNetwork(torch.nn.Module):
         for name in network.shapes:
             value = torch.as_tensor(np.array(weights[name], dtype=np.float64))
             self.register_parameter(name, torch.nn.Parameter(value))
+        for name, mask in network.connections.items():
+            self.register_buffer(_MASK + name, torch.as_tensor(mask.copy()), persistent=False)
+
+    def _weight(self, name: str) -> Any:
+        """A weight, 0 where it does not exist."""
+        value = getattr(self, name)
+        if name not in self.network.connections:
+            return value
+        return value * getattr(self, _MASK + name)
 
     def forward(self, inputs: Any) -> Any:
-        state: Any = None
-        read = []
-        for step in self.network.steps:
-            weight = getattr(self, step.weight)
-            given, block = state, None
-            if step.block is not None:
-                block = inputs[:, step.block] if self.network.is_sequence else inputs
-                if step.drive is None:
-                    entering = block
-                    if step.encoder is not None:
-                        entering = block @ getattr(self, step.encoder).T
-                    given = entering if state is None else state + entering
-            elif state is None:
-                given = torch.ones((inputs.shape[0], 1), dtype=inputs.dtype, device=inputs.device)
-            after = given @ weight.T
-            if step.bias is not None:
-                after = after + getattr(self, step.bias).T
-            if step.drive is not None:
-                after = after + block @ getattr(self, step.drive).T
-            after = _PHI[step.activation](after)
-            if step.leak != 1.0:
-                after = step.leak * after
-                after = after if state is None else after + step.kept * state
-            if step.aside:
-                read.append(after)
-            else:
-                state = after
-        return torch.cat([*read, state], dim=1) if read else state
+        # Samples are columns in the walk along the chain.
+        steps = inputs.unbind(1) if self.network.is_sequence else [inputs]
+        ones = torch.ones((1, len(inputs)), dtype=inputs.dtype, device=inputs.device)
+        chain = links(self.network, [step.T for step in steps], ones)
+        weights = {name: self._weight(name) for name in self.network.shapes}
+        return walk(chain, weights, _Tensors()).outputs.T
+
+
+class _Tensors:
+    """The arithmetic of torch tensors, whose slopes are torch's own affair."""
+
+    matmul, add = map(staticmethod, (torch.matmul, torch.add))
+
+    def bend(self, position: int, activation: str, before: Tensor) -> tuple[Tensor, None]:
+        return _PHI[activation](before), None
+
+    def times(self, number: float, a: Tensor) -> Tensor:
+        return number * a
+
+    def stack(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(parts))
 
 
 def as_torch(network: Network, weights: Mapping[str, Any] | None = None, *, seed: int = 0) -> Any:
     """A torch module that computes what ``network`` does, in float64.
 
-    Without ``weights`` they are drawn at random, with variance one over the number of columns. Masks
-    and an :class:`Allocation` of the network mean the same entries.
+    Without ``weights`` they are drawn at random, with variance one over the number of weights in a row.
+    Those that do not exist are 0, and stay so in training. Masks and an :class:`Allocation` of the network
+    mean the same entries.
 
     >>> import sublearn as sl
     >>> [name for name, _ in as_torch(sl.FeedForward((2, 3, 1))).named_parameters()]
@@ -164,12 +168,12 @@ def as_torch(network: Network, weights: Mapping[str, Any] | None = None, *, seed
     """
     if not isinstance(network, Network):
         raise BadInputError(f"network must be a network, not {type(network).__name__}.")
-    if network.connections:
-        raise BadInputError("a network whose weights do not all exist has no torch module.")
     if weights is None:
         rng = np.random.default_rng(seed)
         weights = {
-            name: rng.standard_normal(shape) / np.sqrt(shape[1])
+            name: network.existing(name)
+            * rng.standard_normal(shape)
+            / np.sqrt(network.in_degrees(name)[:, None])
             for name, shape in network.shapes.items()
         }
     return TorchNetwork(network, weights)
@@ -198,7 +202,7 @@ def from_torch(
     recurrent = [name for name in found if "weight_hh" in name]
     if recurrent:
         return _from_rnn(found, activation or "tanh", steps)
-    return _from_mlp(found, one_of("activation", activation or "linear", _PHI))
+    return _from_mlp(found, one_of("activation", activation or "linear", ("linear", *_PHI)))
 
 
 def _activation_of(model: Any) -> str | None:

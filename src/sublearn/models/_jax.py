@@ -12,7 +12,13 @@ from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._masks import resolve_masks
-from sublearn.models._places import output_places, running
+from sublearn.models._places import (
+    check_outputs,
+    count_samples,
+    one_row_each,
+    output_places,
+    running,
+)
 from sublearn.models._structure import Structure
 
 PIECE = 1 << 24  # numbers of a temporary
@@ -176,40 +182,18 @@ class JaxDerivatives:
 
         self._inputs = jax.tree.map(widen, inputs)
         leaves = jax.tree.leaves(self._inputs)
-        if not leaves or any(np.ndim(leaf) == 0 for leaf in leaves):
-            raise BadInputError(
-                "inputs must be an array with one row per sample, or a tree of them."
-            )
-        sizes = {len(leaf) for leaf in leaves}
-        if len(sizes) > 1 or 0 in sizes:
-            raise BadInputError(
-                f"inputs must have the same number of samples, not {sorted(sizes)}."
-            )
-        self.samples = sizes.pop()
+        self.samples = count_samples(leaves)
         with self._double(True):
             with running(leaves):
                 raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
-            if raw.ndim == 0 or raw.shape[0] != self.samples:
-                raise BadInputError(
-                    f"the model must return one row per sample, {self.samples} here, not outputs of "
-                    f"shape {raw.shape}."
-                )
+            one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
             places = output_places(outputs, raw.shape[1:], self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
-            alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(-1)
-        if not np.isfinite(flat).all():
-            raise BadInputError(
-                "the model's outputs on these inputs hold NaN or infinity: check its weights and the "
-                "inputs."
-            )
-        if np.abs(alone - flat[0]).max() > 1e-8 * max(float(np.abs(flat).max()), 1e-30):
-            raise BadInputError(
-                "the model's output for a sample changes with the other samples of the batch, so no "
-                "sample has a derivative of its own: use the model's evaluation mode."
-            )
+            alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(1, -1)
+        check_outputs(flat, alone, 1e-8)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
     def _function(self) -> Callable[[Any, Any, Any], Any]:

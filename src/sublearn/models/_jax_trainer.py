@@ -15,10 +15,11 @@ from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._contest import How
+from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
 from sublearn.models._limits import layer_of
-from sublearn.models._places import running
+from sublearn.models._places import count_samples, one_row_each, running
 from sublearn.models._race import Outcome
 
 
@@ -34,16 +35,12 @@ class JaxTrainer:
         self.params = jax.tree.map(jax.numpy.asarray, model.params)
         self.how.check_labels(labels)
         self.inputs = jax.tree.map(np.asarray, inputs)
-        self.samples = len(jax.tree.leaves(self.inputs)[0])
+        self.samples = count_samples(jax.tree.leaves(self.inputs))
         self.labels = None if labels is None else np.asarray(as_labels(labels))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.apply(self.params, self.inputs))
-        if outputs.ndim == 0 or len(outputs) != self.samples:
-            raise BadInputError(
-                f"the model must return one row per sample, {self.samples} here, not outputs of shape "
-                f"{outputs.shape}."
-            )
+        one_row_each(outputs.shape, self.samples)
         self.goal = Labels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(
@@ -117,7 +114,9 @@ class JaxTrainer:
     def _tune(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Any:
         x, y = self.take(ids)
         if self.how.loop is not None:
-            return self._checked(self.how.loop(self.params, masks, x, y, rate), masks)
+            params = self.how.loop(self.params, masks, x, y, rate)
+            check_loop(self.model.arrays(self.params), self.model.arrays(params), masks)
+            return params
         rng = np.random.default_rng(self.how.seed)
         size = min(self.how.batch, len(ids))
         whole = size == len(ids)
@@ -130,18 +129,6 @@ class JaxTrainer:
         tree = self.model.mask_tree({n: m for n, m in masks.items() if m.any()})
         return self._run(self.params, tree, x, y, batches, rate)
 
-    def _checked(self, params: Any, masks: Mapping[str, Mask]) -> Any:
-        """What a loop of one's own returned, if nothing but the chosen entries has moved."""
-        from sublearn.models._guard import compare_bits
-
-        moved = compare_bits(self.model.arrays(self.params), self.model.arrays(params), masks)
-        if moved:
-            raise BadInputError(
-                f"loop moved {moved[0].count} entries of {moved[0].name} that are not chosen: it must "
-                "change what masks holds and nothing else."
-            )
-        return params
-
     def evaluate(self, ids: Any) -> Outcome:
         """Score, where higher is better, and loss of the parameters as they are now."""
         x, y = self.take(ids)
@@ -153,6 +140,12 @@ class JaxTrainer:
         if self.how.metric is not None:
             return float(self.how.metric(outputs, y)), loss
         return self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss
+
+    def entries(self, masks: Mapping[str, Mask]) -> Array:
+        """The chosen entries as they are now, name by name in the order of the weights."""
+        now = self.model.arrays(self.params)
+        held = [now[name][masks[name]] for name in self.shapes if name in masks]
+        return np.concatenate(held).astype(np.float64)
 
     def view(self, ids: Any, seed: int) -> JaxView:
         """What rules look at on the samples ``ids``."""
@@ -203,25 +196,10 @@ class JaxView:
             raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
         return self._trainer.goal.target(self.derivatives.outputs, self._ids)
 
-    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
-        """The share of the change of the outputs, after tuning, that the derivatives do not give."""
-        trainer, derivatives = self._trainer, self.derivatives
-        before = trainer.model.arrays(trainer.params)
-        with trainer.tuned(masks, self._ids, rate):
-            after = trainer.model.arrays(trainer.params)
-        moved = {n: np.asarray(after[n], dtype=np.float64) for n in after}
-        outputs = JaxDerivatives(
-            trainer.model, trainer.take(self._ids)[0], self._names, moved
-        ).outputs
-        change = outputs - derivatives.outputs
-        size = float(np.linalg.norm(change))
-        if not 0 < size < np.inf:
-            return None
-        delta = np.concatenate(
-            [(moved[n] - before[n])[masks[n]] for n in self._names if n in masks]
-        )
-        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
-        return float(np.linalg.norm(change - linear)) / size
+    def outputs(self) -> Array:
+        trainer = self._trainer
+        now = trainer.model.arrays(trainer.params)
+        return JaxDerivatives(trainer.model, trainer.take(self._ids)[0], self._names, now).outputs
 
     @cached_property
     def layers(self) -> list[list[str]]:

@@ -33,16 +33,19 @@ def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
     return resolve_masks(what, *_description(model))
 
 
+def as_module(model: Any) -> Any:
+    """The model itself, if it is torch's."""
+    if not hasattr(model, "named_parameters"):
+        kind = type(model).__name__
+        raise BadInputError(f"model must be a torch.nn.Module or a JaxModel, not {kind}.")
+    return model
+
+
 def _description(
     model: Any,
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, str], dict[str, bool]]:
     """Shapes by name, other names of tied weights, and which are marked as trainable."""
-    modules = getattr(model, "named_parameters", None)
-    if modules is None:
-        raise BadInputError(
-            "model must be a torch.nn.Module or a sublearn.models.JaxModel, not "
-            f"{type(model).__name__}."
-        )
+    modules = as_module(model).named_parameters
     own = {name: p for name, p in modules() if p.is_floating_point()}
     if not own:
         raise BadInputError("model has no parameters, so there is nothing to tune.")

@@ -112,12 +112,8 @@ class Pass:
                     continue
                 part = use.view.of(total)
                 if isinstance(use, Matrix):
-                    left = use.canonical(G).flatten(0, -3)
-                    right = use.factor().flatten(0, -3)
-                    if use.groups == 1:
-                        add_product(part, left[:, 0], right[:, 0])
-                    else:
-                        part += torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1)
+                    left, right = (x.flatten(0, -3) for x in (use.canonical(G), use.factor()))
+                    add_product(part, left, right)
                 elif isinstance(use, Rows):
                     rows = use.canonical(G)
                     # index_add_ on a strided part would need it to be contiguous in rows: it is.

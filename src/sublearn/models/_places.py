@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sublearn._arrays import Indices
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, first_line, whole_number
 
 MOST_OUTPUTS = 4096
 """Outputs per sample above which some must be chosen: every one costs a backward pass."""
@@ -24,11 +25,53 @@ def running(inputs: Iterable[Any]) -> Iterator[None]:
     except BadInputError:
         raise
     except Exception as problem:
-        shapes = ", ".join(str(tuple(t.shape)) for t in inputs if hasattr(t, "shape"))
-        first = (str(problem).splitlines() or [type(problem).__name__])[0]
+        shapes = [str(tuple(t.shape)) for t in inputs if hasattr(t, "shape")]
+        shown = ", ".join(shapes[:3]) + (f" and {len(shapes) - 3} more" if len(shapes) > 3 else "")
+        hint = ""
+        if isinstance(problem, TypeError) and len(shapes) > 1:
+            hint = ". A list holds the model's arguments: stack samples into one array or tensor."
         raise BadInputError(
-            f"the model could not be run on inputs of shape {shapes}: {first}"
-        ) from problem
+            f"the model could not be run on inputs of shape {shown}: {first_line(problem)}{hint}"
+        ) from None
+
+
+def count_samples(inputs: Iterable[Any]) -> int:
+    """The number m of samples: the first dimension, which all arrays share."""
+    shapes = [np.shape(leaf) for leaf in inputs]
+    sizes = [shape[0] for shape in shapes if shape]
+    if not sizes or len(sizes) < len(shapes):
+        raise BadInputError(
+            "inputs must be an array or tensor with one row per sample, or a tuple, dict or tree of them."
+        )
+    if sizes[0] == 0:
+        raise BadInputError("inputs hold no sample.")
+    if len(set(sizes)) > 1:
+        raise BadInputError(
+            f"inputs must have the same number of samples, not {', '.join(map(str, sizes))}."
+        )
+    return sizes[0]
+
+
+def one_row_each(shape: tuple[int, ...], samples: int) -> None:
+    """Refuse outputs of this shape unless there is one row of them per sample."""
+    if not shape or shape[0] != samples:
+        raise BadInputError(
+            f"the model must return one row per sample, {samples} here, not outputs of shape "
+            f"{tuple(shape)}."
+        )
+
+
+def check_outputs(values: NDArray[Any], alone: NDArray[Any], tolerance: float) -> None:
+    """Refuse outputs that are not finite, or whose first row is not ``alone``, the sample's own."""
+    if not np.isfinite(values).all():
+        raise BadInputError(
+            "the model's outputs on these inputs hold NaN or infinity: check its weights and the inputs."
+        )
+    if np.abs(alone - values[:1]).max() > tolerance * max(float(np.abs(values).max()), 1e-30):
+        raise BadInputError(
+            "the model's output for a sample changes with the other samples of the batch, so no sample "
+            "has a derivative of its own: use the model's evaluation mode, model.eval() in PyTorch."
+        )
 
 
 def output_places(outputs: Any, shape: tuple[int, ...], samples: int, seed: int) -> Indices | None:

@@ -11,7 +11,7 @@ import torch
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
-from sublearn.models._inputs import as_module
+from sublearn.models._masks import as_module
 from sublearn.models._structure import Structure
 
 LARGE = 50_000_000

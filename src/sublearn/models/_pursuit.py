@@ -55,43 +55,6 @@ class Derivatives(Protocol):
         """The columns of J for the entries that the masks hold."""
 
 
-class DenseDerivatives:
-    """The same from a whole J in float64: for small models, and to test the others against.
-
-    >>> dense = DenseDerivatives(np.eye(2), {"w": (2,)}, np.zeros((2, 1)))
-    >>> dense.scores(np.array([[1.0], [2.0]]))
-    {'w': array([1., 2.])}
-    """
-
-    def __init__(self, jacobian: Any, shapes: Mapping[str, tuple[int, ...]], outputs: Any) -> None:
-        self.jacobian: Array = np.asarray(jacobian, dtype=np.float64)
-        self.shapes = dict(shapes)
-        self.outputs: Array = np.asarray(outputs, dtype=np.float64)
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
-        self._slices = {
-            name: slice(int(end) - int(np.prod(self.shapes[name])), int(end))
-            for name, end in zip(self.shapes, ends, strict=True)
-        }
-        assert self.jacobian.shape == (self.outputs.size, int(ends[-1]))
-
-    def _split(self, values: Array) -> dict[str, Array]:
-        return {name: values[self._slices[name]].reshape(s) for name, s in self.shapes.items()}
-
-    def scores(self, cotangents: Array) -> dict[str, Array]:
-        return self._split(np.asarray(cotangents).reshape(-1) @ self.jacobian)
-
-    def squared_norms(self) -> dict[str, Array]:
-        return self._split(np.einsum("ij,ij->j", self.jacobian, self.jacobian))
-
-    def gather(self, masks: Mapping[str, Mask]) -> Array:
-        columns = [
-            self._slices[name].start + np.flatnonzero(masks[name])
-            for name in self.shapes
-            if name in masks
-        ]
-        return self.jacobian[:, np.concatenate(columns)]
-
-
 @dataclass(frozen=True)
 class Pursued:
     """What pursuit chose: masks, the smallest gap at a cut, and the share of T that it leaves.
@@ -145,13 +108,11 @@ def pursue(
     limits: Limits,
     *,
     rounds: int = ROUNDS,
-    one_at_a_time: bool = True,
 ) -> Pursued:
     """Choose ``budget`` entries by residual pursuit, in rounds of nearly equal size.
 
-    With ``one_at_a_time`` a round takes its entries one by one among the POOL times as many that
-    score highest, and after each takes from the others what they share with it. Whole rows are
-    always taken as they score.
+    A round takes its entries one by one among the POOL times as many that score highest, and after
+    each takes from the others what they share with it. Whole rows are taken as they score.
     """
     rounds = whole_number("rounds", rounds, least=1)
     goal = np.asarray(target, dtype=np.float64).reshape(-1)
@@ -172,15 +133,12 @@ def pursue(
         products = derivatives.scores(residual.reshape(derivatives.outputs.shape))
         scores = {name: _score(products[name], norms[name], rho) for name in limits.shapes}
         del products
-        new: Picked | None = None
         columns: Array | None = None
-        if one_at_a_time and limits.unit == "entry":
+        if limits.unit == "entry":
             pool = limits.pick(scores, POOL * size, taken)
             new, columns = _one_by_one(derivatives, pool, residual, rho, size, limits, taken)
         else:
-            new = limits.pick(scores, size if limits.unit == "entry" else left, taken)
-            if limits.unit == "row":
-                new = _first_rows(new, scores, size, limits)
+            new = _first_rows(limits.pick(scores, left, taken), scores, size, limits)
         del scores  # as large as the model: let go before the next round makes its own
         if new.gap is not None:
             gaps.append(new.gap)

@@ -26,6 +26,7 @@ KEPT = 0.5  # of the entrants, from fold to fold
 FEW = 4  # entrants that are not cut further: they may be the rates of one rule
 Entrant = tuple[str, float]
 Outcome = tuple[float, float]  # score, loss
+Run = tuple[str, float, int]  # rule, rate, fold
 Watch = Callable[[int, int, str], None]  # done, of, words
 
 
@@ -59,10 +60,14 @@ def race(
     rates: Sequence[float],
     folds: int,
     *,
-    record: Record | None = None,
+    known: dict[Run, Outcome] | None = None,
     watch: Watch | None = None,
 ) -> list[Standing]:
-    """Run the race; the standings of everyone who ran, the winner first."""
+    """Run the race; the standings of everyone who ran, the winner first.
+
+    What is ``known`` already is not run again; what is run is added to it.
+    """
+    known = {} if known is None else known
     entrants: list[Entrant] = [(rule, rate) for rule in rules for rate in rates]
     sizes = stages(len(entrants), folds)
     outcomes: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
@@ -75,12 +80,9 @@ def race(
         for rule, rate in running:
             if watch is not None:
                 watch(done, sum(sizes), f"fold {fold + 1} of {folds}: {rule}, rate {rate:g}")
-            known = record.get(rule, rate, fold) if record is not None else None
-            if known is None:
-                known = contest.run(rule, rate, fold)
-                if record is not None:
-                    record.put(rule, rate, fold, known)
-            outcomes[rule, rate].append(known)
+            if (rule, rate, fold) not in known:
+                known[rule, rate, fold] = contest.run(rule, rate, fold)
+            outcomes[rule, rate].append(known[rule, rate, fold])
             done += 1
     if watch is not None:
         watch(done, done, "")
@@ -93,15 +95,15 @@ def standing(entrant: Entrant, outcomes: Sequence[Outcome]) -> Standing:
     return Standing(entrant[0], entrant[1], tuple(scores), tuple(losses))
 
 
-class Record:
-    """Outcomes in a file, one line each, so that a race that was stopped goes on.
+class Record(dict[Run, Outcome]):
+    """Outcomes that are kept in a file too, one line each, so that a race that was stopped goes on.
 
     The first line holds the digest of the question; a file of another question is refused.
     """
 
     def __init__(self, path: str | Path, question: str) -> None:
+        super().__init__()
         self.path = Path(path)
-        self._known: dict[tuple[str, float, int], Outcome] = {}
         if not self.path.parent.is_dir():
             raise BadInputError(
                 f"resume: there is no folder {self.path.parent} to write {self.path.name} in."
@@ -123,22 +125,17 @@ class Record:
                 rule, rate, fold, score, loss = json.loads(line)
             except ValueError:
                 continue  # a line cut off in writing, gone on after
-            self._known[rule, rate, fold] = (
-                float("-inf") if score is None else score,
-                float("inf") if loss is None else loss,
-            )
+            score = float("-inf") if score is None else score
+            super().__setitem__((rule, rate, fold), (score, float("inf") if loss is None else loss))
         if lines[-1]:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write("\n")
 
-    def get(self, rule: str, rate: float, fold: int) -> Outcome | None:
-        return self._known.get((rule, rate, fold))
-
-    def put(self, rule: str, rate: float, fold: int, outcome: Outcome) -> None:
-        self._known[rule, rate, fold] = outcome
+    def __setitem__(self, run: Run, outcome: Outcome) -> None:
+        super().__setitem__(run, outcome)
         plain = [value if np.isfinite(value) else None for value in outcome]
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([rule, rate, fold, *plain]) + "\n")
+            file.write(json.dumps([*run, *plain]) + "\n")
 
 
 def split_samples(

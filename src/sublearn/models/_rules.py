@@ -301,6 +301,4 @@ def _from_the_end(setting: Setting, scores: Values) -> dict[str, NDArray[Any]]:
 
 
 def _ranks(values: NDArray[Any]) -> Array:
-    ranks = np.empty(len(values))
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return ranks
+    return np.argsort(np.argsort(values, kind="stable")).astype(np.float64)

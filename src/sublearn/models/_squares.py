@@ -60,12 +60,7 @@ class _OncePlan(Plan):
             return
         use = self.uses[0][1]
         assert isinstance(use, Matrix)
-        right = use.right()[:, 0].square()
-        part = use.view.of(total)
-        if use.groups == 1:
-            add_product(part, self.squares[:, 0], right[:, 0])
-        else:
-            part.add_(torch.einsum("bgo,bgi->goi", self.squares, right).flatten(0, 1))
+        add_product(use.view.of(total), self.squares, use.right()[:, 0].square())
         self.squares = None
 
 
@@ -148,8 +143,7 @@ class _MixedPlan(Plan):
                 elif isinstance(use, Rows):
                     part.index_add_(0, use.rows()[b], G[b])
                 elif isinstance(use, Matrix):
-                    X = use.right()[b]
-                    part += torch.einsum("tgo,tgi->goi", G[b], X).flatten(0, 1)
+                    add_product(part, G[b], use.right()[b])
             total += whole.square_()
 
 

@@ -12,14 +12,15 @@ import torch
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn.models._contest import BATCH, How
+from sublearn.models._guard import arrays_of, check_loop
 from sublearn.models._inputs import (
     array_of,
     as_inputs,
     as_outputs,
     call_model,
-    count_samples,
     leaves,
     parameters_of,
+    samples_of,
     take,
 )
 from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
@@ -52,7 +53,7 @@ class TorchTrainer:
         self.model, self.how = model, how or How()
         self.free = free_parameters(model)
         self.inputs = as_inputs(model, inputs)
-        self.samples = count_samples(self.inputs)
+        self.samples = samples_of(self.inputs)
         self.how.check_labels(labels)
         device = next(iter(self.free.values())).device
         self.labels = None if labels is None else torch.as_tensor(as_labels(labels), device=device)
@@ -82,7 +83,7 @@ class TorchTrainer:
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
         part = take(self.inputs, ids)
-        outputs: torch.Tensor = as_outputs(call_model(self.model, part), count_samples(part))
+        outputs: torch.Tensor = as_outputs(call_model(self.model, part), samples_of(part))
         return outputs
 
     def loss(self, ids: Any) -> torch.Tensor:
@@ -184,14 +185,8 @@ class TorchTrainer:
         flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         try:
             self.how.loop(self.model, masks, take(self.inputs, ids), take(self.labels, ids), rate)
-            for name, parameter in self.model.named_parameters():
-                moved = (parameter.detach() != before[name]).cpu().numpy()
-                stray = moved & ~masks[name] if name in masks else moved
-                if stray.any():
-                    raise BadInputError(
-                        f"loop moved {int(stray.sum())} entries of {name} that are not chosen: it must "
-                        "change what masks holds and nothing else."
-                    )
+            after = arrays_of(self.model)
+            check_loop(arrays_of({name: before[name] for name in after}), after, masks)
             self.model.eval()
             yield
         finally:

@@ -196,8 +196,10 @@ class Direct(Use):
 
 
 def add_product(part: Tensor, left: Tensor, right: Tensor) -> None:
-    """part += left' right, written the way that ``part`` lies in memory."""
-    if part.stride(0) < part.stride(1):
-        part.T.addmm_(right.T, left)
+    """part += sum_t left_t right_t', by groups: left is (t, groups, rows), right (t, groups, columns)."""
+    if left.shape[1] > 1:
+        part += torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1)
+    elif part.stride(0) < part.stride(1):  # written the way that ``part`` lies in memory
+        part.T.addmm_(right[:, 0].T, left[:, 0])
     else:
-        part.addmm_(left.T, right)
+        part.addmm_(left[:, 0].T, right[:, 0])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives as Streamed
 from sublearn.models._inputs import array_of, call_model, take
@@ -80,21 +80,8 @@ class TorchView:
     def target(self) -> Array:
         return self._readout.target(self.derivatives.outputs)
 
-    def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
-        """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.
-
-        None where tuning moves no output.
-        """
-        derivatives = self.derivatives  # taken here, before the weights move
-        before = self._trainer.entries(masks)
-        with self._trainer.tuned(masks, self._ids, rate):
-            change = self._readout.outputs() - derivatives.outputs
-            delta = self._trainer.entries(masks) - before
-        moved = float(np.linalg.norm(change))
-        if not 0 < moved < np.inf:
-            return None
-        linear = (derivatives.gather(masks) @ delta).reshape(change.shape)
-        return float(np.linalg.norm(change - linear)) / moved
+    def outputs(self) -> Array:
+        return self._readout.outputs()
 
     @cached_property
     def layers(self) -> list[list[str]]:
