@@ -20,7 +20,7 @@ help:
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
 	@echo "make attack     the three below: answers, files and a soak (an hour on two cores)"
-	@echo "make attack-answers  a second implementation against every verb, 20,000 cases (half an hour)"
+	@echo "make attack-answers  a second implementation against every verb, 20,000 cases (5 to 30 minutes)"
 	@echo "make test-models  the tests of sublearn.models, with torch, peft, transformers (a gigabyte)"
 	@echo "make test-browser  docs and report in headless Chromium, installed where that is possible"
 	@echo "make lint       style and formatting only"
@@ -55,6 +55,7 @@ $(MODELS_INSTALLED): pyproject.toml
 test-models: $(MODELS_INSTALLED)
 	@$(MODELS)/bin/python -m pytest -q -n $(WORKERS) tests/models src/sublearn/models
 	@$(MODELS)/bin/python -m pytest -q tests/test_docs.py tests/experiments/test_declarations.py -k 'docs/models or tuning'
+	@$(MODELS)/bin/python -m pytest -q -m "" tests/test_notebooks.py -k machine-learning
 
 # Worker processes would each compile the same: once before them is cheaper.
 $(COMPILED): $(INSTALLED)

@@ -10,8 +10,12 @@ import re
 from typing import Any
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', flags=re.DOTALL)
-PLAIN = re.compile(r'<div class="language-text highlight">.*?</div>', flags=re.DOTALL)
+SHELL = re.compile(
+    r'<div class="language-(?:text|sh|console) highlight">.*?</div>', flags=re.DOTALL
+)
 COMMAND = re.compile(r">\$? ?(?:sublearn|python|make|pip|dask) ")
+INLINE = re.compile(r"<code>([^<]*--[^<]*)</code>")
+OPTION = re.compile(r"--[\w-]+")
 # An option or a value with a hyphen, in the text of a line: not inside of a tag.
 HYPHENATED = re.compile(r"(?<![^\s>])[^\s<>]*-[^\s<>]{1,40}(?=[\s<])(?![^<]*>)")
 
@@ -20,7 +24,10 @@ def on_page_content(content: str, **kwargs: Any) -> str:
     """Called by mkdocs with the HTML of a page."""
     if "arithmatex" in content:
         content = FORMULA.sub(_mathml, content)
-    return PLAIN.sub(_commands, content)
+    content = INLINE.sub(
+        lambda match: OPTION.sub(r'<span class="word">\g<0></span>', match[0]), content
+    )
+    return SHELL.sub(_commands, content)
 
 
 def _mathml(match: re.Match[str]) -> str:
@@ -39,4 +46,4 @@ def _commands(match: re.Match[str]) -> str:
     if not COMMAND.search(match[0]):
         return match[0]
     words = HYPHENATED.sub(r'<span class="word">\g<0></span>', match[0])
-    return words.replace('language-text highlight"', 'language-text highlight commands"', 1)
+    return words.replace(' highlight"', ' highlight commands"', 1)

@@ -176,7 +176,7 @@ def summary(results: Results) -> tuple[str, str, bool]:
     seen = [results.seen[name] for name in KNOWN if name in results.seen]
     held = not total["contradictions"] and not any(s.far or s.many for s in seen)
     lines = [
-        f"`make attack`, commit {commit()}, {datetime.now(UTC):%Y-%m-%d}: {total['cases']} cases, "
+        f"`make attack-answers`, commit {commit()}, {datetime.now(UTC):%Y-%m-%d}: {total['cases']} cases, "
         f"{total['definite']} with two definite answers, **{total['contradictions']} contradictions**; "
         f"{len(uncovered)} cells of `decide` uncovered.",
         "",

@@ -71,6 +71,10 @@ def make(folder: Path) -> None:
         found = sl.decide(sl.draw(problem, learn, trial=trial))
         assert found.certificate is not None
         found.certificate.save(folder / f"{name}.json")
+    for name, learn in (("rank", "W:rows=0-1"), ("ground", "W:first-rows=2,seed=0")):
+        asked = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), 3)
+        held = sl.ensembles.learn_from_text(asked.network, [learn]).draw(asked)
+        sl.certify(asked, held).save(folder / f"{name}.json")
     sl.estimate(SMALL, ROWS, 6).save(folder / "trials.json")
     (folder / "sweep.toml").write_text(SWEEP)
     np.save(folder / "scores.npy", np.arange(12.0).reshape(4, 3))
@@ -172,6 +176,10 @@ def _certificate(path: Path) -> None:
     sl.Certificate.load(path).check(max_bits=256)
 
 
+def _ranks(path: Path) -> None:
+    sl.verdicts.RankCertificate.load(path).check(most_work=10**9)
+
+
 def _trials(path: Path) -> None:
     sl.Estimate.load(path, SMALL, ROWS).to_dict()
 
@@ -231,6 +239,8 @@ KINDS: dict[str, Kind] = {
     "mask .csv": Kind("mask.csv", _mask, text_spoilt),
     "certificate, box": Kind("box.json", _certificate, text_spoilt),
     "certificate, affine": Kind("affine.json", _certificate, text_spoilt),
+    "certificate, rank": Kind("rank.json", _ranks, text_spoilt),
+    "certificate, ground": Kind("ground.json", _ranks, text_spoilt),
     "trials": Kind("trials.json", _trials, text_spoilt),
     "sweep": Kind("sweep.toml", _sweep, text_spoilt),
     "scores": Kind("scores.npy", _array, bytes_spoilt),

@@ -61,28 +61,30 @@ def test_examples_of_the_reference_are_code(browser: Browser, site: Path) -> Non
     assert ">>>" not in words and "``" not in words and ":class:" not in words
 
 
-def test_the_contents_of_the_report_keep_to_their_columns(browser: Browser, report: Path) -> None:
-    """No entry, nor its number, reaches into the other column, at any usual width."""
+def test_the_answers_of_the_report_keep_to_their_columns(browser: Browser, report: Path) -> None:
+    """No question, answer or reason reaches into another, or out of its line, at any usual width."""
     script = """[...document.querySelectorAll("nav li")].map((li) => {
-      const range = document.createRange();
-      range.selectNodeContents(li);
-      const text = range.getBoundingClientRect();
       const own = li.getBoundingClientRect();
-      // The number stands left of the entry, in its margin.
-      return [own.left - parseFloat(getComputedStyle(li).marginLeft), text.right, own.right, own.left];
+      const parts = [...li.children].map((part) => {
+        const range = document.createRange();
+        range.selectNodeContents(part);
+        const text = range.getBoundingClientRect();
+        return [text.left, text.right, text.top, text.bottom];
+      });
+      return [own.left, own.right, parts];
     })"""
     for width in (400, 800, 1000, 1300, 1900):
         browser.open(report, width=width)
-        entries = browser.run(script)
-        assert len(entries) > 20
-        assert all(text <= right + 0.5 for _, text, right, _ in entries), width
-        columns = sorted({round(left) for *_, left in entries})
-        ends = [max(text for _, text, _, left in entries if round(left) == c) for c in columns]
-        begins = [
-            min(number for number, _, _, left in entries if round(left) == c) for c in columns
-        ]
-        assert all(end <= begin for end, begin in zip(ends, begins[1:], strict=False)), width
-        assert all(left - number >= 28 for number, _, _, left in entries), width
+        lines = browser.run(script)
+        assert len(lines) > 20
+        for left, right, parts in lines:
+            shown = [part for part in parts if part[1] > part[0]]
+            assert all(left - 0.5 <= part[0] and part[1] <= right + 0.5 for part in shown), width
+            for k, (a, b, top, bottom) in enumerate(shown):
+                for c, d, upper, lower in shown[k + 1 :]:
+                    beside = b <= c + 0.5 or d <= a + 0.5
+                    below = bottom <= upper + 2 or lower <= top + 2
+                    assert beside or below, width
 
 
 def test_tables_of_the_report_sort(browser: Browser, report: Path) -> None:
