@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from runs.toys import walks
+from runs.toys import Walk, walks
 from sublearn import BadInputError
 from sublearn.cli import app
-from sublearn.runs import Progress, execute, forecast
+from sublearn.runs import Experiment, Json, Plan, Point, Progress, Row, execute, forecast
 
 SPEC = """
 task = "estimate"
@@ -79,3 +80,25 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(app, ["reproduce", "warmup", "--dry-run"])
     assert result.exit_code == 0 and "\nwarmup " in result.stdout, result.output
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.toml"]
+
+
+def test_the_time_is_that_of_all_chunks_of_all_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that the trials turn: a chunk takes 2 s and each of its trials ``steps`` more, and the first
+    of all a minute, as if it had to be compiled."""
+    clock = [0.0]
+
+    def run(task: Walk, point: Mapping[str, Json], seed: int, trials: range) -> list[Row]:
+        clock[0] += 2.0 + float(str(point["steps"])) * len(trials) + (60 if not clock[0] else 0)
+        return plain(task, point, seed, trials)
+
+    plain = Walk.run
+    monkeypatch.setattr(Walk, "run", run)
+    monkeypatch.setattr("time.process_time", lambda: clock[0])
+    sizes = [(5, 40, 20), (7, 40, 20), (50, 3, 1)]  # steps, trials, chunk
+    plan = Plan(tuple(Point({"steps": s}, trials=t, chunk=c) for s, t, c in sizes))
+    uneven = Experiment("uneven", "Uneven", "", "", Walk(), plan, plan, hours=0)
+    (found,) = forecast([uneven], out=tmp_path / "run")
+    # The last one's chunks hold one trial: two seconds are not told from the trial's own.
+    assert found.seconds == pytest.approx(2 * (2 + 20 * 5) + 2 * (2 + 20 * 7) + 3 * 52)

@@ -15,7 +15,7 @@ from sublearn.runs._door import at_the_door
 from sublearn.runs._experiment import Experiment, Plan, Point
 from sublearn.runs._ledger import Ledger
 
-_POINTS, _TRIALS = 3, 4  # that are computed to see how long they take
+_POINTS, _TRIALS = 9, 4  # that are computed to see how long they take
 _LINE = 60  # bytes of a line of timings.csv
 _WORDS = 300_000  # bytes of table, pictures and page of an experiment
 _SIZES = {int: 8, float: 8, bool: 1}
@@ -25,8 +25,8 @@ _SIZES = {int: 8, float: 8, bool: 1}
 class Forecast:
     """What is left of one experiment, and what that takes.
 
-    ``seconds`` are those of one core, from a few trials of the first, the middle and the last point;
-    ``bytes`` are an upper bound: files are packed.
+    ``seconds`` are those of one core, from a few trials of up to nine points, evenly spread over the plan:
+    each speaks for the points nearest to it. ``bytes`` are an upper bound: files are packed.
     """
 
     experiment: str
@@ -74,26 +74,37 @@ def forecast(
 def _of_one(experiment: Experiment, plan: Plan, left: int) -> Forecast:
     seconds, size = 0.0, 0.0
     if left:
-        points = plan.points
-        places = sorted({round(i * (len(points) - 1) / (_POINTS - 1)) for i in range(_POINTS)})
-        _computed(experiment, points[places[0]], plan.seed)  # the first time it is compiled
+        points, last = plan.points, len(plan.points) - 1
+        places = sorted({round(i * last / (_POINTS - 1)) for i in range(_POINTS)})
         looks = [_computed(experiment, points[place], plan.seed) for place in places]
-        seconds = sum(look[0] for look in looks) / len(looks) * left
-        size = sum(look[1] for look in looks) / len(looks) * left
+        for number, point in enumerate(points):
+            near = min(range(len(places)), key=lambda look: abs(places[look] - number))
+            of_chunk, of_trial, size_of_trial = looks[near]
+            seconds += point.trials * (of_trial + of_chunk / min(point.chunk, point.trials))
+            size += point.trials * size_of_trial
+        seconds, size = (total * left / plan.trials for total in (seconds, size))
         size += _LINE * left / max(1, min(point.chunk for point in points)) + _WORDS
     return Forecast(experiment.name, len(plan.points), plan.trials, left, seconds, round(size))
 
 
-def _computed(experiment: Experiment, point: Point, seed: int) -> tuple[float, float]:
-    """Seconds and bytes of a trial, over a few of them."""
-    task, trials = experiment.task, range(min(_TRIALS, point.chunk, point.trials))
-    safe_point()
-    begun = time.perf_counter()
+def _computed(experiment: Experiment, point: Point, seed: int) -> tuple[float, float, float]:
+    """Processor seconds of a chunk by itself and of a trial in it, and the bytes of a trial.
+
+    Many tasks take a chunk at once, so that a trial more costs little: one trial and a few are timed, and
+    the line through both is followed. One trial is computed beforehand, for what has to be compiled.
+    """
+    task, count = experiment.task, min(_TRIALS, point.chunk, point.trials)
+    times: list[float] = []
     with single_thread():
-        rows = task.run(point.params, seed, trials)
-    seconds = time.perf_counter() - begun
-    columns: Mapping[str, list[Any]] = by_column(task, rows, len(trials))
-    size = 12.0 * len(trials)
+        for trials in (range(1), range(1), range(count)):
+            safe_point()
+            begun = time.process_time()
+            rows = task.run(point.params, seed, trials)
+            times.append(time.process_time() - begun)
+    _, one, several = times
+    of_trial = max(0.0, several - one) / (count - 1) if count > 1 else one
+    columns: Mapping[str, list[Any]] = by_column(task, rows, count)
+    size = 12.0 * count
     for name, kind in task.columns.items():
         size += sum(_SIZES.get(kind) or 4 + len(str(value)) for value in columns[name])
-    return seconds / len(trials), size / len(trials)
+    return max(0.0, one - of_trial), of_trial, size / count
