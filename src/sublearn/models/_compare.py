@@ -245,7 +245,7 @@ def compare(
     >>> model = torch.nn.Linear(4, 3)
     >>> inputs, labels = torch.randn(40, 4), torch.arange(40) % 3
     >>> compare(model, inputs, labels, [2, 5], methods=["race", "last", "random"], seeds=2, steps=2)
-    <Comparison: 3 methods, budgets 2, 5, 2 seeds>
+    <Comparison of 3 methods, budgets 2, 5, 2 seeds>
     """
     rules, asked = _read_methods(methods)
     numbers = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
