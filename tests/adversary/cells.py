@@ -2,14 +2,15 @@
 
 A cell is a network, the kind of teacher, the number of samples (below, at, above what the inputs can
 tell apart), the number of learnable weights (below, at, above what is needed) and the law of weights,
-teacher and inputs. Biases change with the index: even without, odd with.
+teacher and inputs. Biases change with the index: even without, odd with. Rate networks draw leak, readout
+and start, sparse ones the weights that exist, case by case.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,26 @@ NETWORKS = (
     "deep relu",
     "deep tanh",
     "deep sigmoid",
+)
+# What came later, with fewer laws: rate networks, and networks some of whose weights do not exist.
+RATES = ("rate linear", "rate relu", "rate tanh", "rate sigmoid")
+SPARSE = (
+    "sparse-estimator linear",
+    "sparse-linear-rnn linear",
+    "sparse-rnn relu",
+    "sparse-rnn tanh",
+    "sparse-layer linear",
+    "sparse-layer >tanh",
+    "sparse-shallow linear",
+    "sparse-shallow relu",
+    "sparse-shallow tanh",
+    "sparse-shallow relu>sigmoid",
+    "sparse-deep linear",
+    "sparse-deep relu",
+    "sparse-deep sigmoid",
+    "sparse-rate linear",
+    "sparse-rate relu",
+    "sparse-rate tanh",
 )
 TEACHERS = ("same", "other", "targets", "planted")
 REGIMES = ("below", "at", "above")
@@ -72,11 +93,16 @@ class Cell(NamedTuple):
 
 ALL_CELLS = tuple(
     Cell(network, teacher, samples, learnable, law)
-    for network in NETWORKS
+    for networks, laws in (
+        (NETWORKS, LAWS),
+        (RATES, ("normal", "rademacher", "lowrank")),
+        (SPARSE, ("normal", "rademacher")),
+    )
+    for network in networks
     for teacher in TEACHERS
     for samples in REGIMES
     for learnable in REGIMES
-    for law in LAWS
+    for law in laws
 )
 
 
@@ -105,6 +131,9 @@ def _networks(
     kind: str, index: int, teacher: str, wide: int, rng: np.random.Generator
 ) -> sl.Network:
     """The student: small, with a last layer of ``wide`` units where one is wanted."""
+    if kind.startswith("sparse-"):
+        dense = _networks(kind.removeprefix("sparse-"), index, teacher, wide, rng)
+        return sparse(dense, rng)
     shape, phis = kind.split(" ")
     hidden, _, last = phis.partition(">")
     hidden, last = hidden or "linear", last or "linear"
@@ -119,6 +148,8 @@ def _networks(
             return sl.RNN(n=n, b=b, d=d, T=T, activation=hidden)
         T, b = ((2, 1), (3, 1), (1, 2))[int(rng.integers(3))]
         return sl.LinearRNN(n=n, b=b, d=d, T=T)
+    if shape == "rate":
+        return _rate(hidden, bias, wide, rng)
     if shape == "layer":
         return sl.FeedForward((q, d), output=last, bias=bias)
     n = max(wide, int(rng.integers(1 if d == 1 else 2, 4)))
@@ -126,9 +157,49 @@ def _networks(
     return sl.FeedForward(sizes, hidden, last, bias)
 
 
+def _rate(activation: str, bias: bool, wide: int, rng: np.random.Generator) -> sl.RateRNN:
+    """A rate network: with and without leak, start, readout at every step and self-connections."""
+    sizes = ((2, 1), (1, 2), (1, 1)) + (((3, 1),) if activation == "linear" else ())
+    T, b = sizes[int(rng.integers(len(sizes)))]
+    n = max(wide, int(rng.integers(2, 4)))
+    return sl.RateRNN(
+        n=n,
+        b=b,
+        d=int(rng.integers(1, 3)),
+        T=T,
+        activation=activation,
+        # Few digits most often, so that exact systems stay small; not always.
+        leak=(1.0, 0.5, 0.75, 0.1)[int(rng.integers(4))],
+        bias=bias,
+        readout=("last", "last", "every")[int(rng.integers(3))],
+        start=("zero", "zero", "weights")[int(rng.integers(3))],
+        autapses=bool(rng.integers(4)),
+    )
+
+
+def sparse(network: sl.Network, rng: np.random.Generator) -> sl.Network:
+    """The same network, of which about a quarter of the weights do not exist, in some or all matrices."""
+    names = list(network.shapes)
+    names = [str(n) for n in rng.choice(names, int(rng.integers(1, len(names) + 1)), replace=False)]
+    masks = {name: rng.random(network.shapes[name]) < 0.7 for name in names}
+    for mask in masks.values():
+        if mask.all() and mask.size > 1:
+            mask.flat[int(rng.integers(mask.size))] = False
+        if not mask.any():
+            mask.flat[int(rng.integers(mask.size))] = True
+    made = network.with_connections(masks)
+    chain, before = layout(made), layout(network)
+    gone = {(n, int(i), int(j)) for n, mask in masks.items() for i, j in np.argwhere(~mask)}
+    assert chain.missing == gone | before.missing, "connections are not those that were asked for"
+    return made
+
+
 def _other(network: sl.Network, rng: np.random.Generator) -> sl.Network:
     """A teacher of another shape with the same inputs and outputs."""
+    network = getattr(network, "base", network)
     wider = int(rng.integers(0, 2))
+    if isinstance(network, sl.RateRNN):
+        return replace(network, n=max(2, network.n + (1 if wider else -1)), leak=0.5)
     if isinstance(network, sl.LinearEstimator):
         return sl.FeedForward((network.inputs, 1 + 3 * wider, network.outputs))
     if isinstance(network, sl.FeedForward):
@@ -147,9 +218,11 @@ def _other(network: sl.Network, rng: np.random.Generator) -> sl.Network:
 
 def _features(network: sl.Network) -> int:
     """How many samples the inputs can tell apart for a linear network."""
+    network = getattr(network, "base", network)
     if isinstance(network, sl.FeedForward):
         return network.sizes[0] + network.bias
-    return sum(layout(network).blocks)
+    constant = isinstance(network, sl.RateRNN) and (network.bias or network.start == "weights")
+    return sum(layout(network).blocks) + constant
 
 
 def generic_rank(
@@ -158,6 +231,7 @@ def generic_rank(
     """The rank of the outputs' derivatives at a random point, in float64: a label, never a truth."""
     rng = np.random.default_rng(seed)
     weights = {name: rng.standard_normal((h, w)) for name, h, w in chain.shapes}
+    weights = chain.without_missing(weights)
     size = sum(chain.blocks)
     x = rng.standard_normal((size, samples))
     if rank is not None:
@@ -198,7 +272,7 @@ def make(cell: Cell, index: int) -> Case:
 
 
 def _attempt(cell: Cell, index: int, mixed: bool, rng: np.random.Generator) -> Case:
-    curved = any(phi in cell.network for phi in CURVED) and not cell.network.startswith("layer")
+    curved = any(phi in cell.network for phi in CURVED) and "layer" not in cell.network
     bent = curved or "relu" in cell.network
     wide = 0
     if bent and index % 3 and cell.learnable != "below":
@@ -251,9 +325,8 @@ def _allocation(
     parts: list[list[str | None]]
     if curved:
         parts = [[last.matrix, last.bias]]
-        inner = chain.links[-2]
-        if index % 3 == 0 and len([x for x in chain.links if x.matrix == inner.matrix]) == 1:
-            parts.insert(0, [inner.matrix, inner.bias])
+        if index % 3 == 0 and (inner := _once(chain)):
+            parts.insert(0, inner)
     else:
         parts = [[name] for name, _, _ in chain.shapes]
         order = rng.permutation(len(parts))
@@ -269,6 +342,19 @@ def _allocation(
     if parts and not mixed:
         raise ImpossibleError("no layer has so many weights")
     return _from_labels(network, _some(labels, r, rng))
+
+
+def _once(chain: Layout) -> list[str | None]:
+    """Weights of the last hidden layer that are used nowhere else."""
+    inner = chain.links[-2]
+    if inner.drive is None:
+        alone = sum(x.matrix == inner.matrix for x in chain.links) == 1
+        return [inner.matrix, inner.bias] if alone else []
+    steps = sum(x.drive is not None for x in chain.links)
+    used = steps - (chain.start is None)  # times that W is applied to something
+    if steps == 1:
+        return ["W", "Win", "b"] if used else ["Win", "b"]
+    return ["W"] if used == 1 else []
 
 
 def _some(pool: list[Label], r: int, rng: np.random.Generator) -> list[Label]:
@@ -305,10 +391,11 @@ def _planted(
 ) -> tuple[sl.Instance, None, bool]:
     """A student whose frozen weights are those of the teacher, up to a symmetry; every fourth one off.
 
-    Hidden units may change places; ReLU rows may be doubled and their columns halved; tanh rows and
-    columns may change sign. All of it is exact.
+    Hidden units of dense networks may change places; ReLU rows may be doubled and their columns halved; tanh
+    rows and columns may change sign. All of it is exact.
     """
     theirs = {name: _values(cell.law, (h, w), rng) for name, h, w in chain.shapes}
+    theirs = chain.without_missing(theirs)
     size = sum(chain.blocks)
     inputs: Any = _values("normal" if cell.law == "scaled" else cell.law, (size, m), rng)
     inputs = inputs.reshape(network.input_shape(m))
@@ -318,6 +405,8 @@ def _planted(
     if isinstance(network, sl.FeedForward):
         for k in range(1, len(network.sizes) - 1):
             _turn(ours, network, k, rng)
+    if isinstance(network, sl.RateRNN):
+        _turn_rate(ours, network, rng)
     planted = index % 4 != 3
     if not planted:
         frozen = [x for x in chain.labels if x not in set(allocation.labels())]
@@ -343,3 +432,20 @@ def _turn(
     weights[f"W{k + 1}"] = (weights[f"W{k + 1}"] / factors)[:, order]
     if network.bias:
         weights[f"b{k}"] = (factors[:, None] * weights[f"b{k}"])[order]
+
+
+def _turn_rate(
+    weights: dict[str, np.ndarray], network: sl.RateRNN, rng: np.random.Generator
+) -> None:
+    """A symmetry of the units of a rate network, applied in place."""
+    order = rng.permutation(network.n)
+    factors = np.ones(network.n)
+    if network.activation in ("tanh", "linear"):
+        factors = 2.0 * rng.integers(0, 2, network.n) - 1.0
+    if network.activation in ("relu", "linear"):
+        factors = factors * 2.0 ** rng.integers(-1, 2, network.n)
+    for name in ("W", "Win", "b", "h0"):
+        if name in weights:
+            weights[name] = (factors[:, None] * weights[name])[order]
+    for name in ("W", "D"):
+        weights[name] = (weights[name] / factors)[:, order]

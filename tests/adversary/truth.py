@@ -24,11 +24,15 @@ from adversary.network import (
     CURVED,
     Label,
     Layout,
+    Link,
     Matrix,
     Vector,
+    after,
     ball_phi,
     balls,
     before,
+    begin,
+    by,
     forward,
     layout,
     rational,
@@ -106,11 +110,13 @@ def _truth(instance: sl.Instance) -> Truth:
     chain = layout(instance.network)
     weights = {name: rational(instance.weights[name]) for name, _, _ in chain.shapes}
     labels = tuple((str(n), int(i), int(j)) for n, i, j in instance.allocation.labels())
+    _check_missing(chain, weights, labels)
     samples = samples_of(chain, exact_inputs(instance))
     teacher = instance.teacher
     if teacher is not None:
         theirs = layout(teacher.network)
         own = {name: rational(teacher.weights[name]) for name, _, _ in theirs.shapes}
+        _check_missing(theirs, own, ())
         if theirs == chain and _equal_but(weights, own, labels):
             return Truth("matched", "the teacher's own weights")
         pre, phi = _pre_outputs(theirs, own, samples_of(theirs, exact_inputs(instance))), ""
@@ -128,6 +134,12 @@ def _truth(instance: sl.Instance) -> Truth:
     if is_curved(short.chain):
         return _curved(short)
     return _Pieces(short).answer()
+
+
+def _check_missing(chain: Layout, weights: dict[str, Matrix], free: Sequence[Label]) -> None:
+    """What does not exist is 0 and not learnable."""
+    assert not chain.missing & set(free), "a weight that does not exist is learnable"
+    assert not any(weights[n][i][j] != 0 for n, i, j in chain.missing), "a missing weight is not 0"
 
 
 def _equal_but(ours: dict[str, Matrix], theirs: dict[str, Matrix], free: Sequence[Label]) -> bool:
@@ -246,21 +258,21 @@ class _Pieces:
         constant = [[self.ring.constant(v) for v in block] for block in x]
 
         def steps(
-            at: int, state: list[Any] | None, signs: list[Any]
+            at: int, state: list[Any] | None, read: list[Any], signs: list[Any]
         ) -> Iterator[tuple[list[Any], list[Any]]]:
-            if at == len(chain.links):
-                assert state is not None
-                yield state, signs
-                return
             link = chain.links[at]
             z = before(link, self.weights, state, constant)
-            if link.phi == "linear":
-                yield from steps(at + 1, z, signs)
-                return
-            for values, more in _gated(z, self.ring.constant(0)):
-                yield from steps(at + 1, values, signs + more)
+            last = at + 1 == len(chain.links)
+            ways = [(z, [])] if link.phi == "linear" else _gated(z, self.ring.constant(0))
+            for values, more in ways:
+                if last:
+                    yield read + values, signs + more
+                elif link.aside:
+                    yield from steps(at + 1, state, read + values, signs)
+                else:
+                    yield from steps(at + 1, after(link, state, values), read, signs + more)
 
-        yield from steps(0, None, [])
+        yield from steps(0, begin(chain, self.weights), [], [])
 
     def _explore(self, s: int, equations: list[Any], signs: list[Any]) -> str | None:
         if s == len(self.asked.samples):
@@ -421,6 +433,8 @@ def _gated(z: list[Any], zero: Any) -> Iterator[tuple[list[Any], list[Any]]]:
 
 
 def _curved(asked: Question) -> Truth:
+    if any(link.drive for link in asked.chain.links):
+        return _curved_rate(asked)
     chain, last = asked.chain, asked.chain.links[-1]
     held = {name: balls(value) for name, value in asked.weights.items()}
     samples = [balls(x) for x in asked.samples]
@@ -442,6 +456,95 @@ def _curved(asked: Question) -> Truth:
         if found.kind is not None:
             return found
     return _range(asked, wanted)
+
+
+def rate_states(
+    chain: Layout, held: dict[str, Matrix], x: list[Vector], until: int | None = None
+) -> list[Vector | None]:
+    """The states of a rate network in balls, from the first on: T + 1 of them, None for 0."""
+    out = [begin(chain, held)]
+    steps = [link for link in chain.links if link.drive is not None]
+    for link in steps[:until]:
+        z = before(link, held, out[-1], x)
+        out.append(after(link, out[-1], [ball_phi(link.phi, v) for v in z]))
+    return out
+
+
+def _curved_rate(asked: Question) -> Truth:
+    """Linear in the readout, or the last step as a layer of its own."""
+    chain, last = asked.chain, asked.chain.links[-1]
+    names = {label[0] for label in asked.labels}
+    held = {name: balls(value) for name, value in asked.weights.items()}
+    if names <= {"D", "c"}:
+        d = len(held["D"])
+        features, wanted = [], []
+        for x, vector in zip(asked.samples, asked.wanted, strict=True):
+            states = rate_states(chain, held, balls(x))[1:]
+            read = len(vector) // d
+            features += states[-read:]
+            wanted += [[arb(v) for v in vector[k * d : (k + 1) * d]] for k in range(read)]
+        return Truth(_by_units(asked, last, held, features, wanted), "linear in the readout")
+    short = last_step(asked)
+    if short is None:
+        if names & {"D", "c", "h0"} or chain.start:
+            return Truth(None, "curved")
+        return _range(asked, [[arb(v) for v in vector] for vector in asked.wanted])
+    return short if isinstance(short, Truth) else _curved(short)
+
+
+def last_step(asked: Question) -> Question | Truth | None:
+    """The last step of a rate network as a layer A = (W | Win) with inputs (h, x), where only it learns.
+
+    phi(A (h, x) + b) is what D / a must bring to (y - (1 - a) D h), and all that was read out before is
+    frozen. None where other steps change too.
+    """
+    chain = asked.chain
+    steps = [link for link in chain.links if link.drive is not None]
+    names = {label[0] for label in asked.labels}
+    applied = len(steps) - (chain.start is None)
+    once = {"W"} if applied == 1 else set()
+    if len(steps) == 1:
+        once |= {"Win", "b"}
+    if not names <= once:
+        return None
+    link, last = steps[-1], chain.links[-1]
+    held = {name: balls(value) for name, value in asked.weights.items()}
+    d = len(held["D"])
+    samples, wanted = [], []
+    for x, vector in zip(asked.samples, asked.wanted, strict=True):
+        states = rate_states(chain, held, balls(x), len(steps) - 1)
+        for k, state in enumerate(states[1:]):
+            if len(vector) > d:
+                y = before(last, held, state, [])
+                if any(v - w != 0 for v, w in zip(y, vector[k * d : (k + 1) * d], strict=True)):
+                    return Truth("refuted", "a frozen step is read out, and misses its target")
+        state, goal = states[-1], [arb(v) for v in vector[-d:]]
+        if state is not None:
+            stays = [by(1.0 - link.leak, v) for v in state]
+            goal = [v - w for v, w in zip(goal, _times(held["D"], stays), strict=True)]
+        samples.append([[*(state or []), *map(arb, x[-1])]])
+        wanted.append(goal)
+    sure = len(asked.wanted[0]) == d or len(steps) == 1
+    W, width = asked.weights["W"], 0 if applied == 0 else len(asked.weights["W"])
+    joined = [[*(row if applied else []), *more] for row, more in zip(W, asked.weights["Win"], strict=True)]
+    weights = {"A": joined, "D": [[by(link.leak, v) for v in row] for row in asked.weights["D"]]}
+    weights |= {name: asked.weights[name] for name in ("b", "c") if name in asked.weights}
+    moved = {"W": ("A", 0), "Win": ("A", width), "b": ("b", 0)}
+    labels = tuple(
+        (moved[n][0], i, j + moved[n][1])
+        for n, i, j in asked.labels
+        if n != "W" or applied  # W is applied to 0: it changes nothing
+    )
+    links = (Link("A", link.phi, 0, None, link.bias), Link("D", "linear", None, None, last.bias))
+    shapes = tuple((name, len(value), len(value[0])) for name, value in weights.items())
+    short = Question(
+        Layout(links, shapes, (len(joined[0]),)), weights, labels, samples, wanted
+    )
+    if sure:
+        return short
+    # What was read out before agrees as far as balls can tell: no proof of a match.
+    found = _curved(short)
+    return found if found.kind == "refuted" else Truth(None, "a frozen step is read out")
 
 
 def _state(
@@ -680,13 +783,16 @@ def _range(asked: Question, wanted: list[Vector]) -> Truth:
     last, phi = asked.chain.links[-1], asked.chain.links[-2].phi
     V = asked.weights[last.matrix]
     for vector in wanted:
-        for o, value in enumerate(vector):
+        for place, value in enumerate(vector):
+            o = place % len(V)  # the outputs of one step below those of another
             if last.bias is not None:
                 value = value - arb(asked.weights[last.bias][o][0])
             high = sum((v for v in V[o] if v > 0), fmpq(0))
             low = sum((v for v in V[o] if v < 0), fmpq(0))
             if phi == "tanh":
                 high, low = high - low, low - high
+            wide = 1 + fmpq(1, 2**40)  # leaks: a and the float64 number 1 - a may add up to more than 1
+            high, low = wide * high, wide * low
             if value > arb(high) or value < arb(low):
                 return Truth("refuted", "a target lies outside the range of the last layer")
     return Truth(None, "curved")

@@ -14,8 +14,8 @@ import numpy as np
 from flint import fmpq
 
 import sublearn as sl
-from adversary.cells import Cell, ImpossibleError, make, rng_of
-from adversary.network import Label, Layout, before, float_phi, forward, layout
+from adversary.cells import SPARSE, Cell, ImpossibleError, make, rng_of
+from adversary.network import Label, Layout, float_phi, forward, layout
 from adversary.truth import truth
 
 P = 2**61 - 1
@@ -35,6 +35,9 @@ class Dual:
     def __mul__(self, other: Any) -> Dual:
         if isinstance(other, int):
             return Dual(self.a * other, self.b * other)
+        if isinstance(other, fmpq):
+            number = int(other.p) * pow(int(other.q), -1, P)
+            return Dual(self.a * number, self.b * number)
         return Dual(self.a * other.a, self.a * other.b + self.b * other.a)
 
     __rmul__ = __mul__
@@ -47,6 +50,8 @@ def residue_point(chain: Layout, samples: int, rank: int | None, rng: np.random.
         return [[int(v) for v in row] for row in rng.integers(0, P, (h, w))]
 
     weights = {name: some(h, w) for name, h, w in chain.shapes}
+    for name, i, j in chain.missing:
+        weights[name][i][j] = 0
     size = sum(chain.blocks)
     inputs = some(size, samples)
     if rank is not None:
@@ -115,6 +120,8 @@ LINEAR = (
     "layer linear",
     "shallow linear",
     "deep linear",
+    "rate linear",
+    *(name for name in SPARSE if name.endswith(" linear")),
 )
 
 
@@ -402,6 +409,7 @@ def rate(cell: Cell, index: int) -> Outcome:
     chain = layout(network)
     rng = rng_of("rate", *cell, index)
     weights = {name: rng.standard_normal((h, w)) for name, h, w in chain.shapes}
+    weights = chain.without_missing(weights)
     inputs, targets = np.asarray(case.instance.inputs), np.asarray(case.instance.targets)
     if not np.isfinite(targets).all() or np.abs(targets).max() > 1e3:
         raise ImpossibleError("outputs too large for differences in float64")
@@ -416,20 +424,25 @@ def rate(cell: Cell, index: int) -> Outcome:
 
     def loss(w: np.ndarray) -> np.ndarray:
         """F for weights (..., N)."""
-        held, start = {}, 0
-        for name, h, wide in chain.shapes:
-            held[name] = [
-                [w[..., start + i * wide + j, None] for j in range(wide)] for i in range(h)
-            ]
-            start += h * wide
+        held = {name: [[np.zeros(1)] * wide for _ in range(h)] for name, h, wide in chain.shapes}
+        for k, (name, i, j) in enumerate(labels):
+            held[name][i][j] = w[..., k, None]
         out = forward(chain, held, cut, float_phi)
         total = 0.0
         for o, value in enumerate(out):
             total = total + ((float_phi(chain.links[-1].phi, value) - targets[o]) ** 2).sum(axis=-1)
         return np.asarray(total / (2 * m))
 
-    z = before(chain.links[0], {k: v.tolist() for k, v in weights.items()}, None, cut)
-    if "relu" in cell.network and min(float(np.min(np.abs(v))) for v in z) < 1e-2:
+    kinks = [1.0]
+
+    def near(name: str, value: Any) -> Any:
+        kinks.extend([float(np.min(np.abs(value)))] if name == "relu" else [])
+        return float_phi(name, value)
+
+    out = forward(chain, weights, cut, near)
+    for value in out:
+        near(chain.links[-1].phi, value)
+    if min(kinks) < 1e-2:
         raise ImpossibleError("too near to a kink")
     F = float(loss(at))
     step = 1e-4
