@@ -250,3 +250,18 @@ def certificates_of_cancelling_products_hold() -> None:
     found = sl.decide(sl.Instance.from_teacher(net, asked, weights, inputs, teacher))
     assert found.kind == "matched" and found.certificate is not None
     assert found.certificate.check()
+
+
+# A weight that no step uses: every verb crashed.
+
+
+@case
+def a_rate_network_of_one_step_has_a_start_or_is_refused() -> None:
+    try:
+        sl.RateRNN(n=2, b=1, d=1, T=1)
+    except sl.BadInputError as error:
+        assert "T must" in str(error)
+    else:
+        raise AssertionError("nothing passes through W")
+    net = sl.RateRNN(n=2, b=1, d=1, T=1, start="weights")
+    assert sl.certify(sl.Problem(net, 1), sl.Allocation.whole(net, ["D"])).kind == "maximal"

@@ -162,6 +162,7 @@ def _rate(activation: str, bias: bool, wide: int, rng: np.random.Generator) -> s
     sizes = ((2, 1), (1, 2), (1, 1)) + (((3, 1),) if activation == "linear" else ())
     T, b = sizes[int(rng.integers(len(sizes)))]
     n = max(wide, int(rng.integers(2, 4)))
+    start = ("zero", "zero", "weights")[int(rng.integers(3))] if T > 1 else "weights"
     return sl.RateRNN(
         n=n,
         b=b,
@@ -172,7 +173,7 @@ def _rate(activation: str, bias: bool, wide: int, rng: np.random.Generator) -> s
         leak=(1.0, 0.5, 0.75, 0.1)[int(rng.integers(4))],
         bias=bias,
         readout=("last", "last", "every")[int(rng.integers(3))],
-        start=("zero", "zero", "weights")[int(rng.integers(3))],
+        start=start,
         autapses=bool(rng.integers(4)),
     )
 

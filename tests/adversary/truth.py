@@ -106,25 +106,32 @@ def truth(instance: sl.Instance) -> Truth:
         ctx.prec = old
 
 
-def _truth(instance: sl.Instance) -> Truth:
+def read(instance: sl.Instance) -> tuple[Question, str]:
+    """The exact numbers of an instance, what the teacher puts into its last activation, and which that is."""
     chain = layout(instance.network)
     weights = {name: rational(instance.weights[name]) for name, _, _ in chain.shapes}
     labels = tuple((str(n), int(i), int(j)) for n, i, j in instance.allocation.labels())
     _check_missing(chain, weights, labels)
-    samples = samples_of(chain, exact_inputs(instance))
-    teacher = instance.teacher
-    if teacher is not None:
+    inputs, teacher = exact_inputs(instance), instance.teacher
+    samples = samples_of(chain, inputs)
+    if teacher is None:
+        given = rational(instance.targets)
+        pre, phi = [list(column) for column in zip(*given, strict=True)], "linear"
+    else:
         theirs = layout(teacher.network)
         own = {name: rational(teacher.weights[name]) for name, _, _ in theirs.shapes}
         _check_missing(theirs, own, ())
-        if theirs == chain and _equal_but(weights, own, labels):
+        pre, phi = _pre_outputs(theirs, own, samples_of(theirs, inputs)), theirs.links[-1].phi
+    return Question(chain, weights, labels, samples, pre), phi
+
+
+def _truth(instance: sl.Instance) -> Truth:
+    asked, phi = read(instance)
+    teacher = instance.teacher
+    if teacher is not None and layout(teacher.network) == asked.chain:
+        own = {name: rational(teacher.weights[name]) for name in asked.weights}
+        if _equal_but(asked.weights, own, asked.labels):
             return Truth("matched", "the teacher's own weights")
-        pre, phi = _pre_outputs(theirs, own, samples_of(theirs, exact_inputs(instance))), ""
-        phi = theirs.links[-1].phi
-    else:
-        given = rational(instance.targets)
-        pre, phi = [list(column) for column in zip(*given, strict=True)], "linear"
-    asked = Question(chain, weights, labels, samples, pre)
     short = _without_output(asked, phi)
     if isinstance(short, Truth):
         return short
@@ -133,7 +140,7 @@ def _truth(instance: sl.Instance) -> Truth:
         return short
     if is_curved(short.chain):
         return _curved(short)
-    return _Pieces(short).answer()
+    return Pieces(short).answer()
 
 
 def _check_missing(chain: Layout, weights: dict[str, Matrix], free: Sequence[Label]) -> None:
@@ -162,20 +169,12 @@ def _without_output(asked: Question, theirs: str) -> Question | Truth:
     if ours in CURVED and ours == theirs:
         wanted = asked.wanted
     else:
-        apply = ball_phi if theirs in CURVED else None
-        values = []
-        for vector in asked.wanted:
-            if apply is not None:
-                values.append([apply(theirs, arb(v)) for v in vector])
-            elif all(map(_exact, vector)):
-                values.append([rational_phi(theirs, v) for v in vector])
-            else:
-                values.append([ball_phi(theirs, v) for v in vector])
+        values = bent(theirs, asked.wanted)
         if ours not in CURVED:
             return replace(asked, wanted=values)
         wanted = []
         for vector in values:
-            inverted = [_inverse(ours, v) for v in vector]
+            inverted = [inverse(ours, v) for v in vector]
             if any(v is None for v in inverted):
                 return Truth("refuted", f"a target lies outside the range of {ours}")
             if any(not v.is_finite() for v in inverted if not _exact(v)):
@@ -185,7 +184,16 @@ def _without_output(asked: Question, theirs: str) -> Question | Truth:
     return replace(asked, wanted=wanted, chain=replace(asked.chain, links=links))
 
 
-def _inverse(phi: str, value: Any) -> Any:
+def bent(phi: str, vectors: list[Vector]) -> list[Vector]:
+    """phi of rationals, as rationals where it leaves them so, and of balls."""
+    out = []
+    for vector in vectors:
+        exact = phi not in CURVED and all(map(_exact, vector))
+        out.append([rational_phi(phi, v) if exact else ball_phi(phi, arb(v)) for v in vector])
+    return out
+
+
+def inverse(phi: str, value: Any) -> Any:
     """The preimage; None where there certainly is none, not finite where that is open."""
     low, high, middle = (-1, 1, 0) if phi == "tanh" else (0, 1, fmpq(1, 2))
     if value <= low or value >= high:
@@ -223,7 +231,7 @@ def _same(a: Any, b: Any) -> bool:
 # Linear and ReLU networks: patterns of firing units, a polynomial system for each.
 
 
-class _Pieces:
+class Pieces:
     """All patterns of the units that depend on learnable weights, sample by sample."""
 
     def __init__(self, asked: Question) -> None:
@@ -252,7 +260,7 @@ class _Pieces:
         how = f"{self.branches} patterns" if self.branches > 1 else "one system"
         return Truth(kind, how + (f", {self.systems} by msolve" if self.systems else ""))
 
-    def _outputs(self, s: int) -> Iterator[tuple[list[Any], list[Any]]]:
+    def outputs(self, s: int) -> Iterator[tuple[list[Any], list[Any]]]:
         """Outputs of a sample, with what is >= 0 where they hold, for every pattern of its units."""
         chain, x = self.asked.chain, self.asked.samples[s]
         constant = [[self.ring.constant(v) for v in block] for block in x]
@@ -278,7 +286,7 @@ class _Pieces:
         if s == len(self.asked.samples):
             return self._solve(equations, signs)
         result: str | None = "refuted"
-        for outputs, more in self._outputs(s):
+        for outputs, more in self.outputs(s):
             self.branches += 1
             if self.branches > MOST_BRANCHES:
                 raise TooLargeError
@@ -304,9 +312,9 @@ class _Pieces:
         return result
 
     def _feasible(self, equations: list[Any], signs: list[Any]) -> bool:
-        return algebra.feasible([self._row(p) for p in equations], [self._row(p) for p in signs])
+        return algebra.feasible([self.row(p) for p in equations], [self.row(p) for p in signs])
 
-    def _row(self, polynomial: Any) -> list[Any]:
+    def row(self, polynomial: Any) -> list[Any]:
         row = [fmpq(0)] * (self.size + 1)
         for powers, value in polynomial.to_dict().items():
             row[next((k for k, e in enumerate(powers) if e), self.size)] = value
@@ -386,7 +394,7 @@ class _Pieces:
         if s == len(self.asked.samples):
             return self._contradiction(equations, bool(signs))
         result: str | None = "refuted"
-        for outputs, more in self._outputs(s):
+        for outputs, more in self.outputs(s):
             self.branches += 1
             if self.branches > MOST_BRANCHES:
                 raise TooLargeError
@@ -401,7 +409,7 @@ class _Pieces:
     def _contradiction(self, equations: list[tuple[Any, Any]], signs: bool) -> str | None:
         if any(p.total_degree() > 1 for p, _ in equations):
             return None
-        rows = [self._row(p) for p, _ in equations]
+        rows = [self.row(p) for p, _ in equations]
         matrix = [row[:-1] for row in rows]
         right = [arb(t) - arb(row[-1]) for row, (_, t) in zip(rows, equations, strict=True)]
         null = algebra.left_null(matrix)
@@ -455,7 +463,7 @@ def _curved(asked: Question) -> Truth:
         found = _before_last(asked, held, samples, wanted)
         if found.kind is not None:
             return found
-    return _range(asked, wanted)
+    return out_of_range(asked, wanted)
 
 
 def rate_states(
@@ -488,7 +496,7 @@ def _curved_rate(asked: Question) -> Truth:
     if short is None:
         if names & {"D", "c", "h0"} or chain.start:
             return Truth(None, "curved")
-        return _range(asked, [[arb(v) for v in vector] for vector in asked.wanted])
+        return out_of_range(asked, [[arb(v) for v in vector] for vector in asked.wanted])
     return short if isinstance(short, Truth) else _curved(short)
 
 
@@ -693,7 +701,7 @@ def _unique(
             back = sum((arb(a) * h for a, h in zip(part[o], states, strict=True)), arb(0))
             if o not in rows and back - vector[o] != 0:
                 return Truth("refuted", "the outputs determine the hidden states and contradict")
-        before_phi = [_inverse(link.phi, h) for h in states]
+        before_phi = [inverse(link.phi, h) for h in states]
         if any(v is None for v in before_phi):
             return Truth("refuted", "a hidden state would lie outside its range")
         if any(not (_exact(v) or v.is_finite()) for v in before_phi):
@@ -778,8 +786,8 @@ def _box(phi: str, part: Matrix, left: list[Vector], free: bool) -> Truth:
     return Truth("matched" if sure else None, "hidden states inside the range")
 
 
-def _range(asked: Question, wanted: list[Vector]) -> Truth:
-    """Whatever enters the frozen last layer, its outputs are bounded."""
+def out_of_range(asked: Question, wanted: list[Vector], room: Any = 0) -> Truth:
+    """Whatever enters the frozen last layer, its outputs are bounded: refuted, if farther than ``room``."""
     last, phi = asked.chain.links[-1], asked.chain.links[-2].phi
     V = asked.weights[last.matrix]
     for vector in wanted:
@@ -793,6 +801,6 @@ def _range(asked: Question, wanted: list[Vector]) -> Truth:
                 high, low = high - low, low - high
             wide = 1 + fmpq(1, 2**40)  # leaks: a and the float64 number 1 - a may add up to more than 1
             high, low = wide * high, wide * low
-            if value > arb(high) or value < arb(low):
+            if value - room > arb(high) or value + room < arb(low):
                 return Truth("refuted", "a target lies outside the range of the last layer")
     return Truth(None, "curved")

@@ -105,7 +105,7 @@ def test_the_paper_s_formula_is_told_from_the_usual_one():
     ("given", "word"),
     [({"leak": 0}, "leak"), ({"leak": 1.5}, "leak"), ({"leak": float("nan")}, "leak"),
      ({"bias": 1}, "bias"), ({"readout": "first"}, "readout"), ({"start": "one"}, "start"),
-     ({"activation": "softplus"}, "activation"), ({"n": 0}, "n must")],
+     ({"activation": "softplus"}, "activation"), ({"n": 0}, "n must"), ({"T": 1}, "T must")],
 )  # fmt: skip
 def test_bad_fields_are_named(given, word):
     with pytest.raises(sl.BadInputError, match=word):
@@ -115,8 +115,7 @@ def test_bad_fields_are_named(given, word):
 def test_it_is_never_taken_for_a_form_of_the_paper():
     for net in CASES:
         assert net.recurrence is None and net.layered is None
-        assert net.is_plain == (net.T == 1)
-    assert sl.RateRNN(3, 2, 2, T=1).is_sequence
+        assert not net.is_plain and net.is_sequence
 
 
 def test_residues_are_those_of_fractions():

@@ -89,6 +89,10 @@ class RateRNN(Network):
             object.__setattr__(self, name, bool(value))
         if self.n == 1 and not self.autapses:
             raise BadInputError("autapses must be True where n = 1: nothing else would be in W.")
+        if self.T == 1 and self.start == "zero":
+            raise BadInputError(
+                'T must be at least 2 where start is "zero": at T = 1 nothing has passed through W yet.'
+            )
         object.__setattr__(self, "leak", _leak(self.leak))
 
     @property
