@@ -157,6 +157,11 @@ def _networks(
     return sl.FeedForward(sizes, hidden, last, bias)
 
 
+def network_of(kind: str, index: int, rng: np.random.Generator) -> sl.Network:
+    """A network of a kind, as small as those of cases."""
+    return _networks(kind, index, "same", 0, rng)
+
+
 def _rate(activation: str, bias: bool, wide: int, rng: np.random.Generator) -> sl.RateRNN:
     """A rate network: with and without leak, start, readout at every step and self-connections."""
     sizes = ((2, 1), (1, 2), (1, 1)) + (((3, 1),) if activation == "linear" else ())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from adversary import verbs
+from adversary import budgets, verbs
 from adversary.cells import ALL_CELLS, DENSE, Cell, ImpossibleError
 from adversary.known import Seen, look
+from adversary.steady import steady
 from adversary.verbs import LINEAR, Outcome
+from adversary.within import within
 
 ATTACKS: dict[str, Callable[[Cell, int], Outcome]] = {
     "decide": verbs.decide,
@@ -18,6 +20,10 @@ ATTACKS: dict[str, Callable[[Cell, int], Outcome]] = {
     "repair": verbs.repair,
     "certificate": verbs.certificate,
     "rate": verbs.rate,
+    "within": within,
+    "budget": budgets.budget,
+    "gated": budgets.gated,
+    "steady": steady,
 }
 
 # Cases of every cell in the whole attack. Cells of "decide" without a definite pair get up to MOST.
@@ -29,6 +35,10 @@ CASES = {
     "repair": 3,
     "certificate": 1,
     "rate": 2,
+    "within": 1,
+    "budget": 4,
+    "gated": 20,
+    "steady": 2,
 }
 MOST = 12
 TRIALS = 1000  # of every problem with a known match probability
@@ -39,6 +49,17 @@ def cells_of(attack: str) -> tuple[Cell, ...]:
 
     def goes(cell: Cell) -> bool:
         linear, drawn = cell.network in LINEAR, cell.teacher != "planted"
+        if attack == "within":
+            return cell.law == "normal" and cell.teacher != "other"
+        if attack == "budget":
+            return linear and cell.teacher == "same" and cell.law == "normal"
+        if attack == "gated":
+            own = ("shallow relu", "same", "normal", "at")
+            return (cell.network, cell.teacher, cell.law, cell.learnable) == own
+        if attack == "steady":
+            held = cell.network.endswith(("linear", "tanh")) and ">" not in cell.network
+            own = ("targets", "normal", "at")
+            return held and (cell.teacher, cell.law, cell.learnable) == own
         if attack == "certify":
             return linear and drawn and cell.law in DENSE
         if attack == "verdict":

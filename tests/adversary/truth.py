@@ -451,7 +451,7 @@ def _curved(asked: Question) -> Truth:
     if last.phi != "linear":
         return Truth(None, "a last activation that cannot be inverted")
     if names <= {last.matrix, last.bias}:
-        features = [_state(chain, held, x) for x in samples]
+        features = [state_before(chain, held, x) for x in samples]
         kind = _by_units(asked, last, held, features, wanted)
         return Truth(kind, "linear in the last layer")
     if names & {last.matrix, last.bias}:
@@ -534,7 +534,10 @@ def last_step(asked: Question) -> Question | Truth | None:
         wanted.append(goal)
     sure = len(asked.wanted[0]) == d or len(steps) == 1
     W, width = asked.weights["W"], 0 if applied == 0 else len(asked.weights["W"])
-    joined = [[*(row if applied else []), *more] for row, more in zip(W, asked.weights["Win"], strict=True)]
+    joined = [
+        [*(row if applied else []), *more]
+        for row, more in zip(W, asked.weights["Win"], strict=True)
+    ]
     weights = {"A": joined, "D": [[by(link.leak, v) for v in row] for row in asked.weights["D"]]}
     weights |= {name: asked.weights[name] for name in ("b", "c") if name in asked.weights}
     moved = {"W": ("A", 0), "Win": ("A", width), "b": ("b", 0)}
@@ -545,9 +548,7 @@ def last_step(asked: Question) -> Question | Truth | None:
     )
     links = (Link("A", link.phi, 0, None, link.bias), Link("D", "linear", None, None, last.bias))
     shapes = tuple((name, len(value), len(value[0])) for name, value in weights.items())
-    short = Question(
-        Layout(links, shapes, (len(joined[0]),)), weights, labels, samples, wanted
-    )
+    short = Question(Layout(links, shapes, (len(joined[0]),)), weights, labels, samples, wanted)
     if sure:
         return short
     # What was read out before agrees as far as balls can tell: no proof of a match.
@@ -555,7 +556,7 @@ def last_step(asked: Question) -> Question | Truth | None:
     return found if found.kind == "refuted" else Truth(None, "a frozen step is read out")
 
 
-def _state(
+def state_before(
     chain: Layout, held: dict[str, Matrix], x: list[Vector], links: int | None = None
 ) -> Vector:
     """What enters the link number ``links``, bias not counted."""
@@ -626,7 +627,7 @@ def _before_last(
     if link.block is None or count > 2:
         if link.encoder is not None:  # recurrent with T > 1: the weights would be used twice
             return Truth(None, "recurrent")
-        entering = [_state(chain, held, x, count - 1) for x in samples]
+        entering = [state_before(chain, held, x, count - 1) for x in samples]
     else:
         entering = [
             x[0] if link.encoder is None else _times(held[link.encoder], x[0]) for x in samples
@@ -689,13 +690,13 @@ def _unique(
         if algebra.rank([part[o] for o in c]) == len(c)
     )
     square = [[*part[o], *(fmpq(int(k == o)) for k in rows)] for o in rows]
-    inverse = [row[len(moving) :] for row in algebra.reduced(square)[0]]
+    solved = [row[len(moving) :] for row in algebra.reduced(square)[0]]
     sure = len(rows) == len(part)
     wanted: list[Vector] = []
     for vector in left:
         states = [
             sum((arb(a) * vector[o] for a, o in zip(row, rows, strict=True)), arb(0))
-            for row in inverse
+            for row in solved
         ]
         for o in range(len(part)):
             back = sum((arb(a) * h for a, h in zip(part[o], states, strict=True)), arb(0))
@@ -799,7 +800,9 @@ def out_of_range(asked: Question, wanted: list[Vector], room: Any = 0) -> Truth:
             low = sum((v for v in V[o] if v < 0), fmpq(0))
             if phi == "tanh":
                 high, low = high - low, low - high
-            wide = 1 + fmpq(1, 2**40)  # leaks: a and the float64 number 1 - a may add up to more than 1
+            wide = 1 + fmpq(
+                1, 2**40
+            )  # leaks: a and the float64 number 1 - a may add up to more than 1
             high, low = wide * high, wide * low
             if value - room > arb(high) or value + room < arb(low):
                 return Truth("refuted", "a target lies outside the range of the last layer")

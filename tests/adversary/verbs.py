@@ -63,8 +63,13 @@ def residue_point(chain: Layout, samples: int, rank: int | None, rng: np.random.
     return weights, inputs
 
 
-def derivative(chain: Layout, point: Any, label: Label) -> list[int]:
-    """One column of the Jacobian modulo P, by dual numbers; linear networks only."""
+def derivative(
+    chain: Layout, point: Any, label: Label, gates: Sequence[int] | None = None
+) -> list[int]:
+    """One column of the Jacobian modulo P, by dual numbers, of a linear network or at ``gates``.
+
+    The gates of a ReLU network are 0 and 1, sample by sample in the order in which units are met.
+    """
     weights, inputs = point
     name, i, j = label
     dual = {
@@ -75,12 +80,17 @@ def derivative(chain: Layout, point: Any, label: Label) -> list[int]:
         for key, value in weights.items()
     }
     out = []
+    given = None if gates is None else iter(gates)
+
+    def phi(name: str, value: Dual) -> Dual:
+        return value if given is None or name == "linear" else value * next(given)
+
     for s in range(len(inputs[0])):
         cut, at = [], 0
         for size in chain.blocks:
             cut.append([Dual(inputs[k][s]) for k in range(at, at + size)])
             at += size
-        out += [v.b for v in forward(chain, dual, cut, lambda _, v: v)]
+        out += [v.b for v in forward(chain, dual, cut, phi)]
     return out
 
 
@@ -125,7 +135,7 @@ LINEAR = (
 )
 
 
-def _linear_case(cell: Cell, index: int) -> Any:
+def linear_case(cell: Cell, index: int) -> Any:
     case = make(cell, index)
     assert case.problem is not None
     problem, allocation = case.problem, case.instance.allocation
@@ -138,7 +148,7 @@ def certify(cell: Cell, index: int) -> Outcome:
 
     A rank modulo P at a random point falls short of the generic one with a chance below 1e-15.
     """
-    problem, allocation, chain, low = _linear_case(cell, index)
+    problem, allocation, chain, low = linear_case(cell, index)
     verdict = sl.certify(problem, allocation)
     m = problem.samples
     labels = [(str(n), int(i), int(j)) for n, i, j in allocation.labels()]
@@ -196,7 +206,7 @@ def verdict(cell: Cell, index: int) -> Outcome:
     return Outcome(True, note, str(found.kind), said.kind)
 
 
-def _columns(
+def residue_columns(
     chain: Layout, m: int, low: int | None, rng: np.random.Generator
 ) -> dict[Label, list[int]]:
     point = residue_point(chain, m, low, rng)
@@ -206,7 +216,7 @@ def _columns(
 MOST_SUBSETS = 3000
 
 
-def _count(n: int, k: int) -> int:
+def count_subsets(n: int, k: int) -> int:
     out = 1
     for j in range(k):
         out = out * (n - j) // (j + 1)
@@ -215,9 +225,9 @@ def _count(n: int, k: int) -> int:
 
 def design(cell: Cell, index: int) -> Outcome:
     """The best score over all subsets of full rank, by trying them."""
-    problem, _, chain, low = _linear_case(cell, index)
+    problem, _, chain, low = linear_case(cell, index)
     rng = rng_of("design", *cell, index)
-    columns = _columns(chain, problem.samples, low, rng)
+    columns = residue_columns(chain, problem.samples, low, rng)
     needed = residue_rank(list(columns.values()))
     names = [name for name, _, _ in chain.shapes]
     learn = [str(n) for n in rng.choice(names, int(rng.integers(1, len(names) + 1)), replace=False)]
@@ -229,7 +239,7 @@ def design(cell: Cell, index: int) -> Outcome:
     }
     barred = {label for label in pool if rng.random() < 0.1}
     pool = [label for label in pool if label not in barred]
-    if _count(len(pool), needed) > MOST_SUBSETS:
+    if count_subsets(len(pool), needed) > MOST_SUBSETS:
         raise ImpossibleError("too many subsets")
     best = None
     for subset in combinations(pool, needed):
@@ -256,9 +266,9 @@ def design(cell: Cell, index: int) -> Outcome:
 
 def repair(cell: Cell, index: int) -> Outcome:
     """The fewest moves that leave no waste, by trying them."""
-    problem, allocation, chain, low = _linear_case(cell, index)
+    problem, allocation, chain, low = linear_case(cell, index)
     rng = rng_of("repair", *cell, index)
-    columns = _columns(chain, problem.samples, low, rng)
+    columns = residue_columns(chain, problem.samples, low, rng)
     needed = residue_rank(list(columns.values()))
     held = [(str(n), int(i), int(j)) for n, i, j in allocation.labels()]
     names = {label[0] for label in held}
@@ -266,7 +276,7 @@ def repair(cell: Cell, index: int) -> Outcome:
     goal = min(len(held), needed)
     best = None
     for moves in range(len(held) + 1):
-        if _count(len(held), moves) * _count(len(free), moves) > MOST_SUBSETS:
+        if count_subsets(len(held), moves) * count_subsets(len(free), moves) > MOST_SUBSETS:
             raise ImpossibleError("too many subsets")
         for leave in combinations(held, moves):
             kept = [columns[x] for x in held if x not in leave]
