@@ -1,10 +1,9 @@
-"""Attacks on designs with counts, shares and quotas, of linear networks and of ReLU networks, by trying all sets."""
+"""Attacks on designs with counts, shares and quotas, and of ReLU networks: all sets are tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 

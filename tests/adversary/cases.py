@@ -265,3 +265,17 @@ def a_rate_network_of_one_step_has_a_start_or_is_refused() -> None:
         raise AssertionError("nothing passes through W")
     net = sl.RateRNN(n=2, b=1, d=1, T=1, start="weights")
     assert sl.certify(sl.Problem(net, 1), sl.Allocation.whole(net, ["D"])).kind == "maximal"
+
+
+# Verbs that need no rank raised an error where it is not known.
+
+
+@case
+def an_unknown_rank_keeps_nothing_from_being_decided() -> None:
+    mask = np.array([[True, True], [False, False]])  # a sigmoid unit that hears nothing
+    net = sl.FeedForward((2, 2, 1), activation="sigmoid").with_connections({"W1": mask})
+    problem, asked = sl.Problem(net, 2), sl.Allocation.whole(net, ["W2"])
+    # Two features, of which one is 1/2, for two samples: independent almost surely.
+    assert sl.decide(sl.draw(problem, asked)).kind == "matched"
+    assert counts(problem, asked, 10) == (10, 0, 0)
+    assert sl.estimate(problem, asked, 10).matched == 10

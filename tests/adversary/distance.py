@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -195,11 +195,8 @@ def no_solution(rows: Matrix, bands: Sequence[Band]) -> bool:
         within = [bands[k] for k in part]
         A = _independent([[rows[k][j] for j in columns] for k in part])
         width = len(A[0]) if A else 0
-        tried = 0
-        for chosen in combinations(range(len(part)), width + 1):
-            tried += 1
-            if tried > MOST_CIRCUITS:
-                break
+        subsets = combinations(range(len(part)), width + 1)
+        for chosen in islice(subsets, MOST_CIRCUITS):
             circuit = []
             for k in range(width + 1):
                 minor = [[arb(v) for v in A[i]] for i in chosen if i != chosen[k]]
@@ -377,23 +374,12 @@ def _curved(asked: Question, bands: list[list[Band]], eps: Any) -> str | None:
             for row, goal, arb_row in zip(bands, short.wanted, _middle(asked), strict=True)
         ]
         asked, bands = short, shifted
-    elif chain.links[-1].phi == "linear" and chain.links[-2].phi in CURVED:
-        if all(lo is not None and hi is not None for row in bands for lo, hi in row):
-            low = [[lo for lo, _ in row] for row in bands]
-            high = [[hi for _, hi in row] for row in bands]
-            middle = [
-                [(a + b) / 2 for a, b in zip(*r, strict=True)] for r in zip(low, high, strict=True)
-            ]
-            half = max(
-                (
-                    float(((b - a) / 2).upper())
-                    for r in zip(low, high, strict=True)
-                    for a, b in zip(*r, strict=True)
-                ),
-            )
-            wide = out_of_range(asked, middle, arb(half) * (1 + arb(2) ** -40))
-            if wide.kind == "refuted":
-                return wide.why
+    elif all(lo is not None and hi is not None for row in bands for lo, hi in row):
+        middle = [[(lo + hi) / 2 for lo, hi in row] for row in bands]
+        half = max(float((hi - lo).upper()) / 2 for row in bands for lo, hi in row)
+        wide = out_of_range(asked, middle, arb(half) * (1 + arb(2) ** -40))
+        if wide.kind == "refuted":
+            return wide.why
     return _one_unit(asked, bands)
 
 

@@ -55,14 +55,14 @@ def steady(cell: Cell, index: int) -> Outcome:
     cycles = 1000 if np.isnan(said.slowest) else int(30 * said.slowest) + 300
     if cycles > MOST_CYCLES:
         raise ImpossibleError("settles too slowly for a case")
-    F, error = _cycles(J, rest - targets.reshape(-1), learns, m, noise, cycles, rng)
+    mean, error = _cycles(J, rest - targets.reshape(-1), learns, m, noise, cycles, rng)
     slack = 5.5 * error + ROUNDED * (said.value - said.minimum) + 1e-12
-    note, ours = None, f"{F:.6g} +- {error:.2g}"
-    if said.kind == "exact" and abs(F - said.value) > slack:
+    note, ours = None, f"{mean:.6g} +- {error:.2g}"
+    if said.kind == "exact" and abs(mean - said.value) > slack:
         note = f"F = {ours} by Monte Carlo, said {said.value:.6g} (exact)"
-    if said.lower is not None and F < said.lower - slack:
+    if said.lower is not None and mean < said.lower - slack:
         note = f"F = {ours} by Monte Carlo, said at least {said.lower:.6g}"
-    if said.upper is not None and F > said.upper + slack:
+    if said.upper is not None and mean > said.upper + slack:
         note = f"F = {ours} by Monte Carlo, said at most {said.upper:.6g}"
     return Outcome(True, note, ours, f"{said.value:.6g} {said.kind}")
 

@@ -26,7 +26,7 @@ from sublearn.matchers import (
     single_thread,
 )
 from sublearn.plots import Row
-from sublearn.verdicts import Verdict, certify, teacher_may_collapse
+from sublearn.verdicts import UnknownRankError, Verdict, certify, teacher_may_collapse
 
 METHODS = ("ladder", "search", "construction", "reference")
 PROTOCOL_STARTS = 400  # of the paper's protocol
@@ -92,10 +92,13 @@ class MatchQuestion(Question[Trial]):
         return Reference(starts).attempt(instance, budget, rng)
 
     def verdict(self, count: bool = False) -> Verdict | None:
-        """What certify says of a fixed allocation; None where rules draw one for each trial."""
+        """What certify says of a fixed allocation; None where it refuses, or rules draw one for each trial."""
         if not isinstance(self.allocation, Allocation):
             return None
-        return certify(self.problem, self.allocation, count=count)
+        try:
+            return certify(self.problem, self.allocation, count=count)
+        except UnknownRankError:
+            return None
 
 
 @dataclass(frozen=True, repr=False)

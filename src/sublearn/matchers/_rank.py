@@ -11,7 +11,14 @@ from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import whole
-from sublearn.verdicts import GenericRank, Needed, generic_rank, needed_rank, teacher_may_collapse
+from sublearn.verdicts import (
+    GenericRank,
+    Needed,
+    UnknownRankError,
+    generic_rank,
+    needed_rank,
+    teacher_may_collapse,
+)
 
 
 class Rank(Matcher):
@@ -39,7 +46,10 @@ class Rank(Matcher):
         instance = whole(instance)
         problem = instance.problem
         assert problem is not None, "a generic instance was drawn from a problem"
-        found, needed = _ranks(problem, instance.allocation)
+        try:
+            found, needed = _ranks(problem, instance.allocation)
+        except UnknownRankError as error:
+            return Decision("undecided", self.name, str(error).rstrip("."))
         if found.rank < needed.rank:
             reason = (
                 f"generic rank {found.rank} of {needed.rank} needed: no match, with probability 1"

@@ -119,6 +119,10 @@ class _State(NamedTuple):
     nonzero: Mask
 
 
+class UnknownRankError(BadInputError):
+    """No argument gives the generic rank of this network; what needs none of it goes on without."""
+
+
 class Heard:
     """What a unit of a sparse network hears of inputs, biases and other units, step by step.
 
@@ -189,8 +193,8 @@ class Heard:
             out[i] = self.values.setdefault((bias, i), float(drawn[i, 0]))
         return np.where(silent[:, None], 0.0, out)
 
-    def _unknown(self, what: str) -> BadInputError:
-        return BadInputError(
+    def _unknown(self, what: str) -> UnknownRankError:
+        return UnknownRankError(
             f"exact ranks of sparse tanh and sigmoid networks are not known with {what}."
         )
 
@@ -200,7 +204,7 @@ def _check_order(network: Network, position: int) -> None:
     # activation only multiplies the rows of the Jacobian by numbers that are not 0.
     before = network.steps[:position] if position < len(network.steps) - 1 else ()
     if any(step.activation == "relu" for step in before):
-        raise BadInputError(
+        raise UnknownRankError(
             f"ranks are known for networks whose hidden tanh and sigmoid steps come before all ReLU "
             f"steps, not for {network.spec}."
         )
