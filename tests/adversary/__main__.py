@@ -25,7 +25,17 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 from adversary import reasons  # noqa: E402
 from adversary.known import KNOWN, Seen  # noqa: E402
-from adversary.plan import ATTACKS, CASES, MOST, TRIALS, Job, Record, cells_of, work  # noqa: E402
+from adversary.plan import (  # noqa: E402
+    ATTACKS,
+    CASES,
+    MOST,
+    TRIALS,
+    Job,
+    Record,
+    cases_of,
+    cells_of,
+    work,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,17 +98,18 @@ def rounds(results: Results, most: int) -> Iterator[list[Job | str]]:
         for attack in ATTACKS
         for index in range(min(most, CASES[attack]))
         for cell in cells_of(attack)
-        if not reasons.none_possible(cell)
+        if index < cases_of(attack, cell) and not reasons.none_possible(cell)
     ]
     yield [*first, *(job for job in jobs if job.key not in results.records)]
-    for index in range(CASES["decide"], min(most, MOST)):
+    for index in range(1, min(most, MOST)):
         states = results.states()
         again = [
             Job("decide", cell, index)
             for cell in cells_of("decide")
             if not reasons.none_possible(cell) and not states[f"decide | {cell}"]["definite"]
         ]
-        yield [job for job in again if job.key not in results.records]
+        if left := [job for job in again if job.key not in results.records]:
+            yield left
 
 
 def go(results: Results, jobs: list[Job | str], workers: int) -> None:

@@ -279,3 +279,21 @@ def an_unknown_rank_keeps_nothing_from_being_decided() -> None:
     assert sl.decide(sl.draw(problem, asked)).kind == "matched"
     assert counts(problem, asked, 10) == (10, 0, 0)
     assert sl.estimate(problem, asked, 10).matched == 10
+
+
+# Quotas took the columns of other weights where names were not said in the network's order.
+
+
+@case
+def quotas_are_kept_by_names_in_any_order() -> None:
+    # One weight of each column. Row 0 alone gives rank 2 on two samples; with (1, 0) the rank is 3.
+    net = sl.FeedForward((2, 2, 2), bias=True).with_connections(
+        {"W1": [[1, 1], [1, 0]], "b1": [[1], [0]]}
+    )
+    scores = {"W1": [[9.0, -3.0], [8.0, 0.0]], "b1": [[4.0], [0.0]]}
+    for learn in (["W1", "b1"], ["b1", "W1"]):
+        found = sl.design(
+            sl.Problem(net, 2), learn, scores, want="best score", count="1 per column"
+        )
+        assert sorted(found.labels()) == [("W1", 0, 1), ("W1", 1, 0), ("b1", 0, 0)], learn
+        assert (found.value, found.claim) == (9.0, "best score")

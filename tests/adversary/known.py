@@ -78,6 +78,29 @@ def one_tanh_unit() -> float:
     return float(np.mean((y < np.abs(w)).all(axis=0)))
 
 
+@cache
+def rate_quadratic() -> float:
+    """One linear unit for three steps, W learnable: D a V (x3 + x2 u + x1 u^2) = y with u = 1 - a + a W."""
+    rng = np.random.default_rng(7)
+    d, v, e, f, w = rng.standard_normal((5, DRAWS))
+    x1, x2, x3 = rng.standard_normal((3, DRAWS))
+    u = 0.5 + 0.5 * w
+    y = e * f * (x3 + x2 * u + x1 * u * u) / (d * v)
+    return float(np.mean(x2 * x2 - 4 * x1 * (x3 - y) >= 0))
+
+
+@cache
+def sparse_quadratic() -> float:
+    """n = 2 without self-connections, T = m = 2: D W B and D W^2 B = w12 w21 D B ask for two numbers,
+    p = d1 b2 w12 and q = d2 b1 w21, of which sum and product are given."""
+    rng = np.random.default_rng(8)
+    d1, d2, e1, e2 = rng.standard_normal((4, DRAWS)) / sqrt(2)
+    b1, b2, c1, c2, v12, v21 = rng.standard_normal((6, DRAWS))
+    total = e1 * c2 * v12 + e2 * c1 * v21
+    product = v12 * v21 * (e1 * c1 + e2 * c2) * d1 * b2 * d2 * b1 / (d1 * b1 + d2 * b2)
+    return float(np.mean(total**2 >= 4 * product))
+
+
 def _problems() -> dict[str, Known]:
     Rule = sl.Anywhere
     lrnn2 = sl.LinearRNN(n=2, b=1, d=1, T=2)
@@ -90,6 +113,12 @@ def _problems() -> dict[str, Known]:
     saturated = sl.FeedForward((3, 4, 1), activation="tanh", output="tanh")
     unit = sl.FeedForward((2, 1, 1), activation="tanh")
     low = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1))
+    rate1 = sl.RateRNN(n=1, b=1, d=1, T=3, activation="linear", leak=0.5)
+    rates = sl.RateRNN(n=2, b=1, d=1, T=2, leak=0.5, bias=True, readout="every", start="weights")
+    rate_relu = sl.RateRNN(n=1, b=2, d=1, T=1, activation="relu", leak=0.5, start="weights")
+    rate_relu = rate_relu.with_connections({"W": [[0]], "h0": [[0]]})
+    thin = sl.LinearEstimator(inputs=3, outputs=2).with_connections({"W": [[1, 1, 1], [0, 1, 0]]})
+    crossed = lrnn2.with_connections({"W": [[0, 1], [1, 0]]})
     copy = "all weights are learnable, so that the teacher's are reached"
     return {
         "behind tanh, copied": Known(sl.Problem(out, 5), {"W1": Rule(3)}, _always, copy),
@@ -199,6 +228,35 @@ def _problems() -> dict[str, Known]:
             {"W": Rule(2)},
             lambda: 1 / 2,
             "a 2 x 2 matrix of signs is singular half the time, and then no targets with a density fit",
+        ),
+        "rate network, copied": Known(
+            sl.Problem(rates, 4), sl.Allocation.whole(rates), _always, copy
+        ),
+        "rate network, a quadratic": Known(
+            sl.Problem(rate1, 1),
+            sl.Allocation.whole(rate1, ["W"]),
+            rate_quadratic,
+            "the share with real roots is sampled here",
+            sampled=True,
+        ),
+        "rate network, rescaled ReLU row": Known(
+            sl.Problem(rate_relu, 6),
+            sl.Allocation.whole(rate_relu, ["Win"]),
+            lambda: 1 / 2 + 2**-7,
+            "one step from 0 is a layer: as the ReLU row above",
+        ),
+        "sparse rows": Known(
+            sl.Problem(thin, 2),
+            {"W": Rule(3)},
+            lambda: 3 / 4,
+            "two of three weights in one row and the only one of the other: 3 of 4 choices",
+        ),
+        "sparse recurrence": Known(
+            sl.Problem(crossed, 2),
+            sl.Allocation.whole(crossed, ["W"]),
+            sparse_quadratic,
+            "a quadratic; the share with real roots is sampled here",
+            sampled=True,
         ),
     }
 

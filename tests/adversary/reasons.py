@@ -21,8 +21,11 @@ NONE = {
 
 def none_possible(cell: Cell) -> str | None:
     """Why a cell can have no case; None where it can."""
-    if not cell.network.startswith(("estimator", "layer")):
+    sparse = cell.network.startswith("sparse-")
+    if not cell.network.removeprefix("sparse-").startswith(("estimator", "layer")):
         return None
+    if sparse and (cell.teacher, cell.samples, cell.learnable) == ("targets", "at", "at"):
+        return "targets of as many samples as features need more weights than a sparse layer has"
     # Samples of rank one need fewer weights, and so do gates that are off.
     fewer = cell.law == "lowrank" or cell.network == "layer >relu"
     for why, cells in NONE.items():

@@ -11,13 +11,17 @@ from adversary.plan import ATTACKS, Job, run, spread
 
 # (cases in `make test`, in `make test-slow`, least share of them with two definite answers)
 SIZES = {
-    "decide": (360, 2400, 0.5),
-    "certify": (120, 600, 0.8),
-    "verdict": (60, 300, 0.15),
-    "design": (60, 225, 0.8),
-    "repair": (60, 225, 0.8),
-    "certificate": (80, 400, 0.05),
-    "rate": (80, 300, 0.6),
+    "decide": (300, 2400, 0.5),
+    "certify": (100, 600, 0.8),
+    "verdict": (40, 300, 0.15),
+    "design": (50, 225, 0.7),
+    "repair": (50, 225, 0.8),
+    "certificate": (60, 400, 0.05),
+    "rate": (60, 300, 0.5),
+    "within": (60, 500, 0.6),
+    "budget": (50, 225, 0.7),
+    "gated": (12, 40, 0.6),
+    "steady": (8, 60, 0.4),
 }
 # In parts, so that workers share them; no divisor of the six indices.
 PARTS = [(attack, part) for attack in ATTACKS for part in range(5 if attack == "decide" else 1)]

@@ -20,7 +20,8 @@ FACTORS = (1.0005, 0.97, 1.3, 0.6)
 
 def within(cell: Cell, index: int) -> Outcome:
     """A match is run forward here; a refutation meets the nearest point that was found here."""
-    case = make(cell, index)
+    # Cells get one case each: biases and what else changes with the index change with the cell.
+    case = make(cell, index + int(rng_of("within", *cell).integers(6)))
     old = ctx.prec
     ctx.prec = BITS
     try:

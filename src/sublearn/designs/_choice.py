@@ -17,7 +17,7 @@ Forbidden = Mapping[str, ArrayLike] | Allocation | None
 
 
 class Choice:
-    """The weights that may be learned, with scores; ids number them name by name, row by row."""
+    """The weights that may be learned, with scores; ids number them as an allocation's labels stand."""
 
     def __init__(
         self,
@@ -28,9 +28,13 @@ class Choice:
     ) -> None:
         if isinstance(names, str):
             raise BadInputError(f"learn must be a list of weight names, such as [{names!r}].")
-        self.names = list(dict.fromkeys(names))
-        if not self.names:
+        asked = dict.fromkeys(names)
+        if not asked:
             raise BadInputError(f"learn must name at least one of {', '.join(network.shapes)}.")
+        for name in asked:
+            network.shape(name)
+        # In the network's order, in which the labels of an allocation stand: whoever sorts ids relies on it.
+        self.names = [name for name in network.shapes if name in asked]
         self.network = network
         self.shapes = [network.shape(name) for name in self.names]
         sizes = [rows * columns for rows, columns in self.shapes]

@@ -92,7 +92,7 @@ class MatchQuestion(Question[Trial]):
         return Reference(starts).attempt(instance, budget, rng)
 
     def verdict(self, count: bool = False) -> Verdict | None:
-        """What certify says of a fixed allocation; None where it refuses, or rules draw one for each trial."""
+        """What certify says of a fixed allocation; None where its rank is not known, or rules draw one."""
         if not isinstance(self.allocation, Allocation):
             return None
         try:
