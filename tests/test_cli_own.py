@@ -45,6 +45,17 @@ def test_certify_tells_the_rank_at_the_numbers_given(
     assert run(*asked, "--data", _file(tmp_path, own, "W1", "W2"), "--samples", "3").code == 0
 
 
+def test_an_open_verdict_says_what_to_ask_about_the_arrays(
+    run: Run, tmp_path: Path, own: dict[str, np.ndarray]
+) -> None:
+    asked = (*LAYER, "--learn", "W1:entries=0.0/1.1", "--learn", "W2:entries=0.0/1.1")
+    shown = run("certify", *asked, "--data", _file(tmp_path, own, "inputs", "W1", "W2")).out
+    step = shown.split("next: sublearn ")[1].replace("\\\n", " ").split()
+    assert step[0] == "estimate" and "--data" in step
+    assert run(*step, "--trials", "2").code == 0
+    assert "next: sublearn decide" in run("certify", *asked, "--data", _file(tmp_path, own)).out
+
+
 def test_decide_asks_about_the_arrays(run: Run, tmp_path: Path, own: dict[str, np.ndarray]) -> None:
     asked = ("decide", *LAYER, "--learn", "W1:all", "--json")
     every = run(*asked, "--data", _file(tmp_path, own)).json
@@ -74,6 +85,54 @@ def test_train_starts_at_the_weights_given(
     assert refused.code == 2 and "needs --data FILE.npz with weights" in refused.err
 
 
+def test_estimate_keeps_what_the_file_holds_and_draws_what_it_lacks(
+    run: Run, tmp_path: Path, own: dict[str, np.ndarray]
+) -> None:
+    own["W2"][0, :2] = 0.0  # the first output sees one unit only
+    weights = {name: own[name] for name in NET.shapes}
+    rule = ("--learn", "W1:random=4", "--trials", "20", "--seed", "2")
+    for names, given in (
+        (tuple(own), {**own}),
+        (("inputs",), {"inputs": own["inputs"]}),
+        (("W2",), {"W2": own["W2"]}),
+        (("W2", "inputs"), {"W2": own["W2"], "inputs": own["inputs"]}),
+    ):
+        asked = (*LAYER, *rule, "--data", _file(tmp_path, own, *names))
+        asked += () if "inputs" in names else ("--samples", "2")
+        found = run("estimate", *asked, "--json").json
+        parts = {
+            "weights": {n: v for n, v in given.items() if n in weights},
+            "inputs": given.get("inputs"),
+            "targets": given.get("targets"),
+        }
+        samples = None if "inputs" in given else 2
+        problem = sl.Problem.given(NET, **parts, samples=samples)  # type: ignore[arg-type]
+        expected = sl.estimate(problem, {"W1": sl.Anywhere(4)}, trials=20, seed=2)
+        assert found["problem"] == problem.digest and sorted(found["given"]) == sorted(names)
+        assert (found["matched"], found["refuted"]) == (expected.matched, expected.refuted)
+        assert found["verdict"] is None and found["sampled"]
+        # decide asks about one of these trials
+        one = run("decide", *asked[:4], *rule[4:], "--trial", "5", *asked[8:], "--json").json
+        assert one["kind"] == expected.records[5].kind
+    shown = run("estimate", *asked).out
+    assert "given in every trial: W2, inputs" in shown and "match probability" in shown
+
+
+def test_estimate_within_goes_on_with_the_same_arrays_only(
+    run: Run, tmp_path: Path, own: dict[str, np.ndarray]
+) -> None:
+    asked = ("estimate", *LAYER, "--learn", "W1:random=3", "--within", "0.1", "--starts", "2")
+    kept = ("--out", str(tmp_path / "trials.json"), "--data", _file(tmp_path, own))
+    assert run(*asked, *kept, "--trials", "5").code == 0
+    more = run(*asked, *kept, "--trials", "9", "--json").json
+    whole = run(*asked, *kept[2:], "--trials", "9", "--json").json
+    assert (more["trials"], more["within"]) == (9, whole["within"])
+    own["targets"][0, 0] += 1.0
+    _file(tmp_path, own)
+    refused = run(*asked, *kept, "--trials", "12")
+    assert refused.code == 2 and "its problem is another one" in refused.err
+
+
 def test_design_counts_the_samples_of_the_file(
     run: Run, tmp_path: Path, own: dict[str, np.ndarray]
 ) -> None:
@@ -92,7 +151,11 @@ def test_what_cannot_be_meant_is_refused(
         return found.err
 
     learn = ("--learn", "W1:all")
-    assert "is one instance" in refused("estimate", *LAYER, *learn, "--data", path)
+    assert "nothing is left to draw" in refused("estimate", *LAYER, *learn, "--data", path)
+    asked = ("estimate", *LAYER, "--learn", "W1:random=4", "--data", path)
+    assert "--labels needs --data mnist" in refused(*asked, "--labels")
+    assert "inputs are given" in refused(*asked, "--fresh", "5")
+    assert "another law" in refused(*asked, "--covariance", "0.3")
     assert "give --samples M, or --data" in refused("certify", *LAYER, *learn)
     assert "holds 2 samples" in refused("certify", *LAYER, *learn, "--data", path, "--samples", "3")
     teacher = ("--teacher", "ffn:3-4-2")

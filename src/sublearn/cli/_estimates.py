@@ -161,7 +161,9 @@ class Options:
                 "--labels asks for right labels, and --within for small errors: give one."
             )
         if self.labels and not problem.source.is_labelled:
-            raise BadInputError("--labels needs --data, whose labels are to become right.")
+            raise BadInputError(
+                "--labels needs --data mnist, digits or a folder, whose labels are to become right."
+            )
         for option, questions in _TAKEN.items():
             value = getattr(self, option.removeprefix("--"))
             if value is None or value is False or self.question in questions:
@@ -217,18 +219,14 @@ def estimate(
     A rule such as W:first-rows=5 draws an allocation anew for each trial, as the paper does; with
     seed=0 behind it one allocation is drawn and kept. With --within the question is another one: how
     many instances does a learner bring within eps? With --fresh it is what a match is worth on samples
-    that it was not made for. With --out the trials are kept, and more of them can be added later.
+    that it was not made for. What --data FILE.npz holds is the same in every trial, and what it lacks
+    is drawn for each. With --out the trials are kept, and more of them can be added later.
     """
     from sublearn.estimates import Unfinished
     from sublearn.training import LEARNERS
 
-    problem, own = about.read()
+    problem, _ = about.read()
     rules = learnable.each_trial(problem)
-    if own is not None:
-        raise BadInputError(
-            f"--data {own.path} is one instance, and estimate counts many that it draws: decide and train "
-            "take arrays of your own."
-        )
     if (
         asked.method is not None
         and asked.learner is None

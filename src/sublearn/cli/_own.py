@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from sublearn.allocations import Allocation, Rule
-    from sublearn.ensembles import Instance, Problem
+    from sublearn.allocations import Allocation
+    from sublearn.ensembles import Problem
     from sublearn.networks import Network
 
 
@@ -50,29 +50,12 @@ class OwnData:
         asked = read_problem(network.spec, given, None, teacher)
         return Problem(network, given, found.ensemble, asked.teacher)
 
-    def instance(
-        self,
-        problem: Problem,
-        learnable: Allocation | Mapping[str, Rule],
-        *,
-        seed: int = 0,
-        trial: int = 0,
-    ) -> Instance:
-        """These arrays as an instance; (seed, trial) draw the weights, inputs and teacher that lack."""
-        from sublearn.ensembles import Instance, draw
+    def given_in(self, problem: Problem) -> Problem:
+        """The problem whose every draw has these arrays; what they lack is drawn by its laws."""
+        from sublearn.ensembles import Given
 
-        drawn = draw(problem, learnable, seed=seed, trial=trial)
-        weights = {**drawn.start, **self.weights}
-        about = (problem.network, drawn.allocation, weights)
-        inputs: Any = drawn.input_factors or drawn.inputs
-        if self.inputs is not None:
-            inputs = self.inputs
-        if self.targets is not None:
-            return Instance.given(*about, inputs, self.targets)
-        if drawn.teacher is None:
-            return Instance.given(*about, inputs, drawn.targets)
-        teacher = drawn.teacher
-        return Instance.from_teacher(*about, inputs, teacher.weights, teacher.network)
+        given = Given(self.weights, self.inputs, self.targets)
+        return replace(problem, ensemble=replace(problem.ensemble, given=given))
 
     def tell_rank(
         self, problem: Problem, allocation: Allocation, error: float, seed: int, as_json: bool

@@ -92,7 +92,7 @@ def train(
         raise BadInputError("--start given needs --data FILE.npz with weights to start at.")
     chosen = read_learner(learning.learner or learning.method or "adam", learning.rate)
     rules = learnable.each_trial(problem)
-    instance = one.draw(problem, rules, own)
+    instance = one.draw(problem, rules)
     with live_curve(learning.steps, "loss") as show:
 
         def watch(step: int, losses: Any) -> None:

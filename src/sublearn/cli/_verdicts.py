@@ -130,10 +130,11 @@ def certify(
         say(f"no certificate: {without}")
     elif saved:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
-    if verdict.kind in ("between", "unknown") and own is None:
-        tell_next(ask_again(context, "estimate"))
-    elif verdict.kind == "between" and own is not None and own.targets is not None:
-        tell_next(ask_again(context, "decide", "--within", "0.001"))
+    if verdict.kind in ("between", "unknown"):
+        if own is None or own.targets is None:
+            tell_next(ask_again(context, "estimate"))
+        else:  # measured targets are matched up to a tolerance
+            tell_next(ask_again(context, "decide", "--within", "0.001"))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sublearn.ensembles._distributions import (
     Uniform,
 )
 from sublearn.ensembles._fresh import fresh_samples
+from sublearn.ensembles._given import Given
 from sublearn.ensembles._instance import Instance, Origin, draw
 from sublearn.ensembles._instance import check_instance as check_instance
 from sublearn.ensembles._instance import draw_from as draw_from
@@ -25,6 +26,7 @@ __all__ = [
     "Drawn",
     "Ensemble",
     "Gaussian",
+    "Given",
     "Instance",
     "Labels",
     "Learn",

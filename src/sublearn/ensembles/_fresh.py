@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sublearn._arrays import Array
-from sublearn._errors import whole_number
+from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.ensembles._problem import Problem
 from sublearn.ensembles._source import draw_weights
@@ -26,6 +26,8 @@ def fresh_samples(
     whole_number("count", count, least=1)
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
+    if problem.ensemble.given.inputs is not None:
+        raise BadInputError("inputs are given: no law says what fresh ones would be.")
     # The same draws in the same order as `draw` makes them.
     rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
     draw_weights(problem.network, problem.ensemble.weights, rng)

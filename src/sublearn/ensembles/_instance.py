@@ -444,9 +444,9 @@ def draw_from(
     rng: np.random.Generator, problem: Problem, held: Allocation, origin: Origin | None = None
 ) -> Instance:
     """One draw of a problem from a stream of the caller's: a given instance without ``origin``."""
-    network = problem.network
-    weights = draw_weights(network, problem.ensemble.weights, rng)
-    drawn = problem.source.draw(problem, rng)
+    network, given = problem.network, problem.ensemble.given
+    weights = {**draw_weights(network, problem.ensemble.weights, rng), **given.weights}
+    drawn = given.instead_of(problem.source.draw(problem, rng))
     if isinstance(drawn.asks, Teacher):
         return Instance._made(
             network, held, weights, drawn.inputs, drawn.asks, drawn.factors, origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Masks, OwnRule, Rule, draw_flat, mask_of
 from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
+from sublearn.ensembles._given import Given
 from sublearn.ensembles._source import Source, Targets, Taught
 from sublearn.ensembles._teacher import settled
 from sublearn.networks import Network
@@ -26,11 +27,12 @@ _LIGHT = 2**26  # bytes; problems that take less are not weighed, they are made 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """How frozen weights, the teacher's weights and the inputs are drawn."""
+    """How frozen weights, the teacher's weights and the inputs are drawn, and what is given instead."""
 
     weights: Distribution = field(default_factory=Normal)
     teacher: Distribution = field(default_factory=Normal)
     inputs: Distribution = field(default_factory=Normal)
+    given: Given = field(default_factory=Given)
 
     def __post_init__(self) -> None:
         for part in ("weights", "teacher", "inputs"):
@@ -41,20 +43,24 @@ class Ensemble:
                 )
             if part != "inputs" and isinstance(value, (LowRank, Correlated)):
                 raise BadInputError(f"{type(value).__name__} is for inputs, not for {part}.")
+        if not isinstance(self.given, Given):
+            raise BadInputError(f"given must be a Given, not a {type(self.given).__name__}.")
 
     @property
     def without_density(self) -> tuple[str, ...]:
-        """The parts whose law has no density, so that generic facts say nothing about a draw."""
+        """The parts without a density, given or by their law: generic facts say nothing about a draw."""
         parts = ("weights", "teacher", "inputs")
-        return tuple(part for part in parts if not getattr(self, part).has_density)
+        laws = [part for part in parts if not getattr(self, part).has_density]
+        return tuple(dict.fromkeys((*laws, *self.given.parts)))
 
     def describe(self) -> dict[str, Any]:
-        """Names and parameters of the three laws."""
-        return {
+        """Names and parameters of the three laws, and the digest of what is given."""
+        laws = {
             "weights": self.weights.describe(),
             "teacher": self.teacher.describe(),
             "inputs": self.inputs.describe(),
         }
+        return {**laws, "given": self.given.digest} if self.given.parts else laws
 
 
 def Gaussian(g: float = 1.0) -> Ensemble:  # noqa: N802 - reads like the ensemble it returns
@@ -100,6 +106,7 @@ class Problem:
                 f"teacher must be a network or Targets() or Labels(data), not {self.teacher!r}."
             )
         self.source.check(self)
+        self.ensemble.given.check(self)
         if self.teacher == self.network:
             object.__setattr__(self, "teacher", None)
 
@@ -110,7 +117,8 @@ class Problem:
         """The problem that a person's arrays are one case of: as many samples, inputs of their rank.
 
         With ``targets`` there is no teacher (:class:`Targets`): any d m numbers may be asked for. Without
-        them the teacher has the student's architecture.
+        them the teacher has the student's architecture. Draws have other numbers of these shapes and this
+        rank; :meth:`given` is the problem whose draws have these.
 
         >>> import numpy as np, sublearn as sl
         >>> net = sl.FeedForward((3, 4, 2))
@@ -137,6 +145,50 @@ class Problem:
         law = Normal() if rank == most else LowRank(rank=max(1, rank))
         source = None if targets is None else Targets()
         return cls(network, samples, Ensemble(inputs=law), source)
+
+    @classmethod
+    def given(
+        cls,
+        network: Network,
+        weights: Mapping[str, ArrayLike] | None = None,
+        inputs: ArrayLike | None = None,
+        targets: ArrayLike | None = None,
+        *,
+        samples: int | None = None,
+        ensemble: Ensemble | None = None,
+        teacher: Network | Source | None = None,
+    ) -> Problem:
+        """The problem whose every draw has these numbers (:class:`Given`); what they lack is drawn.
+
+        With ``targets`` there is no teacher; without ``inputs`` say how many ``samples`` are drawn. Numbers
+        of one's own may be special, so that such a problem has no generic verdict, and is sampled.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.LinearEstimator(inputs=3, outputs=1)
+        >>> twice = np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 0.0]])  # a sample twice, and a silent input
+        >>> problem = sl.Problem.given(net, inputs=twice)
+        >>> e = sl.estimate(problem, {"W": sl.Anywhere(1)}, trials=30)
+        >>> e.matched + e.refuted, 0 < e.refuted < 30   # refuted where the silent input is learnable
+        (30, True)
+        """
+        laws = Ensemble() if ensemble is None else ensemble
+        parts: dict[str, Any] = {"weights": weights, "inputs": inputs, "targets": targets}
+        held = Given(**{part: value for part, value in parts.items() if value is not None})
+        if not held.parts:
+            raise BadInputError("nothing is given: weights, inputs or targets.")
+        if held.inputs is None:
+            if samples is None:
+                raise BadInputError("give samples, the number of them to draw, or inputs.")
+            return cls(network, samples, replace(laws, given=held), teacher)
+        like = cls.from_arrays(network, held.inputs, held.targets)
+        if samples is not None and samples != like.samples:
+            raise BadInputError(f"samples is {samples}, but inputs hold {like.samples}.")
+        if laws.inputs != Normal():
+            raise BadInputError("inputs are given; leave the ensemble's inputs as they are.")
+        if teacher is not None and held.targets is not None:
+            raise BadInputError("targets are given; leave the teacher out.")
+        laws = replace(laws, inputs=like.ensemble.inputs, given=held)
+        return replace(like, ensemble=laws, teacher=like.teacher if teacher is None else teacher)
 
     def _check_memory(self) -> None:
         """Refuse more samples than fit: inputs, states and outputs, as drawn, as residues and on the way."""

@@ -246,7 +246,7 @@ def ensemble_from_text(text: str) -> Ensemble:
     >>> ensemble_from_text("weights=uniform teacher=student-t:5*2").teacher
     StudentT(g=2.0, df=5.0)
     """
-    laws: dict[str, Distribution] = {}
+    laws: dict[str, Any] = {}
     for word in text.split():
         part, equals, rest = word.partition("=")
         one_of(f"the part of {word!r}", part, _PARTS)

@@ -53,6 +53,16 @@ class Question(ABC, Generic[Record]):
     chunk: ClassVar[int] = 8  # trials that a worker takes at once
     parts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # fields that a file holds in pieces
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise BadInputError(f"problem must be a Problem, not {self.problem!r}.")
+        given, held = self.problem.ensemble.given, self.allocation
+        if isinstance(held, Allocation) and given.settles(self.problem, held):
+            raise BadInputError(
+                "nothing is left to draw: inputs, targets and all frozen weights are given, and the "
+                "allocation is fixed; ask decide about this one instance, or train it."
+            )
+
     def draw(self, trial: int) -> Instance:
         """The instance of a trial."""
         return draw(self.problem, self.allocation, seed=self.seed, trial=trial)
@@ -143,7 +153,9 @@ class Counted(Shown, Generic[Asked, Record]):
     @property
     def details(self) -> list[str]:
         """Lines that may stand below the result."""
-        return [in_time(self.seconds)]
+        names = ", ".join(self.problem.ensemble.given.names)
+        given = [f"given in every trial: {names}"] if names else []
+        return [*given, in_time(self.seconds)]
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -154,6 +166,7 @@ class Counted(Shown, Generic[Asked, Record]):
         return {
             "network": self.problem.network.spec,
             "samples": self.problem.samples,
+            "given": list(self.problem.ensemble.given.names),
             "seed": self.seed,
             "trials": self.trials,
             **self.facts(),

@@ -64,6 +64,7 @@ class MatchQuestion(Question[Trial]):
     parts = {"budget": lambda plain: Budget(**plain)}  # noqa: RUF012
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("method", self.method, METHODS)
         for name, value in vars(self.budget or Budget()).items():
             whole_number(f"budget.{name}", value, least=0)
@@ -299,7 +300,8 @@ def estimate(
     aside (ReLU teachers that are off on the samples may be matched). With ``precision`` the run stops
     at the first trial at which the confidence interval, valid at all times, reaches no further than
     that from its middle. ``method="reference"`` is the paper's protocol (fsolve, 400 starts), for
-    comparison.
+    comparison. Of a problem of one's own numbers (:meth:`Problem.given`) only the rest is drawn, a rule's
+    allocations alone where all are given, and nothing generic is used.
 
     Trial i depends on (seed, problem, i) alone, so the result is the same on any number of ``workers`` or
     on any ``executor``. ``progress`` is told the result so far; ``go_on`` is an earlier result whose

@@ -56,7 +56,9 @@ class FreshQuestion(Question[FreshTrial]):
     }
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole_number("fresh", self.fresh, least=1)
+        fresh_samples(self.problem, self.fresh)  # refused before anything is solved
 
     def answer(self, trials: range) -> list[FreshTrial]:
         instances = [self.draw(trial) for trial in trials]

@@ -56,6 +56,7 @@ class SolvedQuestion(Question[SolvedTrial]):
     parts = {"learner": learner_of}  # noqa: RUF012
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         asked_of(self.problem, self.loss, self.eps)
 
     def train(self, trial: int) -> Training:

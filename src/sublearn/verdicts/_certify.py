@@ -367,8 +367,13 @@ def _set_aside(problem: Problem, needed: Needed) -> list[str]:
 
 
 def _no_density(problem: Problem) -> str:
-    parts = list(problem.ensemble.without_density)
-    laws = [f"{part} ({type(getattr(problem.ensemble, part)).__name__})" for part in parts]
+    ensemble = problem.ensemble
+    laws = [
+        f"{part} (given)"
+        if part in ensemble.given.parts
+        else f"{part} ({type(getattr(ensemble, part)).__name__})"
+        for part in ensemble.without_density
+    ]
     laws += [problem.source.lacks_density] if problem.source.lacks_density else []
     return (
         f"No density: {', '.join(laws)}. Generic statements hold with probability 1 only for laws "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
-from sublearn.ensembles import Problem
+from sublearn.ensembles import Ensemble, Problem
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
@@ -29,7 +29,8 @@ class Needed:
 
 def samples_of(problem: Problem, network: Network) -> int:
     """The samples that count for one of the two networks of a problem, student or teacher."""
-    return replace(problem, network=network, teacher=None).effective_samples
+    laws = Ensemble(inputs=problem.ensemble.inputs)  # given weights are the student's
+    return Problem(network, problem.samples, laws).effective_samples
 
 
 def reachable_equations(problem: Problem) -> int:

@@ -104,7 +104,7 @@ class Lesson:
 
         from sublearn._seeds import words
         from sublearn.allocations import Allocation
-        from sublearn.ensembles import Instance, draw_from, draw_weights
+        from sublearn.ensembles import draw, draw_from
 
         net = read_network(self.network)
         own = None if self.data is None else read_own(self.data, net)
@@ -117,18 +117,12 @@ class Lesson:
                 return Allocation.whole(net)
             return plastic.once(problem)
 
-        if own is not None and (own.inputs is None or own.targets is None):
-            problem = own.problem(net, self.samples, None, teacher)
-            return own.instance(problem, learnable(problem), seed=seed)
-        if own is not None and own.targets is not None and own.targets.ndim != 2:
-            raise BadInputError(f"--data: targets in {own.path} must have two axes, (d, m).")
-        count = self.samples if own is None or own.targets is None else own.targets.shape[-1]
-        problem = read_problem(self.network, count, None, teacher)
+        if own is not None:
+            problem = own.given_in(own.problem(net, self.samples, None, teacher))
+            return draw(problem, learnable(problem), seed=seed)
+        problem = read_problem(self.network, self.samples, None, teacher)
         rng = np.random.default_rng([seed, *words(problem.digest), 2])
-        if own is None or own.inputs is None or own.targets is None:
-            return draw_from(rng, problem, learnable(problem))
-        weights = {**draw_weights(net, problem.ensemble.weights, rng), **own.weights}
-        return Instance(net, learnable(problem), weights, own.inputs, own.targets)
+        return draw_from(rng, problem, learnable(problem))
 
 
 @dataclass(frozen=True)
