@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, first_line
-from sublearn._reading import Unreadable, read_npz
+from sublearn._reading import Unreadable, read_npz, read_regular
 from sublearn.allocations._allocation import Allocation, mask_of
 from sublearn.allocations._rules import Rule, check_count
 from sublearn.networks import Network
@@ -227,8 +227,6 @@ def masks_from_text(text: str, network: Network) -> dict[str, Rule]:
 
 
 def _digest(name: str) -> str:
-    from sublearn._reading import read_regular
-
     try:
         return hashlib.sha256(read_regular(Path(name), _MOST_MASKS)).hexdigest()
     except FileNotFoundError:

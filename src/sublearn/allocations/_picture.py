@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sublearn.allocations._allocation import Allocation
+from sublearn.plots import COLOURS, draw_mask, ink, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,8 +51,6 @@ def plot(
 ) -> Figure:
     """The matrices that hold learnable weights, side by side: see :meth:`Allocation.plot`."""
     from matplotlib.lines import Line2D
-
-    from sublearn.plots import COLOURS, draw_mask, ink, panels
 
     names = allocation.names or tuple(allocation.shapes)
     tallest = max(r / c for r, c in (allocation.shapes[name] for name in names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,6 @@ from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import COLUMNS, print_json, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sublearn.runs import Experiment, Progress, Run
 
 FolderArgument = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a run.")]

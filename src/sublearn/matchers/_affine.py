@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
+from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
@@ -22,10 +22,6 @@ from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.networks import factors
 from sublearn.verdicts import Grade, is_affine, jacobian_columns
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-
 
 ERROR = 1e-12  # wanted of a decision that rests on random primes
 MOST_PRIMES = 8

@@ -7,7 +7,7 @@ systems whose numbers are known as balls, to any precision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,13 +17,8 @@ from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, 
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import float_matrix
+from sublearn.networks import Network
 from sublearn.verdicts import is_affine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sublearn.networks import Network
-
 
 BITS = (128, 512)
 

@@ -14,10 +14,11 @@ succeeds: float64 loses all digits from T = 12 on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._balls import (
@@ -33,9 +34,6 @@ from sublearn.matchers.proofs._balls import (
 from sublearn.matchers.proofs._dyadic import from_ball
 from sublearn.matchers.proofs._prove import prove_from
 from sublearn.networks import Recurrence
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 Form = Literal["states", "samples", "readouts"]
 FIRST_BITS = 128

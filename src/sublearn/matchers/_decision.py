@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
+from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.plots import Row, Shown, figure, ink, panels, whole_ticks
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from sublearn.matchers.proofs._certificate import Certificate
 
 # A word is taken for its member.
 Kind = DecisionKind | Literal["matched", "refuted", "undecided"]

@@ -7,21 +7,18 @@ the program is decided without rounding, by the simplex method in fractions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
-from sublearn.exact import Feasible, Infeasible, decide_program, to_float
+from sublearn.ensembles import Instance
+from sublearn.exact import Dyadics, Feasible, Infeasible, decide_program, to_float
 from sublearn.matchers._behind import behind_output, is_affine_before_output
 from sublearn.matchers._decision import Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._equations import ChainEquations
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-    from sublearn.exact import Dyadics
 
 MOST_ENTRIES = 2**14  # of the tableau: fractions are slow
 
@@ -31,8 +28,6 @@ class _Rationals:
 
     def exact(self, values: Array | Dyadics) -> Any:
         from flint import fmpq_mat
-
-        from sublearn.exact import Dyadics
 
         exact = values if isinstance(values, Dyadics) else Dyadics.of(np.asarray(values))
         return fmpq_mat(exact.rationals())

@@ -9,18 +9,14 @@ rests on the program.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn.ensembles import Instance
 from sublearn.matchers._behind import before_output
 from sublearn.matchers._ranges import BITS, Range, ranges
 from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
 from sublearn.matchers.within._bands import Bands
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 MARGIN = 1e-7  # by which a direction is kept away from what is infinite
 

@@ -12,12 +12,14 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import whole_number
 from sublearn._grades import PROOF
+from sublearn.ensembles import Instance
+from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares, solved
 from sublearn.matchers._decision import UNPROVED, Decision, Effort, certified, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._prove import prove, prove_from
 
 if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-    from sublearn.matchers.proofs._certificate import Certificate
     from sublearn.training import Descent
 
 
@@ -65,7 +67,6 @@ class Nonlinear(Matcher):
         return too_large(instance)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
-        from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares
         from sublearn.matchers._hull import out_of_hull
         from sublearn.matchers._ranges import out_of_range
 
@@ -111,9 +112,6 @@ def too_large(instance: Instance) -> str | None:
 
 def _solved(instance: Instance, budget: Budget) -> Decision:
     """The linear system behind the activations in more and more digits."""
-    from sublearn.matchers._behind import solved
-    from sublearn.matchers.proofs._prove import prove_from
-
     bits = 2 * FIRST_BITS
     while bits <= budget.bits and instance.equations <= MOST_EQUATIONS:
         found = solved(instance, bits)
@@ -127,8 +125,6 @@ def _solved(instance: Instance, budget: Budget) -> Decision:
 
 
 def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -> Decision | None:
-    from sublearn.matchers.proofs._prove import prove
-
     certificate = prove(instance, values, budget.bits)
     if certificate is None:
         return None

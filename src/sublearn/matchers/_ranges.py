@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Mask
+from sublearn.ensembles import Instance
 from sublearn.matchers.proofs._balls import (
     BALLS,
     BENT,
@@ -25,10 +25,6 @@ from sublearn.matchers.proofs._balls import (
     wanted,
 )
 from sublearn.networks import links, walk
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-
 
 BITS = 128
 # The open or closed interval that an activation's values fill, by name; None: no bound.

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import lgamma, log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BallMatrix
 from sublearn.networks import leak_bits, log2_terms
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-
 
 LARGE_BITS = 61
 # Rosser and Schoenfeld (1962): x / ln x < pi(x) < 1.25506 x / ln x for x >= 17, so that more than

@@ -14,7 +14,7 @@ Each step keeps the learnable weights and their solutions exactly as they are:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from sublearn.ensembles import Instance, Teacher, split_rows
 from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.networks import FeedForward, LinearRNN, before_both, evaluate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 REGULAR = (
     1e-9  # a least singular value, relative to the largest, above which samples are independent

@@ -15,10 +15,12 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
+from sublearn.models._jax import JaxModel
 from sublearn.models._masks import as_masks, mask_at
 from sublearn.models._pursuit import Derivatives, wanted_change
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
 from sublearn.models._structure import Structure
+from sublearn.plots import COLOURS, figure, legend, name_axes
 
 Answer = Literal["ok", "warn", "fail"]
 ORDER: tuple[Answer, ...] = ("ok", "warn", "fail")
@@ -130,8 +132,6 @@ class Audit:
 
     def plot(self, ax: Any = None) -> Any:
         """A picture: per parameter, what its entries add to the rank and what they do not."""
-        from sublearn.plots import COLOURS, figure, legend, name_axes
-
         if ax is None:
             _, ax = figure(height=0.8 + 0.22 * len(self.layers))
         names = [row.name for row in self.layers]
@@ -208,8 +208,6 @@ def audit(
         raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
     one_of("precision", precision, ("auto", "double", "single"))
     masks = as_masks(model, what)
-    from sublearn.models._jax import JaxModel
-
     derivatives: Derivatives
     if isinstance(model, JaxModel):
         derivatives, structure, seen = model.prepared(

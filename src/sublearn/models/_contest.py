@@ -15,6 +15,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, Labels
 from sublearn.models._limits import Limits, Where
 from sublearn.models._masks import mask_at
@@ -139,8 +140,6 @@ def prepare(
         one_of("an option", name, Options.__annotations__)
     training: Any = {k: v for k, v in options.items() if k in Training.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
-    from sublearn.models._jax import JaxModel
-
     make: Any
     if isinstance(model, JaxModel):
         from sublearn.models._jax_trainer import JaxTrainer

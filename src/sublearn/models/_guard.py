@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
+from sublearn.models._jax import tree_names
 from sublearn.models._masks import as_masks, resolve_masks
 
 
@@ -217,8 +218,6 @@ def _flattened(given: Any) -> Any:
         return given
     if isinstance(given, (list, tuple)) and all(isinstance(v, str) for v in given):
         return given
-    from sublearn.models._jax import tree_names
-
     return tree_names(given)
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
+
+from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._limits import check_memory
 from sublearn.networks._connected import FIELD, connections_from_text
 from sublearn.networks._network import Network
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 LARGEST = 10**9  # beyond it sizes of arrays overflow before memory is asked for
 SIZES = tuple[int, ...]

@@ -13,6 +13,7 @@ import numpy as np
 from sublearn._files import explained
 from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn._tables import plain, table_bytes
+from sublearn.plots import save
 from sublearn.runs._chunks import raised
 from sublearn.runs._experiment import Experiment, Plan
 from sublearn.runs._files import KEPT, make_folder, write_file, write_json
@@ -132,8 +133,6 @@ def _draw(folder: Path, experiment: Experiment, table: Table, problems: list[Pro
     try:
         figures = experiment.draw(table)
         if figures:
-            from sublearn.plots import save
-
             for name, figure in figures.items():
                 if not _PICTURE.fullmatch(f"{name}.png"):
                     raise ValueError(f"a picture cannot be called {name!r}")

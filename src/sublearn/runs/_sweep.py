@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
 from sublearn._reading import MOST_DIGITS, Unreadable, depth, read_regular
+from sublearn.plots import curve, figure, legend, name_axes
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._tables import Table
 from sublearn.runs._task import Json, Row, Task
@@ -243,8 +244,6 @@ def _words(values: Row) -> str:
 
 
 def _draw(table: Table, plot: Mapping[str, Any], name: str) -> dict[str, Figure]:
-    from sublearn.plots import curve, figure, legend, name_axes
-
     for key, column in plot.items():
         one_of(f"plot.{key}", column, table[0])
     fig, ax = figure()

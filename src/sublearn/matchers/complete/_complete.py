@@ -30,6 +30,7 @@ from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import Enclosure, enclose, separated
 from sublearn.matchers.proofs._balls import COMPLEX_BALLS
 from sublearn.matchers.proofs._equations import ChainEquations
+from sublearn.matchers.proofs._prove import prove
 from sublearn.verdicts.counts import (
     SolutionCount,
     count_solutions,
@@ -163,8 +164,6 @@ class _Attempt:
 
     def _match(self) -> Decision | None:
         """Try to prove that a nearly real point is a real solution."""
-        from sublearn.matchers.proofs._prove import prove
-
         monodromy = self.monodromy
         for position in np.flatnonzero(monodromy.nearly_real).tolist():
             point = monodromy.points[position]

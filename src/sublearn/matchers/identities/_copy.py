@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Scale, Spaces, spaces
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
+from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._dyadic import from_floats
 
 MOST_NODES = 20_000
 Copied = tuple[int, Fraction]
@@ -63,9 +62,6 @@ class Copy(Matcher):
         if units is None:
             reason = "the frozen weights are no renaming or rescaling of the teacher's"
             return Decision("undecided", self.name, reason, effort=effort)
-        from sublearn.matchers.proofs._certificate import Certificate
-        from sublearn.matchers.proofs._dyadic import from_floats
-
         exact = copied_values(instance, units)
         assert exact is not None, "the search keeps every frozen entry"
         values = np.array([float(value) for value in exact])

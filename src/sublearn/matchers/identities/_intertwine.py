@@ -15,20 +15,19 @@ weights, as many as there are equations if r is *needed*. So the Krawczyk test p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Facing, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, precision
+from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.matchers.proofs._checks import box_contracts
 from sublearn.matchers.proofs._dyadic import Dyadic, from_floats, to_float
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-
+from sublearn.matchers.proofs._prove import FIRST_BITS, prove_at
 
 STARTS = 20
 STEPS = 200
@@ -84,8 +83,6 @@ class Intertwine(Matcher):
             found = pair.prove(point, budget.bits)
             if found is None:
                 continue
-            from sublearn.matchers.proofs._certificate import Certificate
-
             centre, free, radius, bits = found
             r = len(instance.allocation)
             certificate = Certificate(
@@ -239,8 +236,6 @@ class Pair:
         """(centre, free unknowns, radii, bits) of a box with exactly one root, or None."""
         from scipy.linalg import qr
 
-        from sublearn.matchers.proofs._prove import FIRST_BITS, prove_at
-
         jacobian = self.evaluate(point)[1]
         if not np.isfinite(jacobian).all():
             return None
@@ -293,8 +288,6 @@ def check_intertwined(
     bits: int,
 ) -> str | None:
     """Why the statement of an intertwined certificate is not proved again, or None if it is."""
-    from sublearn.matchers.proofs._checks import box_contracts
-
     form = None
     if instance.teacher is not None and instance.teacher.network.is_linear:
         form = spaces(instance.network, instance.teacher.network)

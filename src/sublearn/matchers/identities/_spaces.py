@@ -9,10 +9,9 @@ teacher in disguise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from sublearn.networks import Network
+from sublearn.networks import Network
 
 Scale = Literal["one", "sign", "positive", "any"]
 # The factors a that a unit's state may carry: phi(a x) = a phi(x).

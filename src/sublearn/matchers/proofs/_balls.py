@@ -11,16 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.ensembles import split_rows
+from sublearn.ensembles import Instance, Teacher, split_rows
 from sublearn.exact import Dyadics
 from sublearn.networks import evaluate
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance, Teacher
 
 # python-flint carries no types: these are arb and arb_mat.
 Ball = Any

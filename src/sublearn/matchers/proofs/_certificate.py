@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._files import save_json
 from sublearn._reading import load_json
+from sublearn.allocations import Allocation
+from sublearn.ensembles import Instance
 from sublearn.matchers.proofs._dyadic import Dyadic, to_float
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-    from sublearn.networks import Network
+from sublearn.networks import Network, network_from_text
 
 Kind = Literal["krawczyk", "construction", "affine", "copy", "intertwined"]
 KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine", "copy", "intertwined")
@@ -149,10 +148,6 @@ def _made_from(instance: Instance) -> dict[str, Any]:
 
 def from_dict(content: object) -> Certificate:
     """The certificate that :func:`to_dict` describes."""
-    from sublearn.allocations import Allocation
-    from sublearn.ensembles import Instance
-    from sublearn.networks import network_from_text
-
     if not isinstance(content, Mapping) or not isinstance(content.get("format"), str):
         raise BadInputError("this is not a certificate: it has no format line.")
     if content["format"] == ROUNDED:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.ensembles import Instance
+from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
 from sublearn.matchers.proofs._dyadic import Dyadic, to_ball, to_float
 from sublearn.matchers.proofs._equations import ChainEquations, Equations
 from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shift, spread
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-    from sublearn.networks import Network
+from sublearn.networks import Network
+from sublearn.verdicts import is_affine
 
 BACKWARD_ERROR = 1e-10  # of an affine certificate's centre, which float64 arithmetic found
 
 
 def check(certificate: Certificate, max_bits: int) -> Check:
     """See :meth:`Certificate.check`."""
-    from sublearn.matchers._simplify import simplify
-
     instance, contradiction = simplify(certificate.instance)
     if contradiction is not None:
         return Check(False, contradiction)
@@ -130,7 +127,6 @@ def _check_copy(instance: Instance, certificate: Certificate) -> Check:
 def _check_affine(instance: Instance, certificate: Certificate) -> Check:
     prime = certificate.prime
     from sublearn.matchers._affine import full_rank_modulo, ranks_modulo
-    from sublearn.verdicts import is_affine
 
     if not is_affine(instance.network, instance.allocation):
         return Check(False, "the outputs are not affine in the learnable weights")

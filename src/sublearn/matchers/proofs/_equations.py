@@ -9,12 +9,13 @@ sound there, and away from kinks the gates are simply known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
 from sublearn.matchers.proofs._balls import (
     BALLS,
     BENT,
@@ -26,9 +27,6 @@ from sublearn.matchers.proofs._balls import (
     wanted,
 )
 from sublearn.networks import Matrices, Trace, links, uses, walk
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 
 class Equations(Protocol):

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
+from sublearn.ensembles import Instance
+from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
 from sublearn.matchers.proofs._dyadic import (
@@ -38,10 +39,6 @@ from sublearn.matchers.proofs._krawczyk import (
     shift,
     spread,
 )
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-
 
 FIRST_BITS = 106
 STEPS = 12  # Newton steps at one precision
@@ -69,17 +66,11 @@ def prove(
     rest = np.zeros_like(x) if low is None else np.array(low, dtype=np.float64)
     if rest.shape != x.shape:
         raise BadInputError(f"low must have shape {x.shape}, not {rest.shape}.")
-    given, instance = instance, _simple(instance)
+    given, instance = instance, simplify(instance)[0]
     if x.size < instance.equations or not (np.isfinite(x).all() and np.isfinite(rest).all()):
         return None
     found = _prove(instance, x, rest, max_bits)
     return None if found is None else replace(found, instance=given)
-
-
-def _simple(instance: Instance) -> Instance:
-    from sublearn.matchers._simplify import simplify
-
-    return simplify(instance)[0]
 
 
 def _prove(instance: Instance, x: Array, rest: Array, max_bits: int) -> Certificate | None:
@@ -110,7 +101,7 @@ def prove_from(
     free: Sequence[int] | None = None,
 ) -> Certificate | None:
     """The same from a point that is known to ``bits`` already; ``free``: the weights that vary."""
-    given, instance = instance, _simple(instance)
+    given, instance = instance, simplify(instance)[0]
     x = np.array([to_float(v) for v in centre])
     varied = np.arange(x.size) if free is None else np.array(free, dtype=np.int64)
     if varied.size != instance.equations or not np.isfinite(x).all():

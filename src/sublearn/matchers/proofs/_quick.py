@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn.ensembles import Instance
 from sublearn.matchers._packed import packed, unknowns
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.matchers.proofs._doubles import (
@@ -29,11 +29,7 @@ from sublearn.matchers.proofs._doubles import (
     jacobian,
     residual,
 )
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
-    from sublearn.networks import Network
-
+from sublearn.networks import Network
 
 RESTARTS = 6  # of Newton's method, each with a new inverse
 LARGEST_WORK = 2**20

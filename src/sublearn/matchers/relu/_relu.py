@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sublearn._grades import PROOF
+from sublearn.ensembles import Instance
 from sublearn.exact import Feasible, Rational
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
@@ -21,9 +20,6 @@ from sublearn.patterns import (
     rounded_weights,
     why_no_system,
 )
-
-if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
 
 STARTS = 200  # of descents, after branching has spent its nodes
 

@@ -14,6 +14,7 @@ from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
 from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers.proofs._prove import prove
 
 if TYPE_CHECKING:
     from sublearn.matchers.search._dogleg import Work
@@ -76,8 +77,6 @@ class Search(Matcher):
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
-        from sublearn.matchers.proofs._prove import prove
-
         last = budget.starts if self.last is None else min(self.last, budget.starts)
         effort, unproved = Effort(), 0
         for found in candidates(
