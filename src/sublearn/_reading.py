@@ -90,6 +90,20 @@ def load_json(path: str | Path, what: str, read: Callable[[Any], Value]) -> Valu
         raise BadInputError(f"{source} is a damaged {what} ({words}).") from None
 
 
+def as_whole(value: object) -> int:
+    """A value of a file as a whole number of 64 bits, from 0 on, or an error for :func:`load_json`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r:.80} is no whole number of at least 0")
+    return value
+
+
+def as_text(value: object) -> str:
+    """A value of a file as text, or an error for :func:`load_json`."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
 def parse_json(content: bytes) -> Any:
     """JSON as everybody reads it alike: UTF-8, no key twice, no NaN, nothing deeper than 32 levels.
 

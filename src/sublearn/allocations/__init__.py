@@ -2,6 +2,8 @@
 
 from sublearn.allocations._allocation import Allocation, Entry, mask_of
 from sublearn.allocations._files import SUFFIXES
+from sublearn.allocations._files import flat_entries as flat_entries
+from sublearn.allocations._files import from_flat_entries as from_flat_entries
 from sublearn.allocations._own_rules import Masks, OwnRule, load_masks, register_rule
 from sublearn.allocations._own_rules import is_masks_file as is_masks_file
 from sublearn.allocations._own_rules import masks_from_text as masks_from_text

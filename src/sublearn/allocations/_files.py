@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
-from sublearn._reading import Unreadable, read_json, read_npy, read_npz, read_numbers
+from sublearn._reading import Unreadable, as_whole, read_json, read_npy, read_npz, read_numbers
 from sublearn.allocations._allocation import Allocation
 from sublearn.networks import Network
 
@@ -96,6 +97,22 @@ def _from_json(network: Network, content: dict[str, Any]) -> Allocation:
         make = Allocation.from_entries if kind == "entries" else Allocation.from_masks
         return make(network, rest[kind])
     return Allocation.from_masks(network, rest)
+
+
+def flat_entries(allocation: Allocation) -> dict[str, list[int]]:
+    """The learnable entries by name, as places in the flat weight: how certificates write them."""
+    return {name: allocation.flat(name).tolist() for name in allocation.names}
+
+
+def from_flat_entries(network: Network, content: object) -> Allocation:
+    """The allocation that :func:`flat_entries` describes, from a file that anybody may have written."""
+    if not isinstance(content, Mapping):
+        raise ValueError("the learnable weights must be given by name")
+    entries = {
+        name: [divmod(as_whole(place), network.shape(name)[1]) for place in places]
+        for name, places in content.items()
+    }
+    return Allocation.from_entries(network, entries)
 
 
 def _content(path: Path, network: Network) -> Any:

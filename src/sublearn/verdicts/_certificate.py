@@ -19,9 +19,9 @@ import numpy as np
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import save_json
 from sublearn._kinds import VerdictKind
-from sublearn._reading import Unreadable, load_json, read_json
+from sublearn._reading import Unreadable, as_text, as_whole, load_json, read_json
 from sublearn._seeds import named_stream
-from sublearn.allocations import Allocation
+from sublearn.allocations import Allocation, flat_entries, from_flat_entries
 from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
 from sublearn.exact import eliminate, random_prime
 from sublearn.networks import Network, network_from_text
@@ -579,9 +579,7 @@ def to_dict(certificate: RankCertificate) -> dict[str, Any]:
         "samples": problem.samples,
         "input_rank": law.rank if isinstance(law, LowRank) else None,
         "teacher": _teacher_out(problem),
-        "learnable": {
-            n: certificate.allocation.flat(n).tolist() for n in certificate.allocation.names
-        },
+        "learnable": flat_entries(certificate.allocation),
         "rank_at_least": _minor_out(certificate.rank_at_least),
         "rank_at_most": _most_out(certificate.rank_at_most),
         "needed_at_least": _minor_out(certificate.needed_at_least),
@@ -632,27 +630,20 @@ def from_dict(content: object) -> RankCertificate:
     if set(content) != _KEYS:
         other = sorted(set(content) ^ _KEYS)[0]
         raise BadInputError(f"the entry {other!r} is missing, or not known.")
-    network = network_from_text(_text(content["network"]))
-    samples, shown = _whole(content["samples"]), content["teacher"]
+    network = network_from_text(as_text(content["network"]))
+    samples, shown = as_whole(content["samples"]), content["teacher"]
     teacher: Network | Targets | None = None
     if shown is not None:
-        text = _text(shown)
+        text = as_text(shown)
         teacher = Targets() if text == "none" else network_from_text(text)
-    law = Normal() if content["input_rank"] is None else LowRank(rank=_whole(content["input_rank"]))
-    problem = Problem(network, samples, Ensemble(inputs=law), teacher)
-    learnable = content["learnable"]
-    if not isinstance(learnable, Mapping):
-        raise ValueError("the learnable weights must be given by name")
-    allocation = Allocation.from_entries(
-        network,
-        {
-            name: [divmod(_whole(place), network.shape(name)[1]) for place in places]
-            for name, places in learnable.items()
-        },
+    law = (
+        Normal() if content["input_rank"] is None else LowRank(rank=as_whole(content["input_rank"]))
     )
+    problem = Problem(network, samples, Ensemble(inputs=law), teacher)
+    allocation = from_flat_entries(network, content["learnable"])
     if not len(allocation):
         raise BadInputError("a certificate needs at least one learnable weight.")
-    kind = one_of("kind", _text(content["kind"]), [MAXIMAL.value, MINIMAL.value, BETWEEN.value])
+    kind = one_of("kind", as_text(content["kind"]), [MAXIMAL.value, MINIMAL.value, BETWEEN.value])
     ground = content["ground"]
     return RankCertificate(
         problem,
@@ -665,9 +656,9 @@ def from_dict(content: object) -> RankCertificate:
         None
         if ground is None
         else Ground(
-            _text(ground["why"]),
+            as_text(ground["why"]),
             _wholes(ground["part"]),
-            _whole(ground["samples"]),
+            as_whole(ground["samples"]),
             _minor_in(ground["minor"]),
         ),
         _wholes(content["circuit"]),
@@ -677,7 +668,7 @@ def from_dict(content: object) -> RankCertificate:
 def _minor_in(content: Any) -> Minor | None:
     if content is None:
         return None
-    prime, point = _whole(content["prime"]), _whole(content["point"])
+    prime, point = as_whole(content["prime"]), as_whole(content["point"])
     return Minor(prime, point, _wholes(content["rows"]), _wholes(content["columns"]))
 
 
@@ -685,23 +676,11 @@ def _most_in(content: Any) -> AtMost:
     lines = {
         name: (_wholes(rows), _wholes(cols)) for name, (rows, cols) in content["lines"].items()
     }
-    by = one_of("by", _text(content["by"]), BY)
-    return AtMost(_whole(content["rank"]), by, lines, _wholes(content["among"]))
+    by = one_of("by", as_text(content["by"]), BY)
+    return AtMost(as_whole(content["rank"]), by, lines, _wholes(content["among"]))
 
 
 def _wholes(content: Any) -> tuple[int, ...]:
     if not isinstance(content, list | tuple):
         raise ValueError(f"{content!r:.80} is no list")
-    return tuple(_whole(value) for value in content)
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise ValueError(f"{value!r:.80} is no whole number of at least 0")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.80} is no text")
-    return value
+    return tuple(as_whole(value) for value in content)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation, Rule, is_masks_file, masks_with_digest
 from sublearn.ensembles import Problem, ensemble_from_text, learn_from_text
 from sublearn.networks import network_from_text
@@ -33,9 +33,7 @@ def problem_of(point: Params) -> Problem:
     for key in ("network", "samples"):
         if key not in point:
             raise BadInputError(f"a point needs {key!r}; it has {', '.join(point)}.")
-    samples = point["samples"]
-    if isinstance(samples, bool) or not isinstance(samples, int):
-        raise BadInputError(f"samples must be a whole number of at least 1, not {samples!r}.")
+    samples = whole_number("samples", point["samples"], least=1)
     return _problem(str(point["network"]), samples, str(point.get("ensemble") or ""))
 
 

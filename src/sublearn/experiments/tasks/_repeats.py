@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, whole_number
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.noise import TOLERANCE, Noise
 from sublearn.runs import Row, Task
@@ -120,10 +120,7 @@ def listed(point: Params, name: str) -> list[float]:
 
 def whole(point: Params, name: str, usual: int, least: int = 1) -> int:
     """A whole number of the point, ``usual`` unless it says one."""
-    value = point.get(name, usual)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadInputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return value
+    return whole_number(name, point.get(name, usual), least=least)
 
 
 def stream(*parts: int) -> int:

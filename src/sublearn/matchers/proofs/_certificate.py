@@ -13,8 +13,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._files import save_json
-from sublearn._reading import load_json
-from sublearn.allocations import Allocation
+from sublearn._reading import as_text, as_whole, load_json
+from sublearn.allocations import flat_entries, from_flat_entries
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs._dyadic import Dyadic, to_float
 from sublearn.networks import Network, network_from_text
@@ -117,7 +117,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
         "kind": certificate.kind,
         "network": instance.network.spec,
         "samples": instance.samples,
-        "learnable": {n: instance.allocation.flat(n).tolist() for n in instance.allocation.names},
+        "learnable": flat_entries(instance.allocation),
         "weights": _hex_by_name(instance.weights),
         **_made_from(instance),
         "bits": certificate.bits,
@@ -162,25 +162,18 @@ def from_dict(content: object) -> Certificate:
     kind = content["kind"]
     if kind not in KINDS:
         raise BadInputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
-    network = network_from_text(_text(content["network"]))
-    samples = _whole(content["samples"])
-    learnable = content["learnable"]
-    if not isinstance(learnable, Mapping):
-        raise ValueError("the learnable weights must be given by name")
-    entries = {
-        name: [divmod(_whole(place), network.shape(name)[1]) for place in places]
-        for name, places in learnable.items()
-    }
-    allocation = Allocation.from_entries(network, entries)
+    network = network_from_text(as_text(content["network"]))
+    samples = as_whole(content["samples"])
+    allocation = from_flat_entries(network, content["learnable"])
     weights = _unhex_by_name(content["weights"], network)
     factors = None
     if "factors" in content:
-        rank, features = _whole(content["factors"]["rank"]), sum(network.input_blocks)
+        rank, features = as_whole(content["factors"]["rank"]), sum(network.input_blocks)
         left = _unhex(content["factors"]["left"], (features, rank))
         factors = left, _unhex(content["factors"]["right"], (rank, samples))
     inputs = _unhex(content["inputs"], network.input_shape(samples)) if factors is None else factors
     if "teacher" in content:
-        shown = network_from_text(_text(content["teacher"]["network"]))
+        shown = network_from_text(as_text(content["teacher"]["network"]))
         taught = _unhex_by_name(content["teacher"]["weights"], shown)
         instance = Instance.from_teacher(network, allocation, weights, inputs, taught, shown)
     else:
@@ -190,13 +183,13 @@ def from_dict(content: object) -> Certificate:
     return Certificate(
         instance,
         kind,
-        _whole(content["bits"]),
+        as_whole(content["bits"]),
         tuple(_dyadic_in(x) for x in content["centre"]),
-        tuple(_whole(x) for x in content["free"]),
+        tuple(as_whole(x) for x in content["free"]),
         tuple(_dyadic_in(x) for x in content["radius"]),
-        None if prime is None else _whole(prime),
+        None if prime is None else as_whole(prime),
         tuple(
-            tuple((_whole(unit), _fraction(factor)) for unit, factor in space)
+            tuple((as_whole(unit), _fraction(factor)) for unit, factor in space)
             for space in content["units"]
         ),
         tuple(_dyadic_in(x) for x in content["beside"]),
@@ -218,7 +211,7 @@ def _unhex_by_name(texts: Mapping[str, object], network: Network) -> dict[str, A
 def _unhex(texts: object, shape: tuple[int, ...]) -> Array:
     if not isinstance(texts, list) or len(texts) != int(np.prod(shape)):
         raise ValueError(f"{int(np.prod(shape))} numbers are wanted")
-    return np.array([float.fromhex(_text(text)) for text in texts]).reshape(shape)
+    return np.array([float.fromhex(as_text(text)) for text in texts]).reshape(shape)
 
 
 def _dyadic_out(value: Dyadic) -> list[str]:
@@ -228,7 +221,7 @@ def _dyadic_out(value: Dyadic) -> list[str]:
 def _dyadic_in(pair: object) -> Dyadic:
     if not isinstance(pair, list) or len(pair) != 2:
         raise ValueError("a number must be a pair [mantissa, exponent]")
-    mantissa, exponent = int(_text(pair[0]), 16), int(_text(pair[1]))
+    mantissa, exponent = int(as_text(pair[0]), 16), int(as_text(pair[1]))
     if abs(exponent) > LARGEST_EXPONENT:
         raise ValueError(f"the exponent {exponent} is out of range")
     return mantissa, exponent
@@ -241,15 +234,3 @@ def _fraction(text: object) -> Fraction:
         return Fraction(text)
     except ZeroDivisionError:
         raise ValueError(f"{text} is no number") from None
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is not a whole number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not text")
-    return value
