@@ -131,7 +131,7 @@ def test_failures_end_with_code_1(
     def no_ink(*args: object, **kwargs: object) -> None:
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("sublearn.plots.curve", no_ink)
+    monkeypatch.setattr("sublearn.runs._sweep.curve", no_ink)
     spec.write_text(SPEC.replace("[params]", '[plot]\nx = "k"\ny = "share"\n[params]'))
     result = CliRunner().invoke(app, ["sweep", str(spec), "--out", str(tmp_path / "out")])
     assert result.exit_code == 1
