@@ -24,10 +24,9 @@ from sublearn.models._race import Outcome
 
 
 class JaxTrainer:
-    """A JAX model with its samples: loss, gradients, tuning and scores, compiled once per shape.
+    """A JAX model as a :class:`sublearn.models._contest.Trainer`, compiled once per shape.
 
-    As :class:`sublearn.models._trainer.TorchTrainer`. Where the model's ``trainable`` masks parameters,
-    only these are chosen from.
+    Where the model's ``trainable`` masks parameters, only these are chosen from.
     """
 
     def __init__(self, model: JaxModel, inputs: Any, labels: Any, how: How | None = None) -> None:
@@ -103,7 +102,6 @@ class JaxTrainer:
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        """Within: ``params`` tuned at ``rate`` on the samples ``ids``; afterwards they are as they were."""
         before = self.params
         try:
             self.params = self._tune(masks, ids, rate)
@@ -130,7 +128,6 @@ class JaxTrainer:
         return self._run(self.params, tree, x, y, batches, rate)
 
     def evaluate(self, ids: Any) -> Outcome:
-        """Score, where higher is better, and loss of the parameters as they are now."""
         x, y = self.take(ids)
         loss = float(self._loss(self.params, x, y))
         loss = loss if np.isfinite(loss) else np.inf
@@ -142,17 +139,14 @@ class JaxTrainer:
         return self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
-        """The chosen entries as they are now, name by name in the order of the weights."""
         now = self.model.arrays(self.params)
         held = [now[name][masks[name]] for name in self.shapes if name in masks]
         return np.concatenate(held).astype(np.float64)
 
     def view(self, ids: Any, seed: int) -> JaxView:
-        """What rules look at on the samples ``ids``."""
         return JaxView(self, ids)
 
     def contents(self) -> Iterable[bytes]:
-        """Parameters, samples and the names of a person's own functions."""
         yield self.how.functions
         yield repr(getattr(self.model.apply, "__qualname__", None)).encode()
         for leaf in jax.tree.leaves((self.params, self.inputs, self.labels)):

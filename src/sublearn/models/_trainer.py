@@ -41,7 +41,7 @@ def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 class TorchTrainer:
-    """A model with its samples: tunes chosen entries on some of them, scores on others.
+    """A torch model as a :class:`sublearn.models._contest.Trainer`.
 
     Without ``loss``, ``step`` or ``loop`` it minimises cross-entropy where the labels are whole
     numbers and the mean squared error where they are not, by Adam on the chosen entries alone, with a
@@ -108,7 +108,6 @@ class TorchTrainer:
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        """Within: the model, tuned at ``rate`` on the samples ``ids``; afterwards it is as it was."""
         ids = torch.as_tensor(ids)
         with self.evaluating():
             if self.how.loop is None:
@@ -197,7 +196,6 @@ class TorchTrainer:
                 parameter.requires_grad_(flag)
 
     def evaluate(self, ids: Any) -> tuple[float, float]:
-        """Score, where higher is better, and loss of the model as it is now, on some samples."""
         ids = torch.as_tensor(ids)
         with self.evaluating(), torch.no_grad():
             if self.how.step is not None:
@@ -215,11 +213,9 @@ class TorchTrainer:
         return score, loss if np.isfinite(loss) else float("inf")
 
     def view(self, ids: Any, seed: int) -> TorchView:
-        """What rules look at on the samples ``ids``."""
         return TorchView(self, torch.as_tensor(ids), seed)
 
     def contents(self) -> Iterable[bytes]:
-        """Weights, samples and the names of a person's own functions."""
         yield self.how.functions
         for part in (*self.model.state_dict().values(), *leaves(self.inputs), *leaves(self.labels)):
             if isinstance(part, torch.Tensor):
@@ -227,7 +223,6 @@ class TorchTrainer:
                 yield part.detach().double().contiguous().cpu().numpy().tobytes()
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
-        """The chosen entries as they are now, name by name in the order of the weights."""
         held = [
             parameter.detach().cpu()[torch.from_numpy(masks[name])].double()
             for name, parameter in self.free.items()

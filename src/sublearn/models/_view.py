@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,31 +42,25 @@ class TorchView:
 
     @cached_property
     def gradient(self) -> dict[str, NDArray[Any]]:
-        total = [torch.zeros_like(parameter) for parameter in self._trainer.free.values()]
-        for part in self._ids.split(PART):
-            share = len(part) / len(self._ids)
-            for held, gradient in zip(total, self._gradients(part), strict=True):
-                if gradient is not None:
-                    held.add_(gradient, alpha=share)
-        return {name: array_of(held) for name, held in zip(self._trainer.free, total, strict=True)}
+        parts, count = self._ids.split(PART), len(self._ids)
+        return self._summed(parts, lambda held, g, part: held.add_(g, alpha=len(part) / count))
 
     @cached_property
     def squared_gradients(self) -> dict[str, NDArray[Any]]:
-        trainer = self._trainer
-        total = [torch.zeros_like(parameter) for parameter in trainer.free.values()]
-        for sample in self._ids:
-            for held, gradient in zip(total, self._gradients(sample.reshape(1)), strict=True):
-                if gradient is not None:
-                    held.addcmul_(gradient, gradient)
-        return {name: array_of(held) for name, held in zip(trainer.free, total, strict=True)}
+        return self._summed(self._ids.split(1), lambda held, g, _: held.addcmul_(g, g))
 
-    def _gradients(self, ids: Any) -> tuple[torch.Tensor | None, ...]:
-        trainer = self._trainer
-        with trainer.evaluating():
-            found: tuple[torch.Tensor | None, ...] = torch.autograd.grad(
-                trainer.loss(ids), list(trainer.free.values()), allow_unused=True
-            )
-        return found
+    def _summed(self, parts: Any, add: Callable[[Any, Any, Any], Any]) -> dict[str, NDArray[Any]]:
+        """What ``add`` makes of the gradients of the loss on each of the parts, by name."""
+        trainer, free = self._trainer, self._trainer.free
+        total = {name: torch.zeros_like(parameter) for name, parameter in free.items()}
+        for part in parts:
+            with trainer.evaluating():
+                loss = trainer.loss(part)
+                found = torch.autograd.grad(loss, list(free.values()), allow_unused=True)
+            for held, gradient in zip(total.values(), found, strict=True):
+                if gradient is not None:
+                    add(held, gradient, part)
+        return {name: array_of(held) for name, held in total.items()}
 
     @cached_property
     def _readout(self) -> _Readout:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -112,31 +112,25 @@ def _crew(workers: int, dask: str | None, executor: Executor | None) -> Workers:
     return ThisProcess() if workers == 1 else Processes(workers)
 
 
+@dataclass
 class _Session:
     """One call of ``execute`` that holds the folder."""
 
-    def __init__(
-        self,
-        folder: Path,
-        ledgers: dict[str, Ledger],
-        crew: Workers,
-        redraw: bool,
-        retries: int,
-        held: Held,
-        progress: Callable[[Progress], None] | None,
-    ):
-        self.folder = folder
-        self.ledgers = ledgers
-        self.crew = crew
-        self.redraw = redraw
-        self.retries = retries
-        self.held = held
-        self.progress = progress
-        self.trials = sum(ledger.plan.trials for ledger in ledgers.values())
-        self.timings: list[tuple[Chunk, Done]] = []
-        self.failures = [f for f in read_failures(folder) if f["experiment"] not in ledgers]
-        self.flushed = 0.0
-        self.price = 0.0
+    folder: Path
+    ledgers: dict[str, Ledger]
+    crew: Workers
+    redraw: bool
+    retries: int
+    held: Held
+    progress: Callable[[Progress], None] | None
+    timings: list[tuple[Chunk, Done]] = field(default_factory=list)
+    flushed: float = 0.0
+    price: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.trials = sum(ledger.plan.trials for ledger in self.ledgers.values())
+        kept = read_failures(self.folder)
+        self.failures = [f for f in kept if f["experiment"] not in self.ledgers]
 
     def run(self) -> None:
         for ledger in self.ledgers.values():

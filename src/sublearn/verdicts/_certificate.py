@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -580,13 +580,10 @@ def to_dict(certificate: RankCertificate) -> dict[str, Any]:
         "input_rank": law.rank if isinstance(law, LowRank) else None,
         "teacher": _teacher_out(problem),
         "learnable": flat_entries(certificate.allocation),
-        "rank_at_least": _minor_out(certificate.rank_at_least),
-        "rank_at_most": _most_out(certificate.rank_at_most),
-        "needed_at_least": _minor_out(certificate.needed_at_least),
-        "needed_at_most": _most_out(certificate.needed_at_most),
-        "ground": None
-        if certificate.ground is None
-        else {**vars(certificate.ground), "minor": _minor_out(certificate.ground.minor)},
+        **{
+            name: None if (claim := getattr(certificate, name)) is None else asdict(claim)
+            for name in _CLAIMS
+        },
         "circuit": list(certificate.circuit),
     }
 
@@ -598,29 +595,9 @@ def _teacher_out(problem: Problem) -> str | None:
     return "none" if isinstance(problem.teacher, Targets) else problem.teacher.spec
 
 
-def _minor_out(minor: Minor | None) -> dict[str, Any] | None:
-    return None if minor is None else dict(vars(minor))
-
-
-def _most_out(most: AtMost) -> dict[str, Any]:
-    lines = {name: [list(rows), list(columns)] for name, (rows, columns) in most.lines.items()}
-    return {"rank": most.rank, "by": most.by, "lines": lines, "among": list(most.among)}
-
-
-_KEYS = {
-    *(
-        "format",
-        "about",
-        "kind",
-        "network",
-        "samples",
-        "input_rank",
-        "teacher",
-        "learnable",
-        "ground",
-    ),
-    *("rank_at_least", "rank_at_most", "needed_at_least", "needed_at_most", "circuit"),
-}
+_CLAIMS = ("rank_at_least", "rank_at_most", "needed_at_least", "needed_at_most", "ground")
+_ASKED = ("kind", "network", "samples", "input_rank", "teacher", "learnable")
+_KEYS = {"format", "about", *_ASKED, *_CLAIMS, "circuit"}
 
 
 def from_dict(content: object) -> RankCertificate:
