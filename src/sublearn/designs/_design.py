@@ -123,7 +123,8 @@ def design(
         progress=progress,
     )
     if budget is not None and budget.axis is not None:
-        return _in_quotas(query, budget, need)
+        quota, rank = best_in_quotas(query, budget)
+        return _scored(query, quota, need, rank, quota.best)
     found = best_basis(query)
     if found.ids.size < needed and budget is None:
         raise BadInputError(_unreachable(choice, found, needed))
@@ -171,29 +172,20 @@ def _best_score(query: BasisQuery, found: Basis, need: Needed, budget: Count | N
             bound = max(value, bound)
         else:
             bound = value
-    chosen = choice.allocation(ids)
+    whole = replace(found, ids=ids, value=(found.value[0], value), bound=(found.value[0], bound))
+    return _scored(query, whole, need, found.ids.size, best)
+
+
+def _scored(query: BasisQuery, found: Basis, need: Needed, rank: int, best: bool) -> Design:
+    """The weights of a basis as a design of this rank, and whether none scores higher."""
+    chosen = query.choice.allocation(found.ids)
     return Design(
         chosen,
         claim=Claim.BEST if best else Claim.GOOD,
         grade=weakest(found.grade, need.grade),
-        value=value,
-        bound=bound,
-        gates=_share(problem, chosen, min(query.wanted, found.ids.size), query.seed),
-        needed=need.rank,
-        short=max(0, need.rank - found.ids.size),
-    )
-
-
-def _in_quotas(query: BasisQuery, budget: Count, need: Needed) -> Design:
-    found, rank = best_in_quotas(query, budget)
-    chosen = query.choice.allocation(found.ids)
-    return Design(
-        chosen,
-        claim=Claim.BEST if found.best else Claim.GOOD,
-        grade=weakest(found.grade, need.grade),
         value=found.value[1],
         bound=found.bound[1],
-        gates=_share(query.problem, chosen, rank, query.seed),
+        gates=_share(query.problem, chosen, min(query.wanted, rank), query.seed),
         needed=need.rank,
         short=max(0, need.rank - rank),
     )

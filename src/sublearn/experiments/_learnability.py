@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments._lines import Figures, decided, reached
+from sublearn.experiments._lines import Figures, decided, in_panels, reached
 from sublearn.experiments._table import (
     ADAHESSIAN,
     DECIDED,
@@ -16,7 +18,6 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import LearntMatches
 from sublearn.experiments.tasks._training import EXACT, WITHIN
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _EPS = 1e-2
@@ -69,21 +70,17 @@ def _points(exact: int, within: int, steps: int) -> tuple[Point, ...]:
 
 
 def draw(table: Table) -> Figures:
-    cases = table.distinct("case")
-    fig, axes = panels(len(cases), width=3.9, height=3.3)
-    for ax, case in zip(axes, cases, strict=False):
-        names = table.where(case=case).distinct("allocation")
-        rows = Table(
-            {**row, "place": names.index(row["allocation"])} for row in table.where(case=case)
-        )
-        decided(ax, rows.where(question=EXACT), "place", "decided")
+    def lines(ax: Any, rows: Table) -> None:
+        names = rows.distinct("allocation")
+        placed = Table({**row, "place": names.index(row["allocation"])} for row in rows)
+        decided(ax, placed.where(question=EXACT), "place", "decided")
         for colour, learner in enumerate(_LEARNERS, 1):
-            some = rows.where(question=WITHIN, method=learner)
+            some = placed.where(question=WITHIN, method=learner)
             reached(ax, some, "place", f"{NAMES[learner]}, within {_EPS:g}", colour, dashed=True)
-        name_axes(ax, "allocation", "share of instances", title=case, unit_interval=True)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
-    shared_legend(fig, axes, across=3)
-    return {"learnability": fig}
+
+    look: dict[str, Any] = {"y": "share of instances", "legend_across": 3, "height": 3.3}
+    return {"learnability": in_panels(table, ["case"], lines, "allocation", "{case}", **look)}
 
 
 def _answer(table: Table) -> list[str]:

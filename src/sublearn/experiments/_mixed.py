@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import Figures, in_panels, shares
 from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Ranks
-from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _CASES = {
@@ -37,15 +37,12 @@ def _points(draws: int) -> tuple[Point, ...]:
 
 
 def draw(table: Table) -> Figures:
-    cases = table.distinct("case")
-    fig, axes = panels(len(cases), height=3.2)
-    for ax, case in zip(axes, cases, strict=False):
-        for colour, encoder in enumerate(table.where(case=case).distinct("in_B")):
-            rows = table.where(case=case, in_B=encoder)
-            shares(ax, rows, "in_D", f"{encoder} in B", colour)
-        words = "learnable weights in D (the rest in W)", "share of rank d m"
-        name_axes(ax, *words, title=case, unit_interval=True)
-    shared_legend(fig, axes, across=5)
+    def lines(ax: Any, rows: Table) -> None:
+        for colour, encoder in enumerate(rows.distinct("in_B")):
+            shares(ax, rows.where(in_B=encoder), "in_D", f"{encoder} in B", colour)
+
+    words, y = "learnable weights in D (the rest in W)", "share of rank d m"
+    fig = in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
     return {"mixed": fig}
 
 

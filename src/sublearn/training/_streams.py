@@ -23,10 +23,7 @@ class Streams:
     """
 
     def __init__(self, seed: int, keys: Sequence[Sequence[int]]) -> None:
-        self._set([_Stream(np.random.default_rng([seed, *key])) for key in keys])
-
-    def _set(self, streams: list[_Stream]) -> None:
-        self._streams = streams
+        self._streams = [_Stream(np.random.default_rng([seed, *key])) for key in keys]
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -34,7 +31,7 @@ class Streams:
     def select(self, kept: Any) -> Streams:
         """The streams of some rows, going on from where they are."""
         out = object.__new__(Streams)
-        out._set([self._streams[i] for i in np.arange(len(self))[kept]])
+        out._streams = [self._streams[i] for i in np.arange(len(self))[kept]]
         return out
 
     def normal(self, size: int) -> Array:

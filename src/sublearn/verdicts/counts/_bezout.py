@@ -81,6 +81,9 @@ PRIMES = 50_697_537
 
 # A row of numbers: a count of zeros D, and the sums of D_e deg_q f_e and of D_e log(..) so far.
 Class = Array
+# Its key: the powers that the open groups have so far, and whether the linear form in U has given its
+# factor omega_g to a group already.
+Classes = dict[tuple[tuple[tuple[int, int], ...], bool], Class]
 
 
 @dataclass(frozen=True)
@@ -106,13 +109,9 @@ def count_bounds(system: LiftedSystem) -> CountBounds:
     sizes = Counter(system.groups)
     equations = sorted((_shape(system, e) for e in system.equations), key=lambda e: e.groups)
     last = {g: place for place, e in enumerate(equations) for g in e.groups}
-    # A key: the powers that the open groups have so far, and whether the linear form in U has given
-    # its factor omega_g to a group already.
-    table: dict[tuple[tuple[tuple[int, int], ...], bool], Class] = {
-        ((), False): np.array([1.0, 0.0, 0.0])
-    }
+    table: Classes = {((), False): np.array([1.0, 0.0, 0.0])}
     for place, equation in enumerate(equations):
-        fresh: dict[tuple[tuple[tuple[int, int], ...], bool], Class] = {}
+        fresh: Classes = {}
         for (powers, used), value in table.items():
             held = dict(powers)
             constant = np.array([0.0, equation.degree * value[0], equation.height * value[0]])
@@ -165,21 +164,14 @@ def _shape(system: LiftedSystem, equation: tuple[Term, ...]) -> _Shape:
     )
 
 
-def _add(
-    table: dict[tuple[tuple[tuple[int, int], ...], bool], Class],
-    held: dict[int, int],
-    used: bool,
-    value: Class,
-) -> None:
+def _add(table: Classes, held: dict[int, int], used: bool, value: Class) -> None:
     key = (tuple(sorted(held.items())), used)
     table[key] = table[key] + value if key in table else value
 
 
-def _close(
-    table: dict[tuple[tuple[tuple[int, int], ...], bool], Class], group: int, size: int
-) -> dict[tuple[tuple[tuple[int, int], ...], bool], Class]:
+def _close(table: Classes, group: int, size: int) -> Classes:
     """No further equation holds the group: it must have its full power, or lack one omega_g."""
-    out: dict[tuple[tuple[tuple[int, int], ...], bool], Class] = {}
+    out: Classes = {}
     for (powers, used), value in table.items():
         held = dict(powers)
         power = held.pop(group, 0)
