@@ -7,7 +7,7 @@ import numpy as np
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.designs._choice import Ids
-from sublearn.designs._over_gates import Basis, BasisQuery, basis_over_gates, value_of
+from sublearn.designs._over_gates import Basis, BasisQuery, GateSearch, value_of
 from sublearn.exact import greedy
 from sublearn.verdicts import Point, miss_probability, points_needed
 
@@ -23,7 +23,7 @@ def best_basis(query: BasisQuery) -> Basis:
     problem, choice, order, start = query.problem, query.choice, query.order, query.start
     network, wanted, gains = problem.network, query.wanted, query.gains
     if network.has_gates:
-        return basis_over_gates(query)
+        return GateSearch(query).run(query.progress)
     rng = named_stream(query.seed, "design", problem.digest)
     place = np.empty(choice.allowed.size, dtype=np.int64)
     place[order] = np.arange(order.size)

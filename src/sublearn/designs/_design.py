@@ -197,7 +197,7 @@ def _maximal(
     """The best-scoring allocation that is proved maximal; more learnable weights leave it so."""
     problem, choice = query.problem, query.choice
     known = _known_maximal(replace(query, effort=EFFORT, progress=None), must)
-    for candidate in _by_score(choice, [best, *known]):
+    for candidate in sorted([best, *known], key=lambda a: -choice.score[choice.ids(a)].sum()):
         verdict = certify(problem, candidate, error=query.error, seed=query.seed)
         if verdict.kind != VerdictKind.MAXIMAL:
             continue
@@ -399,10 +399,6 @@ def _known_maximal(query: BasisQuery, must: Allocation) -> Iterator[Allocation]:
             basis = best_basis(replace(query, order=mine))
             if basis.ids.size == query.wanted:
                 yield choice.allocation(basis.ids)
-
-
-def _by_score(choice: Choice, found: list[Allocation]) -> list[Allocation]:
-    return sorted(found, key=lambda a: -choice.score[choice.ids(a)].sum())
 
 
 def _load(choice: Choice, allocation: Allocation) -> np.ndarray:

@@ -128,12 +128,9 @@ def value_of(ids: Ids, gains: Gains) -> Value:
     return (float(ids.size), *(fsum(gain[ids]) for gain in gains))
 
 
-def basis_over_gates(query: BasisQuery) -> Basis:
-    """The best admissible weights that were found."""
-    return _Search(query).run(query.progress)
+class GateSearch:
+    """The search for a query; what it finds are the best admissible weights that were met."""
 
-
-class _Search:
     def __init__(self, query: BasisQuery) -> None:
         problem, choice, wanted, effort = query.problem, query.choice, query.wanted, query.effort
         self.problem, self.choice, self.gains = problem, choice, query.gains

@@ -149,7 +149,7 @@ class Attached:
 
     def state_dict(self) -> dict[str, Tensor]:
         """The plain model's state dict with the tuned values in it."""
-        attached = self._attached_names()
+        attached = {f"sublearn_delta_{number}" for number in range(len(self._slots))}
         found = {n: v for n, v in self.model.state_dict().items() if n not in attached}
         if self.merged:
             return found
@@ -159,9 +159,6 @@ class Attached:
             if slot is not None and module_name in found:
                 found[module_name] = slot.effective(p).detach().clone()
         return found
-
-    def _attached_names(self) -> set[str]:
-        return {f"sublearn_delta_{number}" for number in range(len(self._slots))}
 
     # Into the base and out again.
 

@@ -308,7 +308,8 @@ def compare_cell(
 
     for rule in contest.rules:
         # A race of its own among its rates: what the race has, with one rule.
-        first = race(contest, [rule], rates_of(rule, rates), folds, known=known, watch=follow)[0]
+        own = [rate / 10 for rate in rates] if rule == ALL else rates
+        first = race(contest, [rule], own, folds, known=known, watch=follow)[0]
         best[rule], means[rule] = (rule, first.rate), first.mean
         runs += sum(stages(len(rates), folds))
     if RACE in methods:
@@ -339,11 +340,6 @@ def compare_cell(
         )
         for method in methods
     ]
-
-
-def rates_of(rule: str, rates: Sequence[float]) -> list[float]:
-    """The rates that a rule runs at: a tenth of them where all weights move."""
-    return [rate / 10 for rate in rates] if rule == ALL else list(rates)
 
 
 def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:

@@ -134,13 +134,11 @@ class Guard:
 
     def check(self) -> tuple[Moved, ...]:
         """Which frozen weights have moved so far; those that did are put back if asked for."""
-        self.moved = compare_bits(self._before, self._now(), self.masks)
+        now = {n: a for n, a in arrays_of(self.model).items() if n in self._before}
+        self.moved = compare_bits(self._before, now, self.masks)
         if self.moved and self._restores:
             self._put_back()
         return self.moved
-
-    def _now(self) -> dict[str, NDArray[Any]]:
-        return {n: a for n, a in arrays_of(self.model).items() if n in self._before}
 
     def _put_back(self) -> None:
         import torch

@@ -173,7 +173,8 @@ def choose_units(system: System) -> list[Unit]:
     """Corners where they are few, the cheapest units first, until the tableaux are full."""
     k, d, m = system.k, system.d, system.m
     bases = [_span(system, i) for i in range(k)]
-    counts = [_most_corners(m, len(basis)) for basis in bases]
+    # The most corners of each: vertices, and rays both ways.
+    counts = [comb(m, rho) + (2 * comb(m, rho - 1) if rho else 0) for rho in map(len, bases)]
     columns, rows = 2 * system.pairs, d * m + sum(m - len(basis) for basis in bases)
     chosen = set()
     for i in sorted(range(k), key=lambda i: counts[i]):
@@ -199,10 +200,6 @@ def coordinates(system: System, i: int) -> Unit:
         for s in range(m)
     ]
     return Unit(rays, orthogonal([system.inputs[j] for j in system.columns[i]]))
-
-
-def _most_corners(m: int, rho: int) -> int:
-    return comb(m, rho) + (2 * comb(m, rho - 1) if rho else 0)
 
 
 def _span(system: System, i: int) -> Table:

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from sublearn._arrays import Floats
-from sublearn._errors import one_of
 
 
 class Loss(ABC):
@@ -74,8 +73,3 @@ class CrossEntropy(Loss):
 
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredError(), CrossEntropy())}
-
-
-def loss_named(name: str) -> Loss:
-    """The loss of that name, or an error that lists the names."""
-    return LOSSES[one_of("loss", name, LOSSES)]

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from sublearn._arrays import Floats, Indices
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.ensembles import Instance
 from sublearn.networks import Arrays, Dual, Duals, walk
 from sublearn.training._folded import Folded
 from sublearn.training._folding import fold
-from sublearn.training._losses import loss_named
+from sublearn.training._losses import LOSSES
 from sublearn.training._passes import (
     jacobian,
     outputs,
@@ -86,7 +86,7 @@ class Objective:
         _check(given)
         if np.dtype(dtype) not in (np.dtype(np.float64), np.dtype(np.float32)):
             raise BadInputError(f"dtype must be float64 or float32, not {np.dtype(dtype).name}.")
-        self._loss = loss_named(loss)
+        self._loss = LOSSES[one_of("loss", loss, LOSSES)]
         targets = np.stack([instance.targets for instance in given])
         labelled = is_one_hot(targets)
         if not labelled and self._loss.name == "cross-entropy":
