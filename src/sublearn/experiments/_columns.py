@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
     by_ladder,
-    full_trials,
+    full_plan,
     point,
     pooled_words,
     protocol_words,
@@ -52,14 +52,8 @@ EXPERIMENT = Experiment(
             *(_point(8, 4, c, "reference", 8) for c in (2, 4, 8)),
         )
     ),
-    full=Plan(
-        tuple(
-            _point(n, d, c, method, full_trials(method))
-            for method in ("ladder", "reference")
-            for n in (8, 12)
-            for d in (2, 4)
-            for c in range(d // 2, n + 1)
-        )
+    full=full_plan(
+        _point, *((n, d, c) for n in (8, 12) for d in (2, 4) for c in range(d // 2, n + 1))
     ),
     hours=0.06,
     columns={"n": "units n", "d": "outputs d", "c": "columns c", "columns_used": "c / n"},

@@ -6,7 +6,7 @@ from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
     by_ladder,
     by_protocol,
-    full_trials,
+    full_plan,
     point,
     pooled_words,
     protocol_words,
@@ -53,14 +53,7 @@ EXPERIMENT = Experiment(
             *(_point(8, k, "reference", 10) for k in (4, 5, 6, 8)),
         )
     ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, full_trials(method))
-            for method in ("ladder", "reference")
-            for n in (8, 12, 16)
-            for k in range(4, n + 1)
-        )
-    ),
+    full=full_plan(_point, *((n, k) for n in (8, 12, 16) for k in range(4, n + 1))),
     hours=0.15,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
     draw=draw,

@@ -6,7 +6,7 @@ from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
     by_ladder,
     decided_words,
-    full_trials,
+    full_plan,
     point,
     pooled,
     protocol_words,
@@ -62,14 +62,7 @@ EXPERIMENT = Experiment(
             *(_point(8, k, "reference", 10) for k in (2, 3, 4, 6)),
         )
     ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, full_trials(method))
-            for method in ("ladder", "reference")
-            for n in (6, 8, 10)
-            for k in range(2, n + 1)
-        )
-    ),
+    full=full_plan(_point, *((n, k) for n in (6, 8, 10) for k in range(2, n + 1))),
     hours=0.06,
     columns={"n": "hidden units n", "k": "rows k"},
     draw=draw,

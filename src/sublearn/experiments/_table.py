@@ -6,10 +6,10 @@ budget, and "not reached" is not "no".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sublearn.estimates import clopper_pearson
-from sublearn.runs import Json, Point, Row, Table
+from sublearn.runs import Json, Plan, Point, Row, Table
 
 NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
 NAMES = {
@@ -28,6 +28,12 @@ DECIDED = 410
 def full_trials(method: str) -> int:
     """Trials at full budget; the paper's protocol takes seconds for each, so it has fewer."""
     return 20 if method == "reference" else DECIDED
+
+
+def full_plan(make: Callable[..., Point], *settings: tuple[int, ...]) -> Plan:
+    """Every setting decided, and every one by the paper's protocol: ``make(*setting, method, trials)``."""
+    ways = [(method, full_trials(method)) for method in ("ladder", "reference")]
+    return Plan(tuple(make(*setting, *way) for way in ways for setting in settings))
 
 
 def point(own: Row, asked: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:
