@@ -20,7 +20,7 @@ help:
 	@echo "make test       lint, types, tests with doctests, docs"
 	@echo "make test-slow  all tests, the slow ones too"
 	@echo "make attack     the three below: answers, files and a soak (an hour on two cores)"
-	@echo "make attack-answers  a second implementation against every verb, 20,000 cases (5 to 30 minutes)"
+	@echo "make attack-answers  a second implementation against every verb, 30,000 cases (10 to 40 minutes)"
 	@echo "make test-models  the tests of sublearn.models, with torch, peft, transformers (a gigabyte)"
 	@echo "make test-browser  docs and report in headless Chromium, installed where that is possible"
 	@echo "make lint       style and formatting only"
