@@ -52,7 +52,7 @@ def test_an_open_verdict_says_what_to_ask_about_the_arrays(
     shown = run("certify", *asked, "--data", _file(tmp_path, own, "inputs", "W1", "W2")).out
     step = shown.split("next: sublearn ")[1].replace("\\\n", " ").split()
     assert step[0] == "estimate" and "--data" in step
-    assert run(*step, "--trials", "2").code == 0
+    assert run(*step, "--within", "1", "--trials", "2").code == 0
     assert "next: sublearn decide" in run("certify", *asked, "--data", _file(tmp_path, own)).out
 
 
