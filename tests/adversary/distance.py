@@ -36,7 +36,7 @@ End = Any  # an arb, or None where there is no end
 Band = tuple[End, End]
 
 MOST_CIRCUITS = 2000
-STARTS = 5
+STARTS = 4
 
 
 # From above.
@@ -97,7 +97,7 @@ class Nearby:
         size = len(self.asked.labels)
         found: tuple[np.ndarray, float] = (np.zeros(size), np.inf)
         for k in range(STARTS):
-            w = rng.standard_normal(size) * (0.0, 1.0, 1.0, 3.0, 10.0)[k % 5]
+            w = rng.standard_normal(size) * (0.0, 1.0, 3.0, 10.0)[k]
             with np.errstate(all="ignore"):
                 try:
                     w = least_squares(self.gap, w, jac=self.slope, max_nfev=60).x
@@ -115,7 +115,7 @@ class Nearby:
         """Linear programs lower the largest error as long as they can."""
         size, radius = w.size, 1.0 + float(np.abs(w).max())
         far = float(np.abs(self.gap(w)).max())
-        for _ in range(12):
+        for _ in range(10):
             g, J = self.gap(w), self.slope(w)
             ones = np.ones((g.size, 1))
             program = linprog(

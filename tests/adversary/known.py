@@ -27,6 +27,7 @@ class Known:
     why: str
     sampled: bool = False
     at_least: bool = False
+    open: bool = False  # the page of the network says that refutations may stay undecided
 
 
 def _always() -> float:
@@ -238,12 +239,14 @@ def _problems() -> dict[str, Known]:
             rate_quadratic,
             "the share with real roots is sampled here",
             sampled=True,
+            open=True,
         ),
         "rate network, rescaled ReLU row": Known(
             sl.Problem(rate_relu, 6),
             sl.Allocation.whole(rate_relu, ["Win"]),
             lambda: 1 / 2 + 2**-7,
             "one step from 0 is a layer: as the ReLU row above",
+            open=True,
         ),
         "sparse rows": Known(
             sl.Problem(thin, 2),
@@ -257,6 +260,7 @@ def _problems() -> dict[str, Known]:
             sparse_quadratic,
             "a quadratic; the share with real roots is sampled here",
             sampled=True,
+            open=True,
         ),
     }
 
@@ -308,5 +312,5 @@ def look(name: str, trials: int, seed: int = 1) -> Seen:
         (low, high),
         inside,
         bool(too_few or too_many),
-        found.undecided > 0.05 * trials,
+        found.undecided > 0.05 * trials and not known.open,
     )
