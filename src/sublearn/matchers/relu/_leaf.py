@@ -62,11 +62,33 @@ class LeafProofs:
         self.room = LEVEL * reach * self.values.sum(axis=1)
 
     def proved(self, clause: Mask, vector: Array) -> bool:
-        """Whether no match satisfies the conditions of ``clause``, by a vector near this one."""
+        """Whether no match satisfies the conditions of ``clause``, by a vector near this one.
+
+        Where rounding spoilt the simplex's own vector, that of a program by HiGHS is tried.
+        """
         is_open = ~self.program.held(clause)
+        if self.program.by_corners:
+            with_vertex = np.unique(self.owner[is_open & self.vertex])
+            if len(with_vertex) < self.program.system.k:
+                return True  # a unit has no vertex on these sides, so no pre-activations either
+        if self._proved_near(vector, is_open):
+            return True
+        other = self._by_program(is_open)
+        return other is not None and self._proved_near(other, is_open)
+
+    def _proved_near(self, vector: Array, is_open: Mask) -> bool:
         if self.program.by_corners and self.faithful and self._proved_by_tilting(vector, is_open):
             return True
         return separates(self.program.exact, self.program.columns.matrix, vector, is_open)
+
+    def _by_program(self, is_open: Mask) -> Array | None:
+        """y with y' G >= 0 on the open columns and the smallest y' h, entries between -1 and 1."""
+        from scipy.optimize import linprog
+
+        matrix = self.program.columns.matrix[:, is_open]
+        none = np.zeros(matrix.shape[1])
+        found = linprog(self.program.columns.right, -matrix.T, none, bounds=(-1.0, 1.0))
+        return np.asarray(found.x) if found.status == 0 and found.fun < -LEVEL else None
 
     def _proved_by_tilting(self, vector: Array, is_open: Mask) -> bool:
         """Whether some y a little off the simplex's passes the check in float64."""
