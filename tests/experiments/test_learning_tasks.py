@@ -10,9 +10,15 @@ import pytest
 
 import sublearn as sl
 from sublearn._errors import BadInputError
-from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
+from sublearn.experiments.raman2019 import (
+    deep_noise,
+    deep_sigmoid,
+    linear_lessons,
+    sigmoid_path,
+)
 from sublearn.experiments.tasks import TASKS
-from sublearn.experiments.tasks._repeats import by_case, mean_and_error, turns
+from sublearn.experiments.tasks._placements import second_seed
+from sublearn.experiments.tasks._repeats import by_case, mean_and_error, stream, turns
 from sublearn.runs import Row, Table
 
 GAMMA: Row = {"gamma1": 0.1, "gamma2": 1.0, "gamma3": 0.05}
@@ -47,6 +53,16 @@ PLACEMENT: Row = {
     **GAMMA,
     "cycles": 400,
 }
+SYNAPSES: Row = {**STEADY, "grow": "synapses", "mixing": 0.0, "factors": "1 3"}
+SECOND: Row = {**STEADY, "mixing": 0.0, "gamma3": 0.0, "irrelevant": "second task"}
+PULLED: Row = {**PLACEMENT, "irrelevant": "homeostasis"}
+FORGOTTEN: Row = {
+    **PLACEMENT,
+    **dict(zip(GAMMA, (0.0, 0.05, 0.0), strict=True)),
+    "irrelevant": "second task",
+    "norm": 2.0,
+}
+DEEP_RATES: Row = {**DIFFICULTY, "draws": 5}
 POINTS = [
     ("directions", DIRECTIONS),
     ("difficulty", DIFFICULTY),
@@ -56,6 +72,11 @@ POINTS = [
     ("linear-sizes", STEADY),
     ("deep-sizes", DEEP),
     ("placements", PLACEMENT),
+    ("linear-sizes", SYNAPSES),
+    ("linear-sizes", SECOND),
+    ("placements", PULLED),
+    ("forgetting", FORGOTTEN),
+    ("deep-rates", DEEP_RATES),
 ]
 
 
@@ -231,6 +252,139 @@ def test_placements_agree_with_place() -> None:
     assert lines["spread"]["more"] == 0.0
 
 
+def test_synapses_settle_where_the_tiled_network_is_predicted_to() -> None:
+    """c synapses are c copies of the inputs: to leading order F_ss ~ c (gamma2^2 / (50 c) + gamma3^2)^2."""
+    noise = sl.Noise((0.1, 1.0, 0.05))
+    for row in TASKS["linear-sizes"].run(SYNAPSES, 5, range(2)):
+        (lesson,) = linear_lessons(10, 5, range(1), samples=40, seed=5)
+        c = int(_number(row, "size")) // 50
+        tiled = sl.Instance(
+            sl.LinearEstimator(inputs=10 * c, outputs=5),
+            sl.Allocation.whole(sl.LinearEstimator(inputs=10 * c, outputs=5)),
+            {"W": np.hstack([lesson.start["W"] / c] * c)},
+            np.vstack([lesson.inputs] * c),
+            lesson.targets,
+        )
+        found = sl.predict_steady_state(tiled, noise)
+        assert row["predicted"] == pytest.approx(found.value)
+        base = sl.predict_steady_state(lesson, noise)
+        shape = c * (1 / (50 * c) + 0.05**2) ** 2 / (1 / 50 + 0.05**2) ** 2
+        assert found.leading == pytest.approx(base.leading * shape)
+    assert row["best_predicted"] == pytest.approx(400.0)
+
+
+def test_size_does_nothing_to_another_task_of_the_same_inputs() -> None:
+    """Along expansion every gradient is D G B': without synaptic noise all sizes have one curve."""
+    net = sl.LinearEstimator(inputs=4, outputs=2)
+    rng = np.random.default_rng(0)
+    W, X = rng.standard_normal((2, 4)), rng.standard_normal((4, 9))
+    first, second = (
+        sl.Instance(net, sl.Allocation.whole(net), {"W": W}, X, rng.standard_normal((2, 4)) @ X)
+        for _ in range(2)
+    )
+
+    def errors(c: int) -> np.ndarray:
+        grown = [sl.noise.expand_linear(one, c, c, seed=3) for one in (first, second)]
+        noise = sl.Noise((0.1, 0.07, 0.0), irrelevant=sl.noise.SecondTask(grown[1]))
+        return sl.simulate(grown[0], noise, cycles=40, repeats=1).errors[0]
+
+    np.testing.assert_allclose(errors(3), errors(1), rtol=1e-9)
+
+
+def _learned(trial: int, placement: str) -> tuple[np.ndarray, np.ndarray, sl.Instance, sl.Instance]:
+    """Weights after the first task by pseudo-inverses row by row, which are plastic, and both tasks."""
+    problem = sl.Problem(
+        sl.LinearEstimator(inputs=6, outputs=3), samples=2, ensemble=sl.Gaussian(2.0)
+    )
+    own = range(trial, trial + 1)
+    first, second = (
+        sl.noise.draw_lessons(problem, own, seed=seed)[0] for seed in (4, second_seed(4))
+    )
+    mask = sl.noise.candidate_placements(problem, 6)[placement].mask("W")
+    return _solved(first.start["W"], mask, first), mask, first, second
+
+
+def _solved(W: np.ndarray, mask: np.ndarray, task: sl.Instance) -> np.ndarray:
+    W, gap = W.copy(), task.targets - W @ task.inputs
+    for row, moves in zip(range(3), mask, strict=True):
+        W[row, moves] += gap[row] @ np.linalg.pinv(task.inputs[moves])
+    return W
+
+
+def _loss(W: np.ndarray, task: sl.Instance) -> float:
+    return float(np.sum((W @ task.inputs - task.targets) ** 2)) / (2 * task.samples)
+
+
+def test_what_is_forgotten_is_predicted_in_three_ways() -> None:
+    for row in TASKS["forgetting"].run({**FORGOTTEN, "cycles": 4000}, 4, range(4)):
+        W, mask, first, second = _learned(int(_number(row, "repeat")), str(row["placement"]))
+        start, end = _loss(first.start["W"], first), _solved(W, mask, second)
+        assert row["predicted"] == pytest.approx(_loss(end, first) / start)
+        assert row["value"] == pytest.approx(_loss(end, first) / start, abs=0.05)
+        value = _number(row, "value")
+        assert row["forgotten"] == pytest.approx(value - _loss(W, first) / start)
+        other = _loss(end, second) / _loss(first.start["W"], second)
+        assert row["other"] == pytest.approx(other, abs=0.02)
+    pulled = {**FORGOTTEN, "irrelevant": "homeostasis", "cycles": 4000}
+    for row in TASKS["forgetting"].run(pulled, 4, range(4)):
+        W, mask, first, _ = _learned(int(_number(row, "repeat")), str(row["placement"]))
+        for place in range(3):
+            held, moves = np.where(mask[place], 0.0, W[place]), np.where(mask[place], W[place], 0.0)
+            if moves.any():
+                square = max(4.0 - held @ held, 0.0)
+                W[place] = held + math.sqrt(square / (moves @ moves)) * moves
+        said = _loss(W, first) / _loss(first.start["W"], first)
+        assert row["predicted"] == pytest.approx(said)
+        assert row["value"] == pytest.approx(said, abs=0.1)
+    white = {**FORGOTTEN, "irrelevant": "white", "cycles": 50}
+    rows = [r for r in TASKS["forgetting"].run(white, 4, range(400)) if r["placement"] == "spread"]
+    gaps = np.array([_number(row, "value") - _number(row, "predicted") for row in rows])
+    assert abs(gaps.mean()) < 4 * gaps.std(ddof=1) / math.sqrt(gaps.size)
+    first = _learned(0, "spread")[2]
+    diagonal = np.sum(first.inputs**2, axis=1) / first.samples  # of H, the same in every row
+    mask = _learned(0, "spread")[1]
+    lost = 50 * 0.05**2 * float(np.sum(mask * diagonal)) / (2 * 6)
+    assert rows[0]["predicted"] == pytest.approx(lost / _loss(first.start["W"], first))
+
+
+def test_placements_under_homeostasis_predict_nothing() -> None:
+    for line in _summary("placements", PULLED, 4):
+        assert line["predicted"] is None and line["rate"] is None
+        assert _number(line, "minimum") >= 0.0 and _number(line, "value") > 0.0
+
+
+def test_deep_rates_are_those_of_the_students_geometry() -> None:
+    rows = TASKS["deep-rates"].run({**DEEP_RATES, "draws": 400}, 0, range(2))
+    for row, same in zip(rows, TASKS["difficulty"].run(DIFFICULTY, 0, range(2)), strict=True):
+        assert row["predicted"] == same["rate"] and row["size"] == same["size"]
+    path = sigmoid_path((5, 7), trained=0, approached=3, seed=stream(0, 0))
+    noise = sl.Noise((0.007, 1.0, 0.05))
+    measured = sl.local_geometry(path[1]).measure(noise, 400, seed=stream(0, 0, 7))
+    assert rows[1]["value"] == measured.mean
+
+
+@pytest.mark.parametrize("task", ["deep-sizes", "deep-rates"])
+def test_the_best_size_of_a_deep_network_is_that_of_a_parabola(task: str) -> None:
+    """1 + log(N / 700)^2 / 8 is smallest at N = 700, and minus it largest."""
+    widths, rng = [5, 8, 12, 17, 22, 32, 45], np.random.default_rng(0)
+    sign = 1.0 if task == "deep-sizes" else -1.0
+    rows = []
+    for repeat in range(12):
+        for width in widths:
+            size = 4 * width**2 + 25 * width + 10
+            value = 1.0 + math.log(size / 700.0) ** 2 / 8 + 0.01 * rng.standard_normal()
+            more = {"change": 0.0} if task == "deep-sizes" else {"predicted": -value}
+            rows.append(
+                {"repeat": repeat, "width": width, "size": size, "value": sign * value} | more
+            )
+    point = {**DEEP_RATES, "cycles": 60, "widths": " ".join(map(str, widths))}
+    lines = TASKS[task].summarise(point, _columns(task, rows))
+    best = lines[0]["best_size" if task == "deep-sizes" else "best"]
+    assert best == pytest.approx(700.0, rel=0.05)
+    assert _number(lines[0], "best_low") < 700 < _number(lines[0], "best_high")
+    assert lines[0]["best_predicted"] == pytest.approx(400.0, rel=0.001)
+
+
 @pytest.mark.parametrize(
     ("task", "point", "message"),
     [
@@ -246,7 +400,12 @@ def test_placements_agree_with_place() -> None:
         ("rates", {**SUBSET, "T": 0.0}, "T, the time"),
         ("rates", {**SUBSET, "draws": 1}, "draws must be"),
         ("linear-sizes", {**RATE, "quantity": "speed"}, "rate, steady state"),
-        ("linear-sizes", {**STEADY, "grow": "synapses"}, "grow must be"),
+        ("linear-sizes", {**RATE, "irrelevant": "second task"}, "must be 'white' for the rate"),
+        ("linear-sizes", {**STEADY, "irrelevant": "homeostasis"}, "mixing must be 0"),
+        ("placements", {**PLACEMENT, "irrelevant": "pink"}, "white, second task, homeostasis"),
+        ("forgetting", {**FORGOTTEN, "gamma1": 0.1}, "gamma must be 0, above 0 and 0"),
+        ("forgetting", {**FORGOTTEN, "norm": None}, "norm must be positive"),
+        ("deep-rates", {**DEEP_RATES, "draws": 1}, "draws must be"),
         ("linear-sizes", {**RATE, "factors": "1 1.3"}, "multiples of 0.2"),
         ("linear-sizes", {**RATE, "factors": "1 1"}, "different numbers"),
         ("linear-sizes", {**RATE, "factors": "one"}, "factors must be"),

@@ -105,7 +105,8 @@ def test_the_list_of_experiments() -> None:
 @pytest.mark.slow
 def test_reproduce_goes_on_and_adds(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    assert "report: " in command("reproduce", "warmup", "--out", out)
+    told = command("reproduce", "warmup", "--out", out)
+    assert "report: " in told and "\\n" not in told
     before = tables(tmp_path / "out")
     found = json.loads(command("reproduce", "warmup", "--quick", "--out", out, "--json"))
     assert found["finished"] and tables(tmp_path / "out") == before

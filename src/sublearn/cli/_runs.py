@@ -263,7 +263,7 @@ def _tell(found: Run, names: list[str]) -> None:
 
     width = max(len(name) for name in names)
     for name in names:
-        finding = printable(found.finds(name) or "")
+        finding = "\n".join(map(printable, (found.finds(name) or "").splitlines()))
         table = found.table(name)
         said = answer(name, found.asked(name)["title"], table, finding)
         if len(names) > 1:

@@ -47,8 +47,13 @@ _NAMES = (
     "linear-size",
     "noise-and-size",
     "time-and-size",
+    "redundant-synapses",
     "deep-size",
+    "deep-best-size",
     "placement",
+    "irrelevant-change",
+    "forgetting",
+    "irrelevant-placement",
     "tuning",
 )
 

@@ -459,7 +459,12 @@ _RULES: Mapping[str, tuple[str, Rule | None]] = {
     "linear-size": ("Is the slides' best size right?", _linear_size),
     "noise-and-size": ("Is the best size inverse to noise variance?", _noise_and_size),
     "time-and-size": ("Does the best size grow with time and change?", None),
+    "redundant-synapses": ("Is there a best number of redundant synapses?", None),
     "deep-size": ("Do noisy synapses undo the benefit of size?", _deep_size),
+    "deep-best-size": ("Is the published best size of deep nets right?", None),
     "placement": ("Does spreading win whatever the noise?", _placement),
+    "irrelevant-change": ("Does size dilute irrelevant change of any kind?", None),
+    "forgetting": ("Is a task forgotten as under white change?", None),
+    "irrelevant-placement": ("Does spreading win whatever else changes?", None),
     "tuning": ("Does the race lose less than any one rule?", _tuning),
 }

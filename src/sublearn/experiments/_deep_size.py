@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LONG = 5000
 LONGEST = 20_000
@@ -39,17 +42,31 @@ def draw(table: Table) -> Figures:
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
         sizes = rows.column("size")
         curve(left, sizes, rows.column("value"), *interval(rows), label=label, **look)
+        if gamma3 and rows[0]["best_size"] is not None:
+            _mark(left, rows, colour)
         ends = interval(rows, "less", "less_error")
         curve(right, sizes, rows.column("less"), *ends, label=label, **look)
     right.axhline(0.0, color="#777777", linewidth=0.8)
+    sizes = table.column("size") or [235, 9235]
+    left.set_xlim(0.7 * min(sizes), 1.2 * max(sizes))
     for ax, words in ((left, "error of the last 50 cycles"), (right, "less error than width 5")):
         log_ticks(ax)
         name_axes(ax, "number of weights N", words)
     left.set_ylim(bottom=0.0)
-    left.set_title("mean over repeats", loc="left", fontsize=10)
+    title = "mean over repeats; star: smallest, 95%; dotted: published equation"
+    left.set_title(title, loc="left", fontsize=9)
     right.set_title("repeats paired", loc="left", fontsize=10)
     shared_legend(fig, (left, right), across=2)
     return {"deep-size": fig}
+
+
+def _mark(ax: Axes, rows: Table, colour: int) -> None:
+    """The measured best size with its 95% interval, below the curve, and the published equation's."""
+    row, shade = rows[0], COLOURS[colour]
+    ends = [[row["best_size"] - row["best_low"]], [row["best_high"] - row["best_size"]]]
+    low = min(rows.column("value")) * 0.9
+    ax.errorbar(row["best_size"], low, xerr=ends, color=shade, marker="*", ms=9, capsize=3)
+    ax.axvline(row["best_predicted"], color=shade, linestyle=":", linewidth=1.0)
 
 
 def _best(rows: Table) -> Row:
@@ -88,6 +105,12 @@ def _with(rows: Table) -> str:
                 f"{with_error(row, 'more', 'more_error', sign=True)} more error "
                 f"({errors_away(row, 'more', 'more_error'):.1f} standard errors)"
             )
+    if last["best_size"] is not None:
+        text += (
+            f"; fitted, the error is smallest at N = {last['best_size']:.0f} (95%: {last['best_low']:.0f} "
+            f"to {last['best_high']:.0f}{'' if last['inside'] else ', at an end of the range'}), by the "
+            f"published equation at {last['best_predicted']:.0f}"
+        )
     return f"{text}."
 
 

@@ -31,8 +31,9 @@ def steady_point(
     repeats: int,
     factors: str = STEADY,
     cycles: int = 1500,
+    **more: Json,
 ) -> Point:
-    """A curve of simulated steady states over sizes."""
+    """A curve of simulated steady states over sizes; ``more`` may ask for another way to grow."""
     params: Row = {
         "quantity": "steady state",
         "grow": "expansion",
@@ -40,6 +41,7 @@ def steady_point(
         "mixing": mixing,
         "cycles": cycles,
         "factors": factors,
+        **more,
     }
     sizes = len(factors.split())
     return Point(params, repeats * sizes, chunk=2 * sizes)
@@ -71,13 +73,16 @@ def _levels(row: Row) -> tuple[float, float, float]:
     return one, two, three
 
 
-def _steady_panel(ax: Axes, rows: Table) -> None:
+def steady_panel(ax: Axes, rows: Table) -> None:
+    """Simulated steady states over sizes, with the predicted ones, for every noise."""
     for colour, gamma in enumerate(dict.fromkeys(_levels(row) for row in rows)):
         for mixing in rows.distinct("mixing"):
             held = rows.where(**dict(zip(GAMMA, gamma, strict=True)), mixing=mixing)
             if not held:
                 continue
-            label = f"gamma = {gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}; mixing {mixing:g}"
+            label = f"gamma = {gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}"
+            if len(rows.distinct("mixing")) > 1:
+                label += f"; mixing {mixing:g}"
             shade = COLOURS[2 * colour + (1 if mixing else 0)]
             ax.plot(held.column("size"), held.column("predicted"), color=shade, linewidth=1.0)
             curve(
@@ -119,7 +124,7 @@ def draw(table: Table) -> Figures:
     figures = {}
     steady = table.where(quantity="steady state")
     fig, axes = panels(1, width=6.4, height=3.8)
-    _steady_panel(axes[0], steady)
+    steady_panel(axes[0], steady)
     shared_legend(fig, axes, across=2)
     figures["steady-state"] = fig
     rates = table.where(quantity="rate")
@@ -134,7 +139,8 @@ def draw(table: Table) -> Figures:
     return figures
 
 
-def _steady_words(rows: Table) -> list[str]:
+def steady_words(rows: Table) -> list[str]:
+    """How far simulated steady states lie from predicted ones, and where they are smallest."""
     ratios = np.array(rows.column("ratio"), dtype=float)
     inside = int(((ratios >= 0.9) & (ratios <= 1.15)).sum())
     gaps = [abs(row["value"] - row["predicted"]) / row["error"] for row in rows if row["error"]]
@@ -199,7 +205,7 @@ def find(table: Table) -> str:
     lines = []
     steady = table.where(quantity="steady state")
     if steady:
-        lines += _steady_words(steady)
+        lines += steady_words(steady)
     for grow in (rates := table.where(quantity="rate")).distinct("grow"):
         row = rates.where(grow=grow)[0]
         if row["best"] is not None:

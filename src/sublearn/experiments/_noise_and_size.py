@@ -15,8 +15,9 @@ from sublearn.experiments._linear_size import (
 )
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, MARKERS, figure, legend, name_axes
+from sublearn.plots import COLOURS, figure, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
@@ -71,19 +72,7 @@ def draw(table: Table) -> Figures:
     }
     for quantity, rows in curves(table).items():
         colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
-        levels = np.array(rows.column("gamma3"), dtype=float) * aside
-        best = np.array(rows.column("best"), dtype=float)
-        low, high = (np.array(rows.column(name), dtype=float) for name in ("best_low", "best_high"))
-        ax.errorbar(
-            levels,
-            best,
-            yerr=[best - low, high - best],
-            color=COLOURS[colour],
-            marker=MARKERS[colour],
-            linestyle="none",
-            capsize=3,
-            label=f"measured: {names[quantity]}",
-        )
+        best_sizes(ax, rows, "gamma3", f"measured: {names[quantity]}", colour, aside)
     fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
     ax.plot(fine, fine**-2.0, color="#333333", linewidth=1.2, label="T gamma2^2 / gamma3^2")
     slides = (1 - _RATE1**2) / fine**2

@@ -8,11 +8,14 @@ from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_wor
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, MARKERS, name_axes, panels, shared_legend
+from sublearn.plots import name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
+SHARP = 0.25
+"""Largest standard error of a power that tells 1 from 2 and both from 0."""
 # Factors c with N = 50 c^2 around the predicted best size T gamma2^2 / gamma3^2.
 _AROUND = {
     200.0: "1 1.2 1.4 1.6 2 2.4 2.8 3.2 3.8",
@@ -47,18 +50,8 @@ def draw(table: Table) -> Figures:
     fig, axes = panels(2, width=4.6)
     for ax, (name, (power, words)) in zip(axes, _VARIED.items(), strict=True):
         rows = _curve(table, name)
-        levels, best = (np.array(rows.column(key), dtype=float) for key in (name, "best"))
-        low, high = (np.array(rows.column(key), dtype=float) for key in ("best_low", "best_high"))
-        ax.errorbar(
-            levels,
-            best,
-            yerr=[best - low, high - best],
-            color=COLOURS[0],
-            marker=MARKERS[0],
-            linestyle="none",
-            capsize=3,
-            label="measured: largest rate",
-        )
+        best_sizes(ax, rows, name, "measured: largest rate", 0)
+        levels = np.array(rows.column(name), dtype=float)
         if rows:
             fine = np.geomspace(levels.min(), levels.max(), 50)
             formula = fine**power / _GAMMA3**2
@@ -73,18 +66,21 @@ def draw(table: Table) -> Figures:
 
 
 def find(table: Table) -> str:
-    lines = []
+    lines, powers, near, sharp = [], [], [], []
     for name, (power, _) in _VARIED.items():
         rows = _curve(table, name)
         if len(rows) > 2:
             measured, error = exponent(rows, name)
-            near = abs(measured - power) <= 3 * error
-            lines.append(
-                f"{'Yes' if near else 'No'}: the best size goes as {name} to the power {measured:.2f} +- "
-                f"{error:.2f}; the formula says {power:g}."
+            near.append(abs(measured - power) <= 3 * error)
+            sharp.append(error <= SHARP)
+            powers.append(
+                f"{name} to the power {measured:.2f} +- {error:.2f}, by the formula {power:g}"
             )
         each = "; ".join(f"{_words(row, name)}" for row in rows)
         lines += [f"The rate is largest at: {each}."] if each else []
+    if powers:
+        yes = False if not all(near) else True if all(sharp) and len(near) == 2 else None
+        lines.insert(0, decided_words(yes, f"the best size goes as {'; and as '.join(powers)}."))
     return said(lines, TOO_FEW if table else "")
 
 

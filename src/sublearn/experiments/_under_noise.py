@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn.plots import COLOURS, MARKERS
 from sublearn.runs import Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def decided_words(yes: bool | None, sentence: str) -> str:
+    """A finding that begins with its answer: yes, no, or not decided by this (None)."""
+    word = "Not decided by this" if yes is None else "Yes" if yes else "No"
+    return f"{word}: {sentence}"
+
+
+def best_sizes(ax: Axes, rows: Table, x: str, label: str, colour: int, aside: float = 1.0) -> None:
+    """Measured best sizes against a column, with their 95% intervals; ``aside`` sets them apart."""
+    at, best, low, high = (
+        np.array(rows.column(name), dtype=float) for name in (x, "best", "best_low", "best_high")
+    )
+    ends = [np.maximum(best - low, 0.0), np.maximum(high - best, 0.0)]
+    look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKERS[colour]}
+    ax.errorbar(at * aside, best, yerr=ends, linestyle="none", capsize=3, label=label, **look)
 
 
 def half_width(row: Row, error: str = "error", repeats: str = "repeats") -> float:

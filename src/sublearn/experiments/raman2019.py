@@ -142,6 +142,35 @@ def _padded(network: FeedForward, weights: dict[str, Array]) -> dict[str, Array]
     return out
 
 
+def linear_lessons(
+    inputs: int, outputs: int, repeats: range, *, task: int = 0, samples: int = 1000, seed: int = 0
+) -> list[Instance]:
+    """The lessons of the linear picture, one for each repeat: y = W x of size 5 x 10, expanded.
+
+    Standard normal samples; teacher and start are standard normal and differ by repeat. The
+    estimator is carried by W' = D W B' of shape (outputs, inputs), with random semi-orthogonal D, B,
+    and the loss is taken on all outputs, 1/(2m) sum |D y* - W' B x|^2. A ``task`` above 0 has other
+    teachers, the rest is the same.
+
+    >>> first, second = (linear_lessons(20, 10, range(1), task=task)[0] for task in (0, 1))
+    >>> bool((first.start["W"] == second.start["W"]).all()), first.targets.shape
+    (True, (10, 1000))
+    """
+    i, o = 10, 5
+    wide = whole_number("inputs", inputs, least=i)
+    tall = whole_number("outputs", outputs, least=o)
+    shared = np.random.default_rng([_LINEAR, seed, wide, tall])
+    X = shared.standard_normal((i, samples))
+    B, D = semi_orthogonal(wide, i, shared), semi_orthogonal(tall, o, shared)
+    network = LinearEstimator(inputs=wide, outputs=tall)
+    instances = []
+    for number in repeats:
+        drawn = np.random.default_rng([_LINEAR, seed, number]).standard_normal((2 + task, o, i))
+        weights, targets = {"W": D @ drawn[0] @ B.T}, D @ drawn[-1] @ X
+        instances.append(Instance(network, Allocation.whole(network), weights, B @ X, targets))
+    return instances
+
+
 def linear_steady_state(
     inputs: int,
     outputs: int,
@@ -152,11 +181,7 @@ def linear_steady_state(
     seed: int = 0,
     workers: int = 1,
 ) -> tuple[Simulation, SteadyPrediction]:
-    """One cell of the linear picture, simulated and predicted: y = W x of size 5 x 10, expanded.
-
-    1000 standard normal samples; teacher and start are standard normal and differ by repeat. The
-    estimator is carried by W' = D W B' of shape (outputs, inputs), with random semi-orthogonal D, B,
-    and the loss is taken on all outputs, 1/(2m) sum |D y* - W' B x|^2.
+    """One cell of the linear picture, simulated and predicted, of :func:`linear_lessons`.
 
     >>> noise = Noise((0.06, 1.0, 0.04))
     >>> run, predicted = linear_steady_state(20, 10, noise, cycles=1000, repeats=4)
@@ -164,20 +189,9 @@ def linear_steady_state(
     (100, True)
     """
     which = repeats if isinstance(repeats, range) else range(repeats)
-    i, o, m = 10, 5, 1000
-    wide = whole_number("inputs", inputs, least=i)
-    tall = whole_number("outputs", outputs, least=o)
-    shared = np.random.default_rng([_LINEAR, seed, wide, tall])
-    X = shared.standard_normal((i, m))
-    B, D = semi_orthogonal(wide, i, shared), semi_orthogonal(tall, o, shared)
-    network = LinearEstimator(inputs=wide, outputs=tall)
-    instances = []
-    for number in which:
-        start, goal = np.random.default_rng([_LINEAR, seed, number]).standard_normal((2, o, i))
-        weights, targets = {"W": D @ start @ B.T}, D @ goal @ X
-        instances.append(Instance(network, Allocation.whole(network), weights, B @ X, targets))
-    run = simulate(instances, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
-    return run, predict_steady_state(instances[0], noise)
+    lessons = linear_lessons(inputs, outputs, which, seed=seed)
+    run = simulate(lessons, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
+    return run, predict_steady_state(lessons[0], noise)
 
 
 def sigmoid_path(

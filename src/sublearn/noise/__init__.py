@@ -19,10 +19,12 @@ from sublearn.noise._growth import (
     zero_pad,
 )
 from sublearn.noise._growth import semi_orthogonal as semi_orthogonal
+from sublearn.noise._irrelevant import Homeostasis, SecondTask
 from sublearn.noise._jax import loss_geometry
 from sublearn.noise._loss import error_signal as error_signal
 from sublearn.noise._loss import flatten as flatten
 from sublearn.noise._loss import loss_at as loss_at
+from sublearn.noise._loss import matrices as matrices
 from sublearn.noise._loss import plastic_positions as plastic_positions
 from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
 from sublearn.noise._noise import NOISE_ON as NOISE_ON
@@ -62,6 +64,7 @@ __all__ = [
     "Exponent",
     "Factors",
     "Geometry",
+    "Homeostasis",
     "Known",
     "MeasuredRate",
     "MeasuredSize",
@@ -70,6 +73,7 @@ __all__ = [
     "PlacementRow",
     "Rate",
     "SecondOrderWarning",
+    "SecondTask",
     "Simulation",
     "SizeCurve",
     "SteadyComparison",

@@ -11,6 +11,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, fraction, one_of, positive, whole_number
+from sublearn.noise._irrelevant import Irrelevant
 
 Gamma = tuple[float, float, float]
 
@@ -28,7 +29,8 @@ class Noise:
     direction on them, and n3 one on the N weights that synaptic noise falls ``on``: the "plastic" ones,
     or "all" (Raman, Rotondo and O'Leary 2019). ``mixing`` = c makes n2 <- unit(c n2 + (1 - c) new).
     ``norm`` "layers" measures lengths by the sum of the norms of the layers, a layer being a matrix with
-    its bias, as the published code does; the formulas are for "l2".
+    its bias, as the published code does; the formulas are for "l2". ``irrelevant`` says what n2 is if it
+    is no random direction: :class:`SecondTask` or :class:`Homeostasis`, for which no formula holds.
 
     >>> Noise((0.1, 0.3, 0.02), T=2.0).gamma
     (0.1, 0.3, 0.02)
@@ -39,6 +41,7 @@ class Noise:
     mixing: float = 0.0
     on: str = "plastic"
     norm: str = "l2"
+    irrelevant: Irrelevant | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", _levels(self.gamma))
@@ -46,6 +49,25 @@ class Noise:
         object.__setattr__(self, "mixing", fraction("mixing", self.mixing))
         one_of("noise on", self.on, NOISE_ON)
         one_of("norm", self.norm, NORMS)
+        if not isinstance(self.irrelevant, Irrelevant | None):
+            raise BadInputError(
+                "irrelevant must be None, for white change, or a SecondTask or a Homeostasis, not "
+                f"{self.irrelevant!r}."
+            )
+        if self.irrelevant is not None and self.mixing:
+            raise BadInputError(
+                f"mixing must be 0 where n2 is {self.irrelevant.word}, not {self.mixing:g}."
+            )
+
+    @property
+    def no_formula(self) -> str:
+        """Why no formula for white change holds here; empty where one does."""
+        if self.irrelevant is None or not self.gamma[1]:
+            return ""
+        return (
+            "the formulas take task-irrelevant change to be independent of gradient and curvature, and "
+            f"it is not where it is {self.irrelevant.word}."
+        )
 
     def with_level(self, place: int, level: float) -> Noise:
         """The same noise with gamma1, gamma2 or gamma3 (``place`` 0, 1 or 2) at another level."""
@@ -55,16 +77,19 @@ class Noise:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        named = {"noise_on": self.on, "norm": self.norm}
+        word = "white" if self.irrelevant is None else self.irrelevant.word
+        named = {"noise_on": self.on, "norm": self.norm, "irrelevant": word}
         return {"gamma": list(self.gamma), "T": self.T, "mixing": self.mixing, **named}
 
 
-def check_noise(noise: object, *, formula: bool = True) -> Noise:
-    """``noise`` itself, or a sentence: no Noise, or lengths that no ``formula`` is for."""
+def check_noise(noise: object, *, formula: bool = True, white: bool = True) -> Noise:
+    """``noise`` itself, or a sentence: no Noise, or one that no ``formula``, for ``white`` change, is for."""
     if not isinstance(noise, Noise):
         raise BadInputError(f"noise must be a Noise((gamma1, gamma2, gamma3)), not {noise!r}.")
     if formula and noise.norm != "l2":
         raise BadInputError(f"the formulas are for lengths by norm 'l2', not {noise.norm!r}.")
+    if formula and white and noise.no_formula:
+        raise BadInputError(noise.no_formula)
     return noise
 
 

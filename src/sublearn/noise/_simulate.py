@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
+from sublearn._arrays import Array, Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
-from sublearn.networks import Packed, pack
+from sublearn.networks import Network, Packed, pack
+from sublearn.noise._irrelevant import Homeostasis, SecondTask
 from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.plots import COLOURS, Row, Shown, figure, legend, name_axes, whole_ticks
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from sublearn.noise._simulate_kernel import Irrelevant, Samples
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
 _INPUTS, _IRRELEVANT, _NOISE = range(3)
@@ -34,7 +36,8 @@ class Simulation(Shown):
     """Error curves of a network that learns under noise, one row per repeat.
 
     ``errors[i, t]`` is the loss F before the change of cycle t in repeat ``repeats[i]``; ``weights``
-    are those after the last cycle, with a leading axis over repeats.
+    are those after the last cycle, with a leading axis over repeats. ``other_errors`` are those of the
+    second task, where the noise has one.
     """
 
     errors: Array
@@ -42,6 +45,7 @@ class Simulation(Shown):
     noise: Noise
     repeats: range
     seed: int
+    other_errors: Array | None = None
 
     @cached_property
     def steady_state(self) -> SteadyState:
@@ -62,8 +66,9 @@ class Simulation(Shown):
     def headline(self) -> str:
         """How many repeats of how many cycles, under which noise."""
         repeats, cycles = self.errors.shape
-        gamma, T = self.noise.gamma, self.noise.T
-        return f"{repeats} repeats of {cycles} cycles, gamma={gamma}, T={T:g}"
+        noise, kind = self.noise, self.noise.irrelevant
+        what = "" if kind is None else f", n2 {kind.word}"
+        return f"{repeats} repeats of {cycles} cycles, gamma={noise.gamma}, T={noise.T:g}{what}"
 
     def __str__(self) -> str:
         return f"error at the start   {self.start:.5g}\nsimulated            {self.steady_state}"
@@ -77,31 +82,34 @@ class Simulation(Shown):
     @property
     def mean(self) -> tuple[Array, Array]:
         """The mean error over repeats, cycle by cycle, and its standard error (0 for one repeat)."""
-        mean, repeats = self.errors.mean(axis=0), len(self.errors)
-        if repeats == 1:
-            return mean, 0.0 * mean
-        return mean, np.asarray(self.errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+        return _over_repeats(self.errors)
 
     def table(self) -> list[Row]:
         """A row for every cycle: the mean error, its standard error, and every repeat."""
-        names = ("cycle", "mean", "standard_error", *(f"repeat_{i}" for i in self.repeats))
-        columns = (
-            range(self.errors.shape[1]),
-            *(part.tolist() for part in (*self.mean, *self.errors)),
-        )
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns: dict[str, Any] = {"cycle": range(self.errors.shape[1])}
+        columns |= zip(("mean", "standard_error"), self.mean, strict=True)
+        if self.other_errors is not None:
+            both = _over_repeats(self.other_errors)
+            columns |= zip(("other_mean", "other_standard_error"), both, strict=True)
+        columns |= {f"repeat_{i}": each for i, each in zip(self.repeats, self.errors, strict=True)}
+        cells = zip(*(np.asarray(part).tolist() for part in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in cells]
 
     def draw(self, ax: Axes) -> None:
-        """The mean over repeats, two standard errors shaded."""
-        mean, error = self.mean
-        time = np.arange(mean.size)
-        ax.plot(time, mean, color=COLOURS[0], linewidth=1.2, label="mean over repeats")
-        low = mean - 2 * error
-        # Where the error falls far, its settling shows on a logarithmic scale only.
-        if mean.max() > 10.0 * mean.min() > 0.0:
-            ax.set_yscale("log")
-            low = np.maximum(low, 0.5 * mean.min())  # which has no room for 0 and below
-        ax.fill_between(time, low, mean + 2 * error, color=COLOURS[0], alpha=0.2, lw=0)
+        """The mean over repeats, two standard errors shaded; that of a second task beside it."""
+        shown = [(self.errors, "mean over repeats")]
+        if self.other_errors is not None:
+            shown.append((self.other_errors, "second task, mean over repeats"))
+        for colour, (errors, label) in enumerate(shown):
+            mean, error = _over_repeats(errors)
+            time = np.arange(mean.size)
+            ax.plot(time, mean, color=COLOURS[colour], linewidth=1.2, label=label)
+            low = mean - 2 * error
+            # Where the error falls far, its settling shows on a logarithmic scale only.
+            if mean.max() > 10.0 * mean.min() > 0.0:
+                ax.set_yscale("log")
+                low = np.maximum(low, 0.5 * mean.min())  # which has no room for 0 and below
+            ax.fill_between(time, low, mean + 2 * error, color=COLOURS[colour], alpha=0.2, lw=0)
         name_axes(ax, "cycle", "error F")
         whole_ticks(ax, "x")
 
@@ -111,6 +119,14 @@ class Simulation(Shown):
         self.draw(ax)
         legend(ax)
         return fig  # type: ignore[no-any-return]
+
+
+def _over_repeats(errors: Array) -> tuple[Array, Array]:
+    """Mean and standard error, cycle by cycle; the latter is 0 for one repeat."""
+    mean, repeats = errors.mean(axis=0), len(errors)
+    if repeats == 1:
+        return mean, 0.0 * mean
+    return mean, np.asarray(errors.std(axis=0, ddof=1) / math.sqrt(repeats))
 
 
 def simulate(
@@ -131,7 +147,7 @@ def simulate(
     With ``fresh`` every cycle has as many new samples, standard normal, from the instance's teacher.
     ``repeats`` may be a range: repeat i depends on (seed, i) alone, so ranges can be computed apart, and
     ``workers`` threads change nothing. ``precision="single"`` is faster, by about 1.4 in deep networks;
-    the noise is the same.
+    the noise is the same. A second task, if the noise has one, keeps its samples.
 
     >>> import numpy as np, sublearn as sl
     >>> net = sl.LinearEstimator(inputs=3, outputs=2)
@@ -153,6 +169,9 @@ def simulate(
     network, allocation = given[0].network, given[0].allocation
     check_mixed_size(noise.mixing, len(allocation))
     chain = pack(network, allocation.names)
+    # Change of no length is no change, whatever its kind.
+    kind = noise.irrelevant if noise.gamma[1] else None
+    second = _second(kind, network, len(which)) if isinstance(kind, SecondTask) else None
     run = _Run(
         chain=chain,
         existing=chain.positions(Allocation.whole(network)),
@@ -162,7 +181,10 @@ def simulate(
         noise=noise,
         dtype=dtype,
         seed=seed,
+        second=second,
+        rows=_rows(network, chain) if isinstance(kind, Homeostasis) else None,
         errors=np.empty((len(which), cycles)),
+        other_errors=np.empty((len(which), cycles if second else 0)),
         final=np.empty((len(which), chain.size)),
     )
     _each(run, which, workers, progress)
@@ -170,7 +192,8 @@ def simulate(
         raise BadInputError(
             "the simulated errors overflow: weights, inputs or targets are too large."
         )
-    return Simulation(run.errors, chain.matrices(run.final), noise, which, seed)
+    others = run.other_errors if second else None
+    return Simulation(run.errors, chain.matrices(run.final), noise, which, seed, others)
 
 
 def check_instances(instance: Instance | Sequence[Instance], repeats: int) -> Sequence[Instance]:
@@ -230,6 +253,27 @@ def compress(x: Array, y: Array) -> tuple[Array, Array, Array]:
     return narrow, short, np.atleast_1d(np.einsum("...os,...os->...", rest, rest))
 
 
+def _second(kind: SecondTask, network: Network, repeats: int) -> _Data:
+    given = check_instances(kind.instance, repeats)
+    if given[0].network != network:
+        raise BadInputError(
+            f"the second task must have the network of the first, {network.spec}, not "
+            f"{given[0].network.spec}."
+        )
+    return _fixed(given)
+
+
+def _rows(network: Network, chain: Packed) -> Indices:
+    """(rows, 2): where each row of each weight matrix begins and ends; biases are left out."""
+    biases = {step.bias for step in network.steps}
+    ends = []
+    for name, place in chain.places.items():
+        rows, columns = chain.shapes[name]
+        begins = place + columns * np.arange(0 if name in biases else rows, dtype=np.int64)
+        ends.append(np.stack([begins, begins + columns], axis=1))
+    return np.concatenate(ends)
+
+
 def _fresh(given: Sequence[Instance]) -> _Data:
     teachers = [one.teacher for one in given if one.teacher is not None]
     if len(teachers) < len(given) or any(t.network != teachers[0].network for t in teachers):
@@ -254,12 +298,15 @@ class _Run:
     noise: Noise
     dtype: Any
     seed: int
+    second: _Data | None
+    rows: Indices | None
     errors: Array
+    other_errors: Array
     final: Array
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
-        from sublearn.noise._simulate_kernel import Chain, Levels, Part, Samples, run_repeat
+        from sublearn.noise._simulate_kernel import Chain, Levels, Part, run_repeat
         from sublearn.noise._simulate_random import stream
 
         chain, data, noise = self.chain, self.data, self.noise
@@ -276,22 +323,45 @@ class _Run:
             teacher_w = data.teacher_weights[row % len(data.teacher_weights)].astype(self.dtype)
         kinds = (_INPUTS, _IRRELEVANT, _NOISE)
         streams = np.stack([stream(_TAG, self.seed, number, kind) for kind in kinds])
-        x, y = (
-            np.array(part[row % len(part)], dtype=self.dtype, order="C")
-            for part in (data.inputs, data.targets)
-        )
         run_repeat(
             Chain(chain.table, w),
             plastic,
             noisy,
-            Samples(x, y, data.scale),
+            self.samples(data, row),
             Chain(teacher_table, teacher_w),
             streams,
             Levels(np.array(noise.gamma), noise.T, noise.mixing, noise.norm == "layers"),
+            self.irrelevant(row, w),
             self.errors[row],
         )
         self.errors[row] += data.rest[row % len(data.rest)]
+        if self.second is not None:
+            self.other_errors[row] += self.second.rest[row % len(self.second.rest)]
         self.final[row] = w
+
+    def samples(self, data: _Data, row: int) -> Samples:
+        from sublearn.noise._simulate_kernel import Samples
+
+        x, y = (
+            np.array(part[row % len(part)], dtype=self.dtype, order="C")
+            for part in (data.inputs, data.targets)
+        )
+        return Samples(x, y, data.scale)
+
+    def irrelevant(self, row: int, w: Floats) -> Irrelevant:
+        """What n2 is in this row, with nothing in the place of what it is not."""
+        from sublearn.noise import _simulate_kernel as kernel
+
+        none, rows = np.empty((0, 0), dtype=self.dtype), np.empty((0, 2), dtype=np.int64)
+        kind, data, norms = kernel.WHITE, kernel.Samples(none, none, 0.0), np.empty(0)
+        if self.second is not None:
+            kind, data = kernel.DOWNHILL, self.samples(self.second, row)
+        elif self.rows is not None and isinstance(self.noise.irrelevant, Homeostasis):
+            kind, rows, norm = kernel.TO_NORM, self.rows, self.noise.irrelevant.norm
+            norms = np.full(len(rows), norm or 0.0)
+            if norm is None:
+                norms[:] = [np.linalg.norm(w[begin:end]) for begin, end in rows]
+        return kernel.Irrelevant(kind, data, self.other_errors[row], rows, norms)
 
 
 def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None] | None) -> None:

@@ -327,6 +327,50 @@ class Levels(NamedTuple):
     summed: bool
 
 
+WHITE, DOWNHILL, TO_NORM = range(3)
+"""What n2 is: a random direction, down another task's loss, or towards a norm of every row."""
+
+
+class Irrelevant(NamedTuple):
+    """What n2 is; the samples of another task, and its errors cycle by cycle; rows and their norms."""
+
+    kind: int
+    data: Samples
+    errors: Array
+    rows: Indices  # (rows, 2): where each begins and ends
+    norms: Array
+
+
+@compiled
+def _off_norm(w: Floats, rows: Indices, norms: Array, g: Floats) -> None:
+    """g = the gradient of 1/2 sum (|row| - norm)^2; a row of zeros has no direction."""
+    for k in range(norms.size):
+        begin, end = rows[k]
+        total = 0.0
+        for i in range(begin, end):
+            total += w[i] * w[i]
+        factor = w.dtype.type(1.0 - norms[k] / math.sqrt(total)) if total > 0.0 else w.dtype.type(0)
+        for i in range(begin, end):
+            g[i] = factor * w[i]
+
+
+@inlined
+def _misses(ends: Floats, targets: Floats) -> float:
+    """Outputs become their differences to the targets; returns the sum of their squares."""
+    total = 0.0
+    for k in range(targets.size):
+        ends[k] -= targets[k]
+        total += ends[k] * ends[k]
+    return total
+
+
+@inlined
+def _gather(g: Floats, places: Indices, out: Floats) -> None:
+    """out = g at these places; none stands for all."""
+    for k in range(out.size):
+        out[k] = g[k] if places.size == 0 else g[places[k]]
+
+
 @compiled
 def run_repeat(
     student: Chain,
@@ -336,6 +380,7 @@ def run_repeat(
     teacher: Chain,
     streams: State,
     levels: Levels,
+    irrelevant: Irrelevant,
     errors: Array,
 ) -> None:
     """Run ``errors.size`` cycles; the student's weights are left at their last value.
@@ -353,7 +398,8 @@ def run_repeat(
     fresh = teacher_table.shape[0] > 0
     whole = plastic.size == 0
     r = w.size if whole else plastic.size
-    m = x.shape[1]
+    other_x, other_y, other_scale = irrelevant.data
+    m = max(x.shape[1], other_x.shape[1])
     room, widest = 0, 0
     for t in range(table.shape[0]):
         room += (table[t, ROWS] + table[t, COLUMNS]) * m
@@ -368,8 +414,9 @@ def run_repeat(
     scratch = np.empty(3 * widest, dtype)
     g = np.zeros(w.size, dtype)
     gathered = np.empty(r, dtype)
+    away = np.empty(r if irrelevant.kind != WHITE else 0, dtype)  # -n2, up to its length
     drawn = np.empty(x.size if fresh else 0, np.float32)
-    irrelevant = np.empty(r, dtype)  # n2, up to its length
+    mixed = np.empty(r, dtype)  # n2, up to its length
     normals = np.empty(r, np.float32)
     noise = np.empty(w.size if noisy.size == 0 else noisy.size, np.float32)
     flat_x = x.reshape(x.size)
@@ -377,44 +424,53 @@ def run_repeat(
     old_length = 1.0
     if gamma[1] > 0.0 and mixing > 0.0:
         fill_normals(streams[1], normals)
-        irrelevant[:] = normals
-        old_length = _length(irrelevant, plastic_bounds, summed)
+        mixed[:] = normals
+        old_length = _length(mixed, plastic_bounds, summed)
     for cycle in range(errors.size):
+        # Before the states of the task itself, which its gradient needs, and before any change.
+        if irrelevant.kind == DOWNHILL:
+            at = _forward(table, w, other_x, states, slopes, scratch)
+            total = _misses(states[at : at + other_y.size], other_y.reshape(other_y.size))
+            irrelevant.errors[cycle] = total * other_scale
+            g[:] = dtype.type(0)
+            _backward(table, w, other_x, states, slopes, scratch, g)
+            _gather(g, plastic, away)
+        elif irrelevant.kind == TO_NORM:
+            g[:] = dtype.type(0)
+            _off_norm(w, irrelevant.rows, irrelevant.norms, g)
+            _gather(g, plastic, away)
         if fresh:
             fill_normals(streams[0], drawn)
             flat_x[:] = drawn
             at = _forward(teacher_table, teacher_w, x, teacher_states, teacher_slopes, scratch)
             y.reshape(outputs)[:] = teacher_states[at : at + outputs]
         at = _forward(table, w, x, states, slopes, scratch)
-        ends = states[at : at + outputs]
-        flat_y = y.reshape(outputs)
-        total = 0.0
-        for k in range(outputs):
-            ends[k] -= flat_y[k]
-            total += ends[k] * ends[k]
-        errors[cycle] = total * scale
+        errors[cycle] = _misses(states[at : at + outputs], y.reshape(outputs)) * scale
 
         if gamma[0] > 0.0:
             g[:] = dtype.type(0)
             _backward(table, w, x, states, slopes, scratch, g)
             useful = g
             if not whole:
-                for k in range(r):
-                    gathered[k] = g[plastic[k]]
+                _gather(g, plastic, gathered)
                 useful = gathered
             length = _length(useful, plastic_bounds, summed)
             if length > 0.0:
                 _add(w, plastic, dtype.type(-gamma[0] * T / length), useful)
-        if gamma[1] > 0.0:
+        if irrelevant.kind != WHITE:
+            length = _length(away, plastic_bounds, summed)
+            if length > 0.0:
+                _add(w, plastic, dtype.type(-gamma[1] * T / length), away)
+        elif gamma[1] > 0.0:
             fill_normals(streams[1], normals)
             length = _length(normals, plastic_bounds, summed)
             if mixing > 0.0:
                 keep = dtype.type(mixing / old_length)
                 add = dtype.type((1.0 - mixing) / length)
                 for k in range(r):
-                    irrelevant[k] = keep * irrelevant[k] + add * normals[k]
-                old_length = _length(irrelevant, plastic_bounds, summed)
-                _add(w, plastic, dtype.type(gamma[1] * T / old_length), irrelevant)
+                    mixed[k] = keep * mixed[k] + add * normals[k]
+                old_length = _length(mixed, plastic_bounds, summed)
+                _add(w, plastic, dtype.type(gamma[1] * T / old_length), mixed)
             else:
                 _add(w, plastic, dtype.type(gamma[1] * T / length), normals)
         if gamma[2] > 0.0:

@@ -338,7 +338,7 @@ def closed_form_size(noise: Noise, a: float) -> Best:
     >>> round(closed_form_size(Noise((0.8, 1.0, 0.05)), a=0.5).value, 6)
     400.0
     """
-    (_, g2, g3), T = noise.gamma, noise.T
+    (_, g2, g3), T = check_noise(noise).gamma, noise.T
     if a <= 0:
         return Best(None, f"a = {a:.3g}: the noise's cost does not grow, so larger is never worse.")
     if a >= 1 or not g2:
@@ -359,7 +359,7 @@ def best_redundancy(geometry: Geometry, noise: Noise) -> Best:
     >>> round(best_redundancy(geo, Noise((0.5, 1.0, 0.1))).value, 4)     # (1 / (0.025 + 0.2))^2
     19.7531
     """
-    (g1, _, g3), T = noise.gamma, noise.T
+    (g1, _, g3), T = check_noise(noise).gamma, noise.T
     slope = g1 * geometry.gradient_norm
     cost = T * g1**2 * geometry.q + g3**2 * geometry.noise_trace
     if not slope:
@@ -490,12 +490,18 @@ def measure_best_size(
     return MeasuredSize(middle, interval, sizes, rates, boundary)
 
 
-def peak_of_batches(sizes: Sequence[int], means: Array) -> tuple[float, tuple[float, float], bool]:
-    """Where batch means (batches, sizes) are largest, its 95% interval, and whether at an end."""
+def peak_of_batches(
+    sizes: Sequence[int], means: Array, degree: int = DEGREE
+) -> tuple[float, tuple[float, float], bool]:
+    """Where batch means (batches, sizes) are largest, its 95% interval, and whether at an end.
+
+    ``degree`` is that of the polynomial in log N through the sizes, of which there must be more.
+    """
     batches = means.shape[0]
-    middle, boundary = _peak(sizes, means.mean(axis=0))
+    middle, boundary = _peak(sizes, means.mean(axis=0), degree)
     # Leave one batch out at a time (jackknife): the peak of a mean is no mean of peaks.
-    left = [_peak(sizes, np.delete(means, b, axis=0).mean(axis=0))[0] for b in range(batches)]
+    rest = (np.delete(means, b, axis=0).mean(axis=0) for b in range(batches))
+    left = [_peak(sizes, each, degree)[0] for each in rest]
     logs = np.log(left)
     spread = math.sqrt((batches - 1) / batches * float(np.sum((logs - logs.mean()) ** 2)))
     from scipy.special import stdtrit
@@ -504,10 +510,10 @@ def peak_of_batches(sizes: Sequence[int], means: Array) -> tuple[float, tuple[fl
     return middle, (middle * math.exp(-width), middle * math.exp(width)), boundary
 
 
-def _peak(sizes: Sequence[int], rates: Array) -> tuple[float, bool]:
+def _peak(sizes: Sequence[int], rates: Array, degree: int) -> tuple[float, bool]:
     """Where the smoothed rate is largest, and whether that is at an end."""
     x = np.log(np.asarray(sizes, dtype=np.float64))
-    fit = np.polynomial.Polynomial.fit(x, rates, DEGREE)
+    fit = np.polynomial.Polynomial.fit(x, rates, degree)
     fine = np.linspace(x[0], x[-1], 4001)
     top = int(np.argmax(fit(fine)))
     return math.exp(fine[top]), top in (0, fine.size - 1)

@@ -22,7 +22,8 @@ times as large: 1 where noise falls on the plastic weights alone. What it does o
 the plastic weights nothing corrects, and the error drifts (see `_drift.py`): no steady state.
 
 Where F is not quadratic in the weights that move, H changes as they do. Along flat directions they go
-any distance, and H with them: there is no steady state, and none is predicted.
+any distance, and H with them: there is no steady state, and none is predicted. Nor is one where n2 is a
+second task's gradient or homeostasis, which are no noise.
 """
 
 from __future__ import annotations
@@ -178,7 +179,8 @@ def predict_steady_state(instance: Instance, noise: Noise) -> SteadyPrediction:
     >>> found.kind.value, str(found.walks[0])
     ('none', '32 flat directions walk at random, variance 0.005 per cycle')
     """
-    network, (g, T) = check_instance(instance).network, (check_noise(noise).gamma, noise.T)
+    network, g = check_instance(instance).network, check_noise(noise, white=False).gamma
+    T = noise.T
     plastic = len(instance.allocation)
     rho = step_correlation(noise.mixing, plastic) if g[1] else 0.0
     whole = noise.on == "all" and g[2] > 0 and plastic < network.size
@@ -199,6 +201,8 @@ def predict_steady_state(instance: Instance, noise: Noise) -> SteadyPrediction:
         known = _plain(modes, plastic, alone, quadratic, walks)
         if not any(g):
             return _still(known, instance)
+        if noise.no_formula:
+            return replace(known, walks=(), reason=noise.no_formula)
         if rho == 1.0:  # one weight
             return replace(known, reason=_ONE_WAY)
         if not quadratic:

@@ -1,9 +1,11 @@
 """Tasks: how the trials of a point are computed. Experiments and sweeps share them."""
 
 from sublearn.experiments.tasks._decisions import ByEquations, Decisions, Saturation
+from sublearn.experiments.tasks._deep_rates import DeepRates
 from sublearn.experiments.tasks._deep_sizes import DeepSizes
 from sublearn.experiments.tasks._difficulties import Difficulties
 from sublearn.experiments.tasks._directions import Directions
+from sublearn.experiments.tasks._forgetting import Forgetting
 from sublearn.experiments.tasks._labelled import Labelled
 from sublearn.experiments.tasks._linear_sizes import LinearSizes
 from sublearn.experiments.tasks._matches import Activity, LearntMatches, Matches
@@ -11,6 +13,7 @@ from sublearn.experiments.tasks._placements import Placements
 from sublearn.experiments.tasks._ranks import Ranks
 from sublearn.experiments.tasks._rates import Rates
 from sublearn.experiments.tasks._repeats import GAMMA as GAMMA
+from sublearn.experiments.tasks._repeats import IRRELEVANT as IRRELEVANT
 from sublearn.experiments.tasks._training import ExactOrWithin, FreshErrors, Trainability
 from sublearn.experiments.tasks._tuning import Tuning
 from sublearn.experiments.tasks._verdicts import Deficiency, Verdicts
@@ -31,7 +34,9 @@ _EVERY: tuple[Task, ...] = (
     Rates(),
     LinearSizes(),
     DeepSizes(),
+    DeepRates(),
     Placements(),
+    Forgetting(),
     ExactOrWithin(),
     Trainability(),
     Labelled(),
@@ -46,11 +51,13 @@ __all__ = [
     "Activity",
     "ByEquations",
     "Decisions",
+    "DeepRates",
     "DeepSizes",
     "Deficiency",
     "Difficulties",
     "Directions",
     "ExactOrWithin",
+    "Forgetting",
     "FreshErrors",
     "Labelled",
     "LearntMatches",

@@ -8,18 +8,24 @@ from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
+    BEST,
+    CUBIC,
     GAMMA,
     Paired,
+    best_of,
     by_case,
     listed,
     noise_of,
     whole,
     with_errors,
 )
+from sublearn.noise import implicit_size, slides_nonlinear_size
 from sublearn.runs import Row
 
 LAST = 50
 """Cycles at the end over which the error is taken, as the sources do."""
+BASE = 235
+"""Weights of the network that is padded, width 5 with its biases."""
 
 
 class DeepSizes(Paired):
@@ -28,7 +34,9 @@ class DeepSizes(Paired):
     A repeat goes through the widths, and has one teacher, one start and one
     sequence of inputs for all widths, so that widths are compared pair by pair. The table has a line
     per width: ``more``, how much more error than the width of the smallest mean; ``less``, how much
-    less than the first width; ``change``, the last tenth of the cycles less the tenth before.
+    less than the first width; ``change``, the last tenth of the cycles less the tenth before. ``best_size``:
+    where the curve has its minimum, by a cubic in log N, with its 95% interval over repeats;
+    ``best_predicted``: by the equation of the published code; ``best_slides``: by the slides' formula.
     """
 
     name = "deep-sizes"
@@ -53,6 +61,8 @@ class DeepSizes(Paired):
         "less_error": "standard error, paired",
         "change": "last tenth of the cycles less the tenth before",
         "change_error": "standard error, paired",
+        "best_size": "size of the smallest error, fitted",
+        **{name: words for name, words in BEST.items() if name != "best_of_curve"},
     }
 
     def check(self, point: Params) -> None:
@@ -83,11 +93,16 @@ class DeepSizes(Paired):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         widths, table = by_case(rows, "width", "value")
-        best = int(table.mean(axis=0).argmin())
+        best, noise = int(table.mean(axis=0).argmin()), noise_of(point)
+        sizes = [int(rows["size"][rows["width"] == width][0]) for width in widths]
+        size = best_of(sizes, -table, CUBIC)
+        size["best_size"] = size.pop("best")
+        size["best_predicted"] = implicit_size(noise, BASE).value
+        size["best_slides"] = slides_nonlinear_size(noise, BASE).value
         lines: list[Row] = []
         for place, width in enumerate(widths):
             here = rows["width"] == width
-            line: Row = {"width": width, "size": int(rows["size"][here][0])}
+            line: Row = {"width": width, "size": sizes[place], **size}
             line |= {"repeats": table.shape[0], "best": place == best}
             line |= with_errors(
                 value=table[:, place],

@@ -80,7 +80,7 @@ class Difficulties(Paired):
     def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
         noise, widths = noise_of(point), self.cases(point)
         approached = whole(point, "approached", 30, least=0)
-        geometry = _student(seed, repeat, approached, tuple(widths))[widths.index(case)]
+        geometry = student(seed, repeat, approached, tuple(widths))[widths.index(case)]
         difficulty, critical = geometry.difficulty(noise), geometry.critical_difficulty(noise)
         return {
             "repeat": repeat,
@@ -110,9 +110,10 @@ class Difficulties(Paired):
 
 
 @lru_cache(maxsize=8)  # the widths of one student come one after the other
-def _student(
+def student(
     seed: int, student: int, approached: int, widths: tuple[int, ...]
 ) -> tuple[Geometry, ...]:
+    """One student at all widths."""
     base = widths if widths[0] == 5 else (5, *widths)
     path = sigmoid_path(base, trained=0, approached=approached, seed=stream(seed, student))
     return tuple(local_geometry(grown) for grown in path[-len(widths) :])

@@ -7,20 +7,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.experiments.raman2019 import linear_steady_state
+from sublearn.experiments.raman2019 import linear_lessons
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
+    BEST,
+    CUBIC,
     GAMMA,
     Paired,
+    best_of,
     by_case,
+    changed,
+    irrelevant_of,
     is_level,
     listed,
     noise_of,
     stream,
+    top_of,
     whole,
     with_errors,
 )
@@ -33,10 +38,12 @@ from sublearn.noise import (
     closed_form_size,
     expand_linear,
     local_geometry,
-    peak_of_batches,
+    predict_steady_state,
+    simulate,
     slides_size,
     step_correlation,
 )
+from sublearn.plots import finite
 from sublearn.runs import Row
 
 QUANTITIES = ("rate", "steady state")
@@ -47,10 +54,11 @@ INPUTS, OUTPUTS, SAMPLES = 10, 5, 40
 class LinearSizes(Paired):
     """One curve against size per point: the 5 x 10 estimator grown by each of the ``factors``.
 
-    ``quantity`` "rate": the mean rate over ``draws`` random cycles, on one problem; ``grow`` says
-    whether by expansion with c1 = c2 or by so many synapses per connection. "steady state": the
-    simulated error from a third of ``cycles`` on, each repeat with its own teacher and start, n2 mixed
-    by ``mixing``; always by expansion. A repeat goes through the sizes.
+    ``grow`` says whether by expansion with c1 = c2 or by so many synapses per connection. ``quantity``
+    "rate": the mean rate over ``draws`` random cycles, on one problem. "steady state": the simulated
+    error from a third of ``cycles`` on, each repeat with its own teacher and start, n2 mixed by
+    ``mixing``; ``irrelevant`` "second task" or "homeostasis" says what n2 is instead, and nothing is
+    predicted then. A repeat goes through the sizes.
 
     The table has a line per size. ``best``: where the measured curve has its optimum, by a polynomial
     in log N through the sizes, with its 95% interval over repeats; ``best_of_curve``: that of the predicted
@@ -71,6 +79,7 @@ class LinearSizes(Paired):
         **GAMMA,
         "T": "time of a cycle T",
         "mixing": "old part of n2",
+        "irrelevant": "task-irrelevant change n2",
         "cycles": "cycles",
         "draws": "pairs of cycles per batch",
         "factors": "sizes, as factors c",
@@ -86,12 +95,7 @@ class LinearSizes(Paired):
         "change_error": "standard error of the change",
         "level": "settled",
         "best": "best size measured",
-        "best_low": "95% interval, low end",
-        "best_high": "95% interval, high end",
-        "inside": "best size inside the range",
-        "best_of_curve": "best size of the predicted curve",
-        "best_predicted": "best size by formula",
-        "best_slides": "best size by the slides' formula",
+        **BEST,
     }
 
     def check(self, point: Params) -> None:
@@ -100,8 +104,10 @@ class LinearSizes(Paired):
         whole(point, "cycles", 1500, least=6)
         steady = one_of("quantity", str(point.get("quantity")), QUANTITIES) == "steady state"
         grow = one_of("grow", str(point.get("grow")), GROW)
-        if steady and grow == "synapses":
-            raise BadInputError("grow must be 'expansion' for the steady state, not 'synapses'.")
+        if irrelevant_of(point) != "white" and not steady:
+            raise BadInputError(
+                f"irrelevant must be 'white' for the rate of a cycle, not {point.get('irrelevant')!r}."
+            )
         step = 1.0 if grow == "synapses" else 1.0 / OUTPUTS
         for factor in listed(point, "factors"):
             if factor < 1 or abs(factor / step - round(factor / step)) > 1e-6:
@@ -119,34 +125,26 @@ class LinearSizes(Paired):
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         sizes, table = by_case(rows, "size", "value")
         steady = point["quantity"] == "steady state"
-        best = _best(sizes, -table if steady else table)
+        # Synapses come in whole numbers: few sizes lie below the best one, and higher degrees waver there.
+        degree = CUBIC if steady and point["grow"] == "synapses" else DEGREE
+        best = best_of(sizes, -table if steady else table, degree)
         said = np.array([rows["predicted"][rows["size"] == size][0] for size in sizes])
-        best["best_of_curve"] = _top(sizes, -said if steady else said)
-        best["best_predicted"] = float(rows["best_predicted"][0])
-        best["best_slides"] = slides_size(noise_of(point)).value
+        best["best_of_curve"] = top_of(sizes, -said if steady else said, degree)
+        # Where no formula holds none has a best size.
+        if irrelevant_of(point) == "white":
+            best["best_predicted"] = finite(float(rows["best_predicted"][0]))
+            best["best_slides"] = slides_size(noise_of(point)).value
+        else:
+            best |= {"best_predicted": None, "best_slides": None}
         lines: list[Row] = []
         for size in sizes:
             here = rows["size"] == size
             cells = with_errors(value=rows["value"][here], change=rows["change"][here])
-            predicted = float(rows["predicted"][here][0])
+            predicted = finite(float(rows["predicted"][here][0]))
             line: Row = {"size": size, "repeats": int(here.sum()), **cells, "predicted": predicted}
-            line["ratio"] = float(rows["value"][here].mean()) / predicted
+            line["ratio"] = float(cells["value"]) / predicted if predicted else None
             lines.append({**line, "level": not steady or is_level(cells), **best})
         return lines
-
-
-def _top(sizes: list[int], curve: Array) -> float | None:
-    """Where a predicted curve has its optimum, found in the same way as that of the measured one."""
-    if len(sizes) <= DEGREE:
-        return None
-    return peak_of_batches(sizes, np.stack([curve, curve]))[0]
-
-
-def _best(sizes: list[int], table: Array) -> Row:
-    if len(sizes) <= DEGREE or table.shape[0] < 2:
-        return {"best": None, "best_low": None, "best_high": None, "inside": None}
-    best, (low, high), boundary = peak_of_batches(sizes, table)
-    return {"best": best, "best_low": low, "best_high": high, "inside": not boundary}
 
 
 def _rate(point: Params, seed: int, repeat: int, factor: float) -> Row:
@@ -185,20 +183,28 @@ def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
 
 def _steady(point: Params, seed: int, repeat: int, factor: float) -> Row:
     """One simulated repeat at one size; level if its last third is as its second."""
-    noise = noise_of(point)
-    cycles = whole(point, "cycles", 1500, least=6)
-    inputs, outputs = round(factor * INPUTS), round(factor * OUTPUTS)
-    own = range(repeat, repeat + 1)
-    run, said = linear_steady_state(inputs, outputs, noise, cycles=cycles, repeats=own, seed=seed)
+    cycles, own = whole(point, "cycles", 1500, least=6), range(repeat, repeat + 1)
+
+    def lesson(task: int = 0) -> Instance:
+        if point["grow"] == "synapses":
+            kept = {"task": task, "samples": SAMPLES, "seed": seed}
+            return add_synapses(linear_lessons(INPUTS, OUTPUTS, own, **kept)[0], round(factor))
+        shape = round(factor * INPUTS), round(factor * OUTPUTS)
+        return linear_lessons(*shape, own, task=task, seed=seed)[0]
+
+    given, white = lesson(), noise_of(point)
+    noise = changed(white, point, lambda: lesson(1))
+    run = simulate(given, noise, cycles=cycles, repeats=own, seed=seed)
     early, late = (run.errors[0, third * cycles // 3 :][: cycles // 3].mean() for third in (1, 2))
-    # Makes gamma2^2 act as if it were (1 + rho) / (1 - rho) times as large, with many weights.
+    # Makes gamma2^2 act as if it were (1 + rho) / (1 - rho) times as large, with many weights. Along
+    # synapses rank(H) stays and Tr H grows with their number: to leading order the same best size.
     rho = step_correlation(noise.mixing)
-    best = closed_form_size(noise, a=0.5).value
+    best = closed_form_size(white, a=0.5).value
     return {
         "repeat": repeat,
-        "size": inputs * outputs,
+        "size": len(given.allocation),
         "value": float(early + late) / 2,
         "change": float(late - early),
-        "predicted": said.value,
+        "predicted": predict_steady_state(given, noise).value,
         "best_predicted": None if best is None else best * (1 + rho) / (1 - rho),
     }

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Problem
+from sublearn.ensembles import Instance, Problem
 from sublearn.experiments.tasks._asked import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import (
     GAMMA,
     Paired,
     by_case,
+    changed,
+    irrelevant_of,
     is_level,
     noise_of,
+    stream,
     whole,
     with_errors,
 )
@@ -25,6 +29,7 @@ from sublearn.noise import (
     predict_steady_state,
     simulate,
 )
+from sublearn.plots import finite
 from sublearn.runs import Row
 from sublearn.verdicts import certify, is_affine
 
@@ -37,6 +42,8 @@ class Placements(Paired):
     for all placements. Errors are relative to the one at the start:
     ``value``, simulated, from the middle of ``cycles`` on; ``minimum`` F_min; ``predicted`` the
     predicted steady state. The table has a line per placement; ``more``: than spread, pair by pair.
+    ``irrelevant`` "second task" or "homeostasis" says what n2 is instead of white: then neither a steady
+    state nor a rate is predicted. The second task is another draw by the same laws.
     """
 
     name = "placements"
@@ -55,6 +62,7 @@ class Placements(Paired):
         "plastic": "plastic weights r",
         **GAMMA,
         "cycles": "cycles",
+        "irrelevant": "task-irrelevant change n2",
     }
     headings: Mapping[str, str] = {
         "placement": "placement",
@@ -78,6 +86,7 @@ class Placements(Paired):
 
     def check(self, point: Params) -> None:
         noise_of(point)
+        irrelevant_of(point)
         whole(point, "cycles", 3000, least=8)
         whole(point, "factors", 0, least=0)
         problem = problem_of(point)
@@ -107,7 +116,7 @@ class Placements(Paired):
             more, change = table[:, place] - table[:, 0], rows["change"][here]
             line |= with_errors(value=table[:, place], more=more, change=change)
             means = ("minimum", "predicted", "rate", "modes")
-            line |= {kept: float(rows[kept][here].mean()) for kept in means}
+            line |= {kept: finite(float(rows[kept][here].mean())) for kept in means}
             lines.append({**line, "level": is_level(line)})
         return lines
 
@@ -123,12 +132,15 @@ def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
 
 
 def _one(point: Params, seed: int, repeat: int, name: str, allocation: Allocation) -> Row:
-    problem, noise = problem_of(point), noise_of(point)
-    cycles = whole(point, "cycles", 3000, least=8)
+    problem, cycles = problem_of(point), whole(point, "cycles", 3000, least=8)
     factors = whole(point, "factors", 0, least=0) or None
     own = range(repeat, repeat + 1)
-    (lesson,) = draw_lessons(problem, own, seed=seed, factors=factors)
-    placed = lesson.with_allocation(allocation)
+
+    def lesson(seed: int) -> Instance:
+        return draw_lessons(problem, own, seed=seed, factors=factors)[0]
+
+    placed = lesson(seed).with_allocation(allocation)
+    noise = changed(noise_of(point), point, lambda: lesson(second_seed(seed)))
     geometry = local_geometry(placed)
     said = predict_steady_state(placed, noise)
     # The noise of a repeat is the same for every placement.
@@ -143,5 +155,10 @@ def _one(point: Params, seed: int, repeat: int, name: str, allocation: Allocatio
         "change": float(late - early),
         "minimum": said.minimum / geometry.loss,
         "predicted": said.value / geometry.loss,
-        "rate": geometry.rate(noise),
+        "rate": math.nan if noise.no_formula else geometry.rate(noise),
     }
+
+
+def second_seed(seed: int) -> int:
+    """Of the draws of second tasks."""
+    return stream(seed, 0x2ED)

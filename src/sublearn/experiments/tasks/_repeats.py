@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.ensembles import Instance
 from sublearn.experiments.tasks._asked import Columns, Params
-from sublearn.noise import TOLERANCE, Noise
+from sublearn.noise import DEGREE, TOLERANCE, Homeostasis, Noise, SecondTask, peak_of_batches
 from sublearn.runs import Row, Task
 
 GAMMA = {
@@ -21,6 +23,22 @@ GAMMA = {
     "gamma3": "gamma3, synaptic noise",
 }
 """The levels of noise that a point says, with headings."""
+
+IRRELEVANT = ("white", "second task", "homeostasis")
+"""What task-irrelevant change may be, as a point's ``irrelevant`` says; white where it says nothing."""
+
+CUBIC = 3
+"""Degree of the polynomial in log N for a best size, where sizes are few or repeats differ much."""
+
+BEST = {
+    "best_low": "95% interval, low end",
+    "best_high": "95% interval, high end",
+    "inside": "best size inside the range",
+    "best_of_curve": "best size of the predicted curve",
+    "best_predicted": "best size by formula",
+    "best_slides": "best size by the slides' formula",
+}
+"""What a table says of a best size beside the size itself, with headings."""
 
 
 class Paired(Task):
@@ -102,6 +120,38 @@ def noise_of(point: Params, on: str = "plastic") -> Noise:
     levels: Any = tuple(point[name] for name in names)
     more: Any = {name: point[name] for name in ("T", "mixing") if name in point}
     return Noise(levels, on=on, **more)
+
+
+def irrelevant_of(point: Params) -> str:
+    """One of :data:`IRRELEVANT`."""
+    return one_of("irrelevant", point.get("irrelevant", "white"), IRRELEVANT)
+
+
+def changed(noise: Noise, point: Params, second: Callable[[], Instance]) -> Noise:
+    """The same noise with task-irrelevant change as the point says; ``second`` gives the other task.
+
+    Homeostasis keeps the ``norm`` of the point, or that which each row starts with.
+    """
+    kind, norm = irrelevant_of(point), point.get("norm")
+    if kind == "white":
+        return noise
+    own: Any = SecondTask(second()) if kind == "second task" else Homeostasis(norm)  # type: ignore
+    return replace(noise, irrelevant=own)
+
+
+def best_of(sizes: Sequence[int], table: Array, degree: int = DEGREE) -> Row:
+    """The size at which means (repeats, sizes) are largest, as cells of a table; None where too few."""
+    if len(sizes) <= degree or table.shape[0] < 2:
+        return {"best": None, "best_low": None, "best_high": None, "inside": None}
+    best, (low, high), boundary = peak_of_batches(sizes, table, degree)
+    return {"best": best, "best_low": low, "best_high": high, "inside": not boundary}
+
+
+def top_of(sizes: Sequence[int], curve: Array, degree: int = DEGREE) -> float | None:
+    """Where a predicted curve is largest, found in the same way as that of the measured one."""
+    if len(sizes) <= degree or not np.isfinite(curve).all():
+        return None
+    return peak_of_batches(sizes, np.stack([curve, curve]), degree)[0]
 
 
 def listed(point: Params, name: str) -> list[float]:

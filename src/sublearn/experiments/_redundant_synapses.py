@@ -1,0 +1,109 @@
+"""Several synapses for each connection: where errors settle, against how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sublearn.experiments._linear_size import (
+    TOO_FEW,
+    best_words,
+    rate_point,
+    steady_panel,
+    steady_point,
+    steady_words,
+)
+from sublearn.experiments._lines import Figures
+from sublearn.experiments._noise_and_size import curves
+from sublearn.experiments._table import said
+from sublearn.experiments._under_noise import best_sizes, decided_words
+from sublearn.experiments.tasks import LinearSizes
+from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Experiment, Plan, Point, Row, Table
+
+# Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
+# the curve is the same on both sides of it, in log N, and a fit then errs to neither.
+_AROUND = {
+    0.05: "1 2 3 5 8 13 21 32 64",
+    0.06: "1 2 3 4 6 8 12 18 32",
+    0.07: "1 2 3 4 5 6 8 12 16",
+}
+_GAMMA1 = 0.05
+_FASTEST = "2 4 6 8 12 16 24 32 48 64"
+WIDE = 3.0
+"""Ends of an interval of best sizes that are further apart than so many times say nothing."""
+
+
+def _points(repeats: int, draws: int, batches: int) -> tuple[Point, ...]:
+    return (
+        *(
+            steady_point((_GAMMA1, 1.0, g3), 0.0, repeats, around, 2000, grow="synapses")
+            for g3, around in _AROUND.items()
+        ),
+        rate_point("synapses", (_GAMMA1, 1.0, 0.05), draws, batches, _FASTEST),
+    )
+
+
+def draw(table: Table) -> Figures:
+    fig, (left, right) = panels(2, width=4.8, height=3.6)
+    steady_panel(left, table.where(quantity="steady state"))
+    found = curves(table)
+    if rows := found.get("steady state"):
+        best_sizes(right, rows, "gamma3", "measured: smallest steady-state error", 0)
+    if rows := found.get("rate"):
+        best_sizes(right, rows, "gamma3", "measured: largest rate", 2, 1.03)
+        label = "largest rate by formula"
+        right.plot(0.05, rows[0]["best_predicted"], "_", ms=22, color=ink(), label=label)
+    fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
+    right.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
+    log_ticks(right)
+    log_ticks(right, "y")
+    right.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
+    right.minorticks_off()
+    name_axes(right, "synaptic noise gamma3", "best size N = 50 synapses")
+    shared_legend(fig, (left, right), across=2)
+    return {"redundant-synapses": fig}
+
+
+def holds(row: Row) -> bool | None:
+    """Whether the best size lies inside the range and as predicted; None where it is not known well."""
+    low, high = row["best_low"], row["best_high"]
+    if not low <= row["best_of_curve"] <= high:
+        return False
+    return True if row["inside"] and high < WIDE * low else None
+
+
+def find(table: Table) -> str:
+    lines, found = [], curves(table)
+    settled = found.get("steady state", Table())
+    if settled:
+        kept = [holds(row) for row in settled]
+        yes = False if False in kept else True if len(kept) > 1 and all(kept) else None
+        each = "; ".join(
+            f"gamma3 = {row['gamma3']:g}: {best_words(row)}, predicted {row['best_of_curve']:.0f}, "
+            f"to leading order {row['best_predicted']:.0f}"
+            for row in settled
+        )
+        lines.append(decided_words(yes, f"the steady-state error is smallest at {each}."))
+    if fast := found.get("rate"):
+        lines.append(
+            f"The rate of a cycle at gamma3 = 0.05 is largest at {best_words(fast[0])}, by formula "
+            f"{fast[0]['best_predicted']:.0f}: what learns fastest does not end lowest."
+        )
+    if steady := table.where(quantity="steady state"):
+        lines.append(steady_words(steady)[0])
+    return said(lines, TOO_FEW if table else "")
+
+
+EXPERIMENT = Experiment(
+    name="redundant-synapses",
+    title="Redundant synapses: where errors settle",
+    source="Slides, motivation and 'Interpretation: add neurons or redundant synapses'",
+    claim="Adding redundant synapses helps up to an optimal number, beyond which synaptic noise outweighs "
+    "what they gain.",
+    task=LinearSizes(),
+    quick=Plan(_points(5, 60, 8)),
+    full=Plan(_points(64, 1000, 40)),
+    hours=0.04,
+    draw=draw,
+    find=find,
+)
