@@ -324,7 +324,7 @@ def test_design_within_a_budget(run: Run) -> None:
     quota = run(*asked, "--plastic", "2 per column", "--json").json["entries"]["W"]
     assert sorted(j for _, j in quota) == sorted([*range(6), *range(6)])
     refused = run(*asked, "--plastic", "lots")
-    assert refused.code == 2 and "count must be a number such as 200" in refused.err
+    assert refused.code == 2 and "--plastic: the count must be a number such" in refused.err
 
 
 def test_design_and_repair_of_relu_networks_say_what_is_proved(run: Run, tmp_path: Path) -> None:

@@ -27,7 +27,21 @@ CASES = [
     (["certify", *LAYER, "--learn", "W1:spread=0"], "no learnable weight (r = 0)"),
     (["certify", *LAYER, "--learn", "W1:frist-rows=2"], "Did you mean 'first-rows'?"),
     (["certify", *LAYER, "--learn", "W1:first-rows=1"], "cannot carry 4 weights within the degree"),
+    (["design", *LAYER, "--learn", "W1", "--plastic", "120%"], "--plastic: the count must be a nu"),
+    (["design", *LAYER, "--learn", "W1", "--scores", "s.npz"], "must read NAME:FILE with a .csv"),
     # Networks and samples.
+    (
+        [
+            "certify",
+            "--network",
+            "rate:n=3,b=1,d=1,T=2,leek=.1",
+            "--samples",
+            "2",
+            "--learn",
+            "W:all",
+        ],
+        "not 'leek'. Did you mean 'leak'?",
+    ),
     (
         ["certify", "--network", "ffn:3-3-2", "--samples", "0", "--learn", "W1:all"],
         "samples must be",

@@ -51,6 +51,7 @@ def test_folders(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "is a file" in refused(verb, file, monkeypatch)
     assert "not a directory" in refused(verb, file / "below" / "it", monkeypatch)
     assert "too long" in refused(verb, tmp_path / ("x" * 300), monkeypatch)
+    assert "must name a folder" in refused(verb, tmp_path / "new.json", monkeypatch)
     assert file.read_text() == "kept" and list(tmp_path.iterdir()) == [file]
 
 
@@ -82,7 +83,8 @@ def test_a_folder_without_the_right_to_write(
             return real(dir=dir)
 
         monkeypatch.setattr(tempfile, "TemporaryFile", guarded)
-    assert "permission denied" in refused(verb, shut / "a.json", monkeypatch)
+    name = "a" if verb in FOLDERS else "a.json"
+    assert "permission denied" in refused(verb, shut / name, monkeypatch)
     assert list(shut.iterdir()) == []
 
 
@@ -119,9 +121,13 @@ WRITTEN = {
         "curve",
         ["mask.json", "weights.npz"],
     ),
-    "rate": (["noise", "rate", *SHORT, "--draws", "4"], "rate", []),
+    "rate": (["noise", "rate", *SHORT, "--draws", "4"], "rate", ["mask.json"]),
     "size": (["noise", "size", *SHORT], "size", []),
-    "steady": (["noise", "steady", *SHORT, "--cycles", "20", "--repeats", "2"], "steady", []),
+    "steady": (
+        ["noise", "steady", *SHORT, "--cycles", "20", "--repeats", "2"],
+        "steady",
+        ["mask.json"],
+    ),
     "place": (
         ["noise", "place", *SHORT, "--plastic", "2", "--cycles", "20", "--repeats", "2"],
         "place",

@@ -167,3 +167,14 @@ def test_what_cannot_be_meant_is_refused(
     assert "holds 'V'" in refused("decide", *LAYER, *learn, "--data", path)
     np.savez(path, W1=own["W1"][:2], inputs=own["inputs"])
     assert "must have shape (3, 3)" in refused("decide", *LAYER, *learn, "--data", path)
+    # What certify does not look at is looked at all the same, and before it answers.
+    np.savez(path, **{**own, "targets": own["targets"] * np.inf})
+    assert "targets must be finite, not" in refused("certify", *LAYER, *learn, "--data", path)
+    np.savez(path, **{**own, "W2": own["W2"] * np.nan})
+    assert "weight W2 must be finite" in refused("certify", *LAYER, *learn, "--data", path)
+    exists = tmp_path / "exists.npz"
+    np.savez(exists, W1=np.tri(3, dtype=bool))
+    np.savez(path, **{**own, "W1": np.triu(own["W1"])})
+    sparse = ("--network", f"ffn:3-3-2,connections={exists}", "--learn", "W1:all")
+    assert "must be 0, not" in (said := refused("certify", *sparse, "--data", path))
+    assert "Is it transposed?" in said

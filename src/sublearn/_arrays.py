@@ -7,11 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn._errors import BadInputError
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Complex = NDArray[np.complex128]
 Floats = NDArray[Any]  # float32 or float64, the same throughout a computation
+
+
+def finite_numbers(name: str, array: Array) -> Array:
+    """The same array, or an error that says where a number is infinite or none at all.
+
+    >>> finite_numbers("inputs", np.array([[1.0, np.nan]]))
+    Traceback (most recent call last):
+        ...
+    sublearn._errors.BadInputError: inputs must be finite, not nan at (0, 1).
+    """
+    if not np.isfinite(array).all():
+        place = tuple(int(v) for v in np.argwhere(~np.isfinite(array))[0])
+        raise BadInputError(f"{name} must be finite, not {array[place]} at {place}.")
+    return array
 
 
 def zeros(*shapes: int | tuple[int, ...], dtype: Any = np.float64) -> list[NDArray[Any]]:

@@ -14,7 +14,8 @@ class BadInputError(ValueError):
     """A request that cannot be answered as it was put; the message says what is allowed."""
 
     def __init__(self, message: str) -> None:
-        # A value from a file may be as long as the file.
+        # An array is written over several lines, and a value from a file may be as long as the file.
+        message = " ".join(message.split("\n")) if "\n" in message else message
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
         super().__init__(message)

@@ -71,14 +71,19 @@ def in_units(size: float) -> str:
     return f"{size:.3g} {units[place]}" if size < 1000 else f"{size:.0e} {units[place]}"
 
 
-def in_time(seconds: float) -> str:
-    """A duration as people read it, never 0 of anything.
+def in_time(seconds: float, *, about: bool = False) -> str:
+    """A duration as people read it, never 0 of anything; ``about`` says that it is estimated.
 
     >>> in_time(0.03), in_time(1.23), in_time(50), in_time(500), in_time(9000)
     ('under 0.1 s', '1.2 s', '50 s', '8 min', '2.5 hours')
+    >>> in_time(0.03, about=True), in_time(50, about=True)
+    ('under 0.1 s', 'about 50 s')
     """
     if seconds < 0.1:
         return "under 0.1 s"
+    word = "about " * about
     if seconds < 100:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
+        return f"{word}{seconds:.1f} s" if seconds < 9.95 else f"{word}{seconds:.0f} s"
+    return (
+        f"{word}{seconds / 60:.0f} min" if seconds < 6000 else f"{word}{seconds / 3600:.1f} hours"
+    )

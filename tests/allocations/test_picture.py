@@ -43,6 +43,18 @@ def test_wide_matrices_and_long_names_stay_aligned() -> None:
     ]
 
 
+def test_what_is_too_wide_is_drawn_without_gaps_or_listed() -> None:
+    wide = Allocation.diagonal(sl.LinearRNN(n=50, b=1, d=2, T=2), "W")
+    lines = str(wide).splitlines()
+    assert lines[0] == "W    " + "".join(f"{j:<10}" for j in range(0, 50, 10)).rstrip()
+    assert lines[1] == "   0 #" + 49 * "." and lines[50] == "  49 " + 49 * "." + "#"
+    lines = str(Allocation.diagonal(sl.LinearRNN(n=90, b=1, d=2, T=2), "W")).splitlines()
+    assert lines[0] == "W (90 x 90): 90 learnable" and max(map(len, lines)) <= 80
+    assert " ".join(lines[1:]).split()[::89] == ["(0,0)", "(89,89)"]
+    many = Allocation.from_rows(sl.LinearRNN(n=300, b=1, d=2, T=2), "W", [0])
+    assert str(many) == "W (300 x 300): 300 learnable"
+
+
 def test_many_rows() -> None:
     lines = str(Allocation.from_rows(sl.FeedForward((1, 11)), "W1", [10])).splitlines()
     assert lines[0] == "W1   0" and lines[1] == "   0 ." and lines[11] == "  10 #"

@@ -162,9 +162,10 @@ def test_required_weights_count() -> None:
         (0.2, "a share such as '20%'"),
         ("two", "count must be a number such as 200"),
         ("0%", "count must be a number such as 200"),
-        ("101%", "count must be a number such as 200"),
+        ("101%", "a share such as '20%' \\(at most '100%'\\)"),
         ("0 per row", "count must be a number such as 200"),
         ("2 per unit", "count must be a number such as 200"),
+        ("4 per row", "count must be at most 3 per row, .*, not '4 per row'"),
     ],
 )
 def test_budgets_that_say_nothing(count: object, message: str) -> None:

@@ -155,7 +155,7 @@ def test_numbers_must_be_finite(bad: float) -> None:
     made = sl.draw(PROBLEM, RULE)
     targets = np.array(made.targets)
     targets[0, 0] = bad
-    with pytest.raises(sl.BadInputError, match="targets must be finite"):
+    with pytest.raises(sl.BadInputError, match=rf"targets must be finite, not {bad} at \(0, 0\)"):
         sl.Instance(made.network, made.allocation, made.weights, made.inputs, targets)
 
 
@@ -164,6 +164,10 @@ def test_shapes_are_checked() -> None:
     held, weights, inputs = made.allocation, made.weights, made.inputs
     with pytest.raises(sl.BadInputError, match="targets must have shape"):
         sl.Instance(made.network, held, weights, inputs, made.targets[:, :2])
+    with pytest.raises(sl.BadInputError, match="give the transposed array"):
+        sl.Instance(made.network, held, weights, inputs, made.targets.T)
+    with pytest.raises(sl.BadInputError, match=r"not ndarray: Allocation.from_masks\(network"):
+        sl.Instance(made.network, np.ones((5, 5)), weights, inputs, made.targets)  # type: ignore
     with pytest.raises(sl.BadInputError, match="inputs"):
         sl.Instance(made.network, held, weights, inputs[:2], made.targets)
     with pytest.raises(sl.BadInputError, match="does not belong"):

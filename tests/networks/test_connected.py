@@ -49,6 +49,38 @@ def test_size_text_and_equality():
     assert linear.recurrence is None
 
 
+def test_words_count_connections_and_do_not_spell_them() -> None:
+    net = sparse()
+    counted = f"(W: {W.sum()} of 25, Win: {WIN.sum()} of 10 exist)"
+    assert net.title == f"{net.base.spec} {counted}" and net.base.title == net.base.spec
+    assert len(repr(net)) < 200 and f"W: {W.sum()} of 25" in repr(net)
+    weights, x = weights_of(net), np.ones(net.input_shape(3))
+    y = net.forward(weights, x)
+    bits = net.spec.partition("connections=")[2]
+    held = sl.Allocation.whole(net, ["W"])
+    instance = sl.Instance.given(net, held, weights, x, y)
+    for said in (str(net.check(weights, x, y)), repr(instance), repr(sl.Problem(net, samples=3))):
+        assert bits not in said and str(W.sum()) in said
+
+
+def test_weights_that_do_not_fit_are_refused_with_a_way_out() -> None:
+    net = sl.RateRNN(4, 2, 1, 2, bias=True).with_connections({"W": np.tri(4, k=-1, dtype=bool)})
+    weights, x = weights_of(net), np.ones(net.input_shape(3))
+
+    def refused(**changed: np.ndarray) -> str:
+        with pytest.raises(sl.BadInputError) as caught:
+            net.forward({**weights, **changed}, x)
+        return str(caught.value)
+
+    assert refused(b=np.ones(4)).endswith("not (4,). It is a column: give b[:, None].")
+    assert refused(W=weights["W"].T).endswith("Is it transposed?")
+    assert "must be 0, not nan." in refused(W=weights["W"] * np.nan)
+    with pytest.raises(sl.BadInputError, match=r"missing: c \(zeros, where there is none\)"):
+        net.forward({name: weights[name] for name in ("W", "Win", "D", "b")}, x)
+    with pytest.raises(sl.BadInputError, match="say W != 0 if those that are not 0 exist"):
+        net.base.with_connections({"W": weights["W"]})
+
+
 def test_autapses_are_the_mask_without_the_diagonal():
     net = sl.RateRNN(4, 2, 1, 2, autapses=False)
     np.testing.assert_array_equal(net.existing("W"), ~np.eye(4, dtype=bool))

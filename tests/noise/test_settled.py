@@ -42,6 +42,10 @@ def test_curves_that_still_move_are_not_steady(repeats: int) -> None:
         rising = sl.noise.find_steady_state(level + time / 400)
         assert not falling.reached and falling.change < 0
         assert not rising.reached and rising.change > 0
+        # A fall is by a positive number.
+        for found, way in ((falling, "falling"), (rising, "rising")):
+            words = f"still {way} in the last half of 800 cycles, by {abs(found.change):.2g} +- "
+            assert found.reason.startswith(words)
 
 
 def test_curves_too_noisy_to_tell_are_not_called_steady() -> None:

@@ -244,3 +244,36 @@ def test_a_best_size_says_what_it_rests_on() -> None:
     found = sl.best_size(flat, Noise((0.5, 1.0, 0.1))).best
     assert found.value == 10 and "any from 10 to 40" in found.reason
     assert "second order" not in found.reason
+
+
+def test_an_exponent_that_may_be_0_gives_no_size() -> None:
+    common = dict(loss=1.0, gradient_norm=1.0, q=0.1)
+    for swing, told in ((0.0, True), (0.3, False)):
+        sizes = [100, 200, 400, 800]
+        traces = [n**0.03 * math.exp(swing * (-1) ** k) for k, n in enumerate(sizes)]
+        path = [
+            sl.Geometry(**common, trace=t, plastic=n) for t, n in zip(traces, sizes, strict=True)
+        ]
+        found = sl.best_size(path, Noise((0.5, 1.0, 0.1)))
+        assert found.exponent is not None and found.exponent.error is not None
+        assert (found.closed_form.value is not None) == told
+        assert told == (found.exponent.value > 2 * found.exponent.error)
+
+
+def test_units_stand_beside_weights_and_small_gains_are_said_to_be_small() -> None:
+    net = sl.RateRNN(n=3, b=2, d=2, T=2, leak=0.5)
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+    x, y = rng.standard_normal((2, 2, 4)), rng.standard_normal((2, 4))
+    noise = Noise((0.05, 0.05, 0.001))
+    path = sl.noise.grow(given(net, weights, x, y), noise, "widths", [3, 4, 6])
+    found = sl.best_size(path, noise)
+    # n^2 recurrent weights, 2 n of the inputs and 2 n of the outputs
+    assert found.sizes == (21, 32, 60) and found.units == ("3", "4", "6")
+    assert [row["units"] for row in found.table()] == ["3", "4", "6"]
+    assert str(found).splitlines()[0].split()[:2] == ["N", "units"]
+    assert found.to_dict()["units"] == ["3", "4", "6"]
+    assert "units" not in str(sl.best_size(found.geometries, noise)).splitlines()[0]
+    common = dict(loss=1.0, gradient_norm=1.0, q=0.1)
+    near = [sl.Geometry(**common, trace=1.0, plastic=size) for size in (10**6, 2 * 10**6)]
+    assert "learns fastest, by less than 1% over the first" in str(sl.best_size(near, NOISE))

@@ -124,6 +124,15 @@ def test_a_plot_of_no_column_is_refused_before_the_trials() -> None:
         sweep_from_dict({**ROWS, "plot": {"x": "k", "y": "shar"}}, TASKS)
 
 
+def test_an_axis_that_counts_things_has_whole_ticks() -> None:
+    sweep = sweep_from_dict({**ROWS, "plot": {"x": "k", "y": "share"}}, TASKS)
+    rows = [{"k": k, "share": k / 10} for k in (2, 3, 4)]
+    (fig,) = sweep.draw(rows).values()
+    (ax,) = fig.axes
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+    assert any(tick != round(tick) for tick in ax.get_yticks())
+
+
 @pytest.mark.parametrize("name", ["matched", "share", "low", "trials", "verdict"])
 def test_an_axis_called_like_a_result_is_refused(name: str) -> None:
     with pytest.raises(BadInputError, match=f"{name} is a result of task estimate"):

@@ -90,7 +90,7 @@ def test_a_problem_from_arrays() -> None:
     assert low == sl.Problem(
         net, 4, sl.ensembles.Ensemble(inputs=sl.ensembles.LowRank(rank=2)), sl.ensembles.Targets()
     )
-    with pytest.raises(sl.BadInputError, match=r"targets must have shape \(2, 4\)"):
+    with pytest.raises(sl.BadInputError, match=r"targets must have shape \(d, m\) = \(2, 4\)"):
         sl.Problem.from_arrays(net, twice, np.zeros((4, 2)))
     with pytest.raises(sl.BadInputError, match="inputs"):
         sl.Problem.from_arrays(net, np.zeros((2, 2)))

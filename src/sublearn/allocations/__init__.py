@@ -1,6 +1,7 @@
 """Allocations: which entries of which weights are learnable, and rules that draw them."""
 
 from sublearn.allocations._allocation import Allocation, Entry, mask_of
+from sublearn.allocations._allocation import an_allocation as an_allocation
 from sublearn.allocations._files import SUFFIXES
 from sublearn.allocations._files import flat_entries as flat_entries
 from sublearn.allocations._files import from_flat_entries as from_flat_entries

@@ -351,9 +351,13 @@ class Allocation(Shown):
 
     @property
     def headline(self) -> str:
-        """How many entries of each weight, of how many in all."""
-        parts = ", ".join(f"{name}: {self._flat[name].size}" for name in self.names) or "empty"
-        return f"{parts} of {sum(r * c for r, c in self._shapes.values())} weights"
+        """How many entries of each weight, and of what matrix; which entries exist only a network knows."""
+        shown = (
+            f"{name}: {self._flat[name].size} of {rows} x {columns}"
+            for name, (rows, columns) in self._shapes.items()
+            if name in self.names
+        )
+        return ", ".join(shown) or "empty"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -389,6 +393,16 @@ class Allocation(Shown):
 
     def _in_words(self) -> str:
         return repr(self)  # the picture below shows what str would draw once more
+
+
+def an_allocation(name: str, value: object) -> Allocation:
+    """The same allocation, or an error that says how one is made: a mask alone names no weight."""
+    if not isinstance(value, Allocation):
+        raise BadInputError(
+            f"{name} must be an Allocation, not {type(value).__name__}: Allocation.from_masks(network, "
+            '{"W": mask}) makes one of a mask.'
+        )
+    return value
 
 
 def mask_of(network: Network, name: str, mask: ArrayLike, what: str = "mask") -> Mask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from sublearn.allocations._allocation import Allocation
@@ -11,29 +12,43 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FROZEN, LEARNABLE, WASTED = ".", "#", "x"
+Line = list[tuple[str, str]]
+_WIDEST = 80  # columns of a terminal
+_TALLEST = 64  # rows that are taken in at a glance
+_MOST_LISTED = 200
 
 
 def picture(allocation: Allocation, wasted: Allocation | None = None) -> str:
     """Matrices of ``.`` (frozen), ``#`` (learnable) and ``x`` (learnable but wasted).
 
-    Weights without learnable entries are left out.
+    Weights without learnable entries are left out. A matrix that is too wide for 80 columns is drawn
+    without gaps, and one that is too large even so is told by its entries, or by their number.
     """
     return "\n".join("".join(text for text, _ in line) for line in cells(allocation, wasted))
 
 
-def cells(allocation: Allocation, wasted: Allocation | None = None) -> list[list[tuple[str, str]]]:
-    """The picture as lines of (text, meaning): meaning is label, frozen, learnable or wasted."""
-    lines: list[list[tuple[str, str]]] = []
+def cells(
+    allocation: Allocation, wasted: Allocation | None = None, widest: int = _WIDEST
+) -> list[Line]:
+    """The picture as lines of (text, meaning): meaning is label, frozen, learnable, wasted or words."""
+    lines: list[Line] = []
     for name in allocation.names:
         rows, columns = allocation.shapes[name]
+        width = len(str(columns - 1)) + 1
+        edge = max(len(name) + 1, len(str(rows - 1)) + 2)
+        dense = edge + width * columns > widest
+        width = 1 if dense else width
+        if rows > _TALLEST or (dense and edge + 1 + columns > widest):
+            lines += _listed(allocation, wasted, name, widest)
+            continue
+        header = " " * dense + "".join(
+            f"{j:<10}" if dense else f"{j:>{width}}" for j in range(0, columns, 10 if dense else 1)
+        )
+        lines.append([(f"{name:<{edge}}{header}".rstrip(), "label")])
         learnable = allocation.mask(name)
         lost = None if wasted is None else wasted.mask(name)
-        width = len(str(columns - 1))
-        edge = max(len(name) + 1, len(str(rows - 1)) + 2)
-        header = "".join(f" {j:>{width}}" for j in range(columns))
-        lines.append([(f"{name:<{edge}}{header}".rstrip(), "label")])
         for i in range(rows):
-            line = [(f"{i:>{edge}}", "label")]
+            line = [(f"{i:>{edge}}{' ' * dense}", "label")]
             for j in range(columns):
                 if lost is not None and lost[i, j]:
                     mark, meaning = WASTED, "wasted"
@@ -41,9 +56,24 @@ def cells(allocation: Allocation, wasted: Allocation | None = None) -> list[list
                     mark, meaning = LEARNABLE, "learnable"
                 else:
                     mark, meaning = FROZEN, "frozen"
-                line.append((f" {mark:>{width}}", meaning))
+                line.append((f"{mark:>{width}}", meaning))
             lines.append(line)
     return lines
+
+
+def _listed(
+    allocation: Allocation, wasted: Allocation | None, name: str, widest: int
+) -> list[Line]:
+    """A matrix that is too large to draw: how many entries, and which, unless they are too many."""
+    (rows, columns), count = allocation.shapes[name], allocation.flat(name).size
+    lost = 0 if wasted is None else wasted.flat(name).size
+    words = [
+        f"{name} ({rows} x {columns}): {count} learnable" + f", {lost} of them wasted" * bool(lost)
+    ]
+    if count <= _MOST_LISTED:
+        listed = " ".join(f"({i},{j})" for i, j in allocation.entries[name])
+        words += wrap(listed, widest, initial_indent="  ", subsequent_indent="  ")
+    return [[(line, "words")] for line in words]
 
 
 def plot(

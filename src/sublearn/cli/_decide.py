@@ -10,7 +10,7 @@ from sublearn._errors import BadInputError
 from sublearn.cli._asking import Instances, Learnable, OneInstance
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import ProofOut, tell_written
-from sublearn.cli._progress import progress_bar
+from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
 
@@ -56,9 +56,12 @@ def decide(
     problem, _ = about.read()
     rules, seed = learnable.each_trial(problem), one.seed
     instance = one.draw(problem, rules)
-    found = (
-        verb(instance, seed=seed) if within is None else decide_within(instance, within, seed=seed)
-    )
+    with working("decide"):
+        found = (
+            verb(instance, seed=seed)
+            if within is None
+            else decide_within(instance, within, seed=seed)
+        )
     proof, mask = found.certificate, instance.allocation
     more = {} if proof is None else {"certificate.json": proof.save}
     saved = place.write(found, more if place.is_file else {**more, "mask.json": mask.save})
@@ -110,13 +113,15 @@ def check(
     from sublearn.verdicts import RankCertificate, is_rank_certificate
 
     details: dict[str, Any] = {}
-    if is_rank_certificate(file):
-        of_ranks = RankCertificate.load(file).check()
-        valid, reason, lines = of_ranks.holds, of_ranks.reason, of_ranks.details
-        details = {name: list(getattr(of_ranks, name)) for name in ("proved", "seen", "trusted")}
-    else:
-        found = Certificate.load(file).check()
-        valid, reason, lines = found.holds, found.reason, []
+    with working("check"):
+        if is_rank_certificate(file):
+            of_ranks = RankCertificate.load(file).check()
+            valid, reason, lines = of_ranks.holds, of_ranks.reason, of_ranks.details
+            parts = ("proved", "seen", "trusted")
+            details = {name: list(getattr(of_ranks, name)) for name in parts}
+        else:
+            found = Certificate.load(file).check()
+            valid, reason, lines = found.holds, found.reason, []
     if as_json:
         print_json({"valid": valid, "reason": reason, **details})
     else:

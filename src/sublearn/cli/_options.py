@@ -19,9 +19,10 @@ NetworkOption = Annotated[
     typer.Option(
         "--network",
         metavar="SPEC",
-        help="lrnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6 | rnn:n=8,b=1,d=4,T=4 | linear:inputs=6,outputs=3. "
-        "Behind ffn and rnn: ,activation=relu (tanh, sigmoid); behind ffn: ,output=tanh ,bias=yes; last: "
-        ",connections=FILE.npz (masks of the weights that exist)",
+        help="rate:n=50,b=3,d=2,T=10,leak=0.1 | lrnn:n=8,b=1,d=4,T=4 | rnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6 | "
+        "linear:inputs=6,outputs=3. Behind rate, rnn and ffn: ,activation=relu (tanh, sigmoid); behind rate "
+        "and ffn: ,bias=yes; behind ffn: ,output=tanh; last: ,connections=FILE.npz (masks of the weights "
+        "that exist)",
     ),
 ]
 SamplesOption = Annotated[int, typer.Option("--samples", help="The number m of samples to match.")]
@@ -133,9 +134,11 @@ def read_scores(
     out = {}
     for text in texts:
         name, colon, path = text.partition(":")
-        one_of("weight name", name, shapes)
         if not colon or Path(path).suffix not in (".csv", ".npy"):
-            raise BadInputError(f"--scores {text!r} must read NAME:FILE with a .csv or .npy file.")
+            raise BadInputError(
+                f"--scores must read NAME:FILE with a .csv or .npy file, like 'W:scores.npy', not {text!r}."
+            )
+        one_of("weight name", name, shapes)
         out[name] = read_matrix("scores", path)
     return out
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _ROOM = 250  # bytes for the names of what is written there
+# Endings of what is never meant as a folder.
+_FILES = (".json", ".csv", ".npz", ".npy", ".png", ".svg", ".pdf", ".html")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,12 @@ class Out:
     """
 
     out: Annotated[
-        str | None, typer.Option("--out", metavar="DIR", help="A folder for picture and table.")
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="A folder for picture and table, and for the mask if there is one.",
+        ),
     ] = None
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Let --out replace files that are there already.")
@@ -138,6 +145,8 @@ def check_folder(out: str | None, option: str = "--out") -> Path | None:
     if out is None:
         return None
     folder = check_out(out, option, room=_ROOM)
+    if folder.suffix in _FILES and not folder.exists():
+        raise BadInputError(f"{option} must name a folder here, not a file such as {out}.")
     try:
         if folder.exists() and not folder.is_dir():
             raise BadInputError(f"{option} must name a folder, and {out} is a file.")

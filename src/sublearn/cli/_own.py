@@ -86,6 +86,7 @@ def read_own(path: str, network: Network) -> OwnData:
     """The arrays of a .npz file: ``inputs``, ``targets`` (d, m), and weights by their names."""
     import numpy as np
 
+    from sublearn._arrays import finite_numbers
     from sublearn._reading import read_npz
 
     if not Path(path).is_file():
@@ -106,13 +107,12 @@ def read_own(path: str, network: Network) -> OwnData:
         if name not in network.shapes:
             raise BadInputError(
                 f"--data: {path} holds {name!r}; the arrays may be inputs, targets and the weights "
-                f"{known} of {network.spec}."
+                f"{known} of {network.title}."
             )
-        if array.shape != network.shapes[name]:
-            raise BadInputError(
-                f"--data: weight {name} of {path} must have shape {network.shapes[name]}, not "
-                f"{array.shape}."
-            )
+        try:
+            network.check_weight(name, finite_numbers(f"weight {name}", array))
+        except BadInputError as problem:
+            raise BadInputError(f"--data: {path}: {problem}") from None
     if targets is not None and inputs is None:
         raise BadInputError(f"--data: {path} holds targets, and no inputs that they belong to.")
     if not arrays and inputs is None:

@@ -10,6 +10,21 @@ Advance = Callable[[float, str], None]
 
 
 @contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that ``what`` is under way, and for how long, where nobody can say how far it is."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn(what), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task("", total=None)
+        yield
+
+
+@contextmanager
 def progress_bar(total: int, what: str, *, time_left: bool = True) -> Iterator[Advance]:
     """Yield ``advance(done, words)``; it does nothing when standard error is not a terminal.
 

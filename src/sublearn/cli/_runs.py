@@ -87,8 +87,8 @@ class Order:
             cells.append((f.experiment, str(f.points), left, in_time(f.seconds), in_units(f.bytes)))
         say("\n".join(aligned(cells)))
         say(
-            f"about {in_time(seconds / self.workers)} on {_several(self.workers, 'worker')}, from a few "
-            f"trials of each experiment; at most {in_units(size)} in {folder}; nothing was written"
+            f"{in_time(seconds / self.workers, about=True)} on {_several(self.workers, 'worker')}, from a "
+            f"few trials of each experiment; at most {in_units(size)} in {folder}; nothing was written"
         )
 
     def _execute(self, chosen: list[Experiment], budget: str, folder: str) -> None:
@@ -286,7 +286,10 @@ def _watching(chosen: list[Experiment], budget: str) -> Iterator[Callable[[Progr
 
         def show(now: Progress) -> None:
             nonlocal latest
-            left = "" if now.seconds_left is None else f"about {in_time(now.seconds_left)} left"
+            left = (
+                "" if now.seconds_left is None else f"{in_time(now.seconds_left, about=True)} left"
+            )
+            left = left * (now.done < now.trials)
             latest = now.news or latest
             advance(now.done, f"{left or 'starting'}, {_shortened(latest)}")
             if now.news and not terminal:

@@ -55,9 +55,8 @@ def label(label: tuple[str, int, int]) -> str:
 
 # Colours of Okabe and Ito (2008), which the colour-blind can tell apart; the marks differ as well.
 _COLOURS = {"label": "dim", "frozen": "dim", "learnable": "#0072B2 bold", "wasted": "#D55E00 bold"}
+_COLOURS["words"] = ""
 COLUMNS = 80  # of a line on the terminal
-_LARGEST_PICTURE = 64
-_MOST_LISTED = 200
 
 
 def make_console() -> Console:
@@ -71,26 +70,18 @@ def show_picture(console: Console, allocation: Allocation, wasted: Allocation | 
 
     from sublearn.allocations import cells
 
-    widest = max(max(allocation.shapes[name]) for name in allocation.names)
-    lines = cells(allocation, wasted) if widest <= _LARGEST_PICTURE else []
-    if not lines or max(sum(len(t) for t, _ in line) for line in lines) > console.width:
-        for name in allocation.names:
-            rows, columns = allocation.shapes[name]
-            count = allocation.flat(name).size
-            lost = 0 if wasted is None else wasted.flat(name).size
-            note = f", {lost} of them wasted" if lost else ""
-            console.print(f"{name} ({rows} x {columns}): {count} learnable{note}", highlight=False)
-            if count <= _MOST_LISTED:
-                listed = " ".join(f"({i},{j})" for i, j in allocation.entries[name])
-                console.print(f"  {listed}", highlight=False)
-        return
+    lines = cells(allocation, wasted, min(COLUMNS, console.width))
     for line in lines:
         console.print(Text.assemble(*((text, _COLOURS[meaning]) for text, meaning in line)))
+    if all(meaning == "words" for line in lines for _, meaning in line):
+        return
     legend = [("#", "learnable", "learnable"), (".", "frozen", "frozen")]
     if wasted is not None:
         legend.insert(1, ("x", "wasted", "learnable but wasted"))
-    marks = [((mark, _COLOURS[key]), f" {words}   ") for mark, key, words in legend]
-    console.print(Text.assemble(*(piece for pair in marks for piece in pair)))
+    shown = Text("   ").join(
+        Text.assemble((mark, _COLOURS[key]), f" {words}") for mark, key, words in legend
+    )
+    console.print(shown)
 
 
 _KIND_COLOURS = {
@@ -103,7 +94,6 @@ _KIND_COLOURS = {
 
 def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) -> None:
     """The verdict in words; of the sources' theorems one line, or with ``theorems`` all there is."""
-    from rich.padding import Padding
     from rich.text import Text
 
     first, second, *_ = str(verdict).splitlines()
@@ -118,7 +108,7 @@ def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) 
         short = dict.fromkeys(check.short for check in spoken)
         lines = [f"In the source: {', '.join(short)} (see --theorems)."]
     for line in (*verdict.reasons, *lines):
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+        say(f"  {line}")
     if verdict.counts is not None and verdict.kind == "between":
         rows, columns = verdict.counts.by_rows.left, verdict.counts.by_columns.left
         heuristic = f"quadratic equations left: {rows} by rows, {columns} by columns"

@@ -22,7 +22,7 @@ from sublearn.cli._options import (
     read_scores,
 )
 from sublearn.cli._out import Out, ProofOut, tell_written
-from sublearn.cli._progress import progress_bar
+from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import (
     ask_again,
     asked,
@@ -106,16 +106,17 @@ def certify(
 
     problem, own = about.read()
     held = learnable.once(problem)
-    verdict = verb(problem, held, count=count, error=sure.error, seed=sure.seed)
     files: dict[str, Any] = {"mask.json": held.save}
     without = ""
-    if place.out is not None:
-        try:
-            files = {"certificate.json": verdict.certificate().save, **files}
-        except BadInputError as why:  # a folder has other files to take
-            if place.is_file:
-                raise
-            without = str(why)
+    with working("certify"):
+        verdict = verb(problem, held, count=count, error=sure.error, seed=sure.seed)
+        if place.out is not None:
+            try:
+                files = {"certificate.json": verdict.certificate().save, **files}
+            except BadInputError as why:  # a folder has other files to take
+                if place.is_file:
+                    raise
+                without = str(why)
     saved = place.write(verdict, files)
     if sure.as_json:
         here = sure.rank_given(own, problem, held)
@@ -181,7 +182,8 @@ class Choice(Sureness):
         """Save and print what was chosen, with what moved since ``before``, and its verdict."""
         from sublearn.verdicts import certify as check
 
-        verdict = check(problem, chosen, error=self.error, seed=self.seed)
+        with working("certify"):
+            verdict = check(problem, chosen, error=self.error, seed=self.seed)
         saved = place.write(verdict, {"mask.json": chosen.save})
         left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
         if self.as_json:
@@ -245,7 +247,12 @@ def design(
     must = read_entries(problem, required)
     with choice.options(problem, "design") as options:
         options |= {"want": want, "count": plastic, "autapses": not no_autapses}
-        chosen = verb(problem, learn, required=must, **options)
+        try:
+            chosen = verb(problem, learn, required=must, **options)
+        except BadInputError as why:
+            if not str(why).startswith("count must"):  # as Python calls it
+                raise
+            raise BadInputError(f"--plastic: the {why}") from None
     choice.show(problem, chosen, place, own=own)
 
 

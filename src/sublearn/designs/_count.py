@@ -13,7 +13,8 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.designs._choice import Choice, Ids
 
 _FORMS = (
-    "a number such as 200, a share such as '20%', or a quota such as '2 per row' or '3 per column'"
+    "a number such as 200, a share such as '20%' (at most '100%'), or a quota such as '2 per row' or '3 per "
+    "column'"
 )
 
 
@@ -69,6 +70,11 @@ def read_count(count: object, choice: Choice, what: str = "count") -> Count:
         plain = Count(0, quota[2], int(quota[1]))
         groups, quotas = plain.groups(choice)
         sizes = np.bincount(groups[choice.allowed], minlength=quotas.size)
+        if plain.each > sizes.max():
+            raise BadInputError(
+                f"{what} must be at most {sizes.max()} per {plain.axis}, the most weights of one that may "
+                f"be chosen, not {count!r}."
+            )
         return Count(int(np.minimum(sizes, quotas).sum()), plain.axis, plain.each)
     raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import Purpose, trial_stream
-from sublearn.allocations import Allocation, Rule
+from sublearn.allocations import Allocation, Rule, an_allocation
 from sublearn.ensembles._problem import Problem
 from sublearn.ensembles._source import check_teacher, draw_weights
 from sublearn.ensembles._teacher import Teacher, numbers, settled
@@ -61,8 +61,7 @@ class Instance:
         network, allocation = self.network, self.allocation
         if not isinstance(network, Network):
             raise BadInputError(f"network must be a sublearn network, not {network!r}.")
-        if not isinstance(allocation, Allocation):
-            raise BadInputError(f"allocation must be an Allocation, not {allocation!r}.")
+        an_allocation("allocation", allocation)
         if not isinstance(self.weights, Mapping):
             raise BadInputError(
                 f"weights must be a dict of matrices by name, not {self.weights!r}."
@@ -86,13 +85,11 @@ class Instance:
             frozen[name] = settled(f"weight {name}", value)
         inputs, targets = settled("inputs", self.inputs), settled("targets", self.targets)
         network.split_inputs(inputs)
-        wanted = (network.output_size, inputs.shape[-1])
         if inputs.shape != network.input_shape(inputs.shape[-1]) or not inputs.shape[-1]:
             raise BadInputError(
                 f"inputs must be one set of at least one sample, not {inputs.shape}."
             )
-        if targets.shape != wanted:
-            raise BadInputError(f"targets must have shape {wanted}, not {targets.shape}.")
+        network.check_outputs("targets", targets.shape, inputs.shape[-1])
         object.__setattr__(self, "weights", MappingProxyType(frozen))
         object.__setattr__(self, "_learnable", np.concatenate(learnable))
         object.__setattr__(self, "inputs", inputs)
@@ -169,7 +166,8 @@ class Instance:
 
     def __repr__(self) -> str:
         made = "drawn" if self.origin is not None else "given" if self.teacher is None else "taught"
-        return f"<Instance of {self.network.spec}, {made}: {self.samples} samples, {self.allocation!r}>"
+        learnable = f"{len(self.allocation)} learnable weights"
+        return f"<Instance of {self.network.title}, {made}: {self.samples} samples, {learnable}>"
 
     @cached_property
     def start(self) -> Mapping[str, Array]:

@@ -130,10 +130,8 @@ class Problem:
         samples = x.shape[-1] if x.ndim else 0
         if x.shape != network.input_shape(samples) or not samples:
             raise BadInputError(f"inputs must be one set of at least one sample, not {x.shape}.")
-        if targets is not None and np.shape(targets) != (network.output_size, samples):
-            raise BadInputError(
-                f"targets must have shape {(network.output_size, samples)}, not {np.shape(targets)}."
-            )
+        if targets is not None:
+            network.check_outputs("targets", settled("targets", targets).shape, samples)
         from sublearn.exact import Dyadics
 
         features = x.reshape(-1, samples)
@@ -197,7 +195,7 @@ class Problem:
         size = 32 * self.samples * (sum(network.input_blocks) + widest + network.output_size)
         if size > _LIGHT:
             check_memory(
-                f"drawing {self.samples} samples of {network.spec!r}", size, "fewer samples"
+                f"drawing {self.samples} samples of {network.title!r}", size, "fewer samples"
             )
 
     @property

@@ -161,7 +161,7 @@ class Labels(Source):
         q = data.features.shape[0]
         if network.is_sequence or network.input_blocks != (q,):
             raise BadInputError(
-                f"the data set {data.name} has {q} features a sample; {network.spec} takes others."
+                f"the data set {data.name} has {q} features a sample; {network.title} takes others."
             )
         if network.output_size != data.classes:
             raise BadInputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, finite_numbers
 from sublearn._errors import BadInputError
 from sublearn.networks import Network, evaluate
 
@@ -51,7 +51,7 @@ class Teacher:
         from sublearn.exact import Dyadics
 
         if not self.is_rational:
-            raise BadInputError(f"the outputs of {self.network.spec} are not rational numbers.")
+            raise BadInputError(f"the outputs of {self.network.title} are not rational numbers.")
         weights = {name: Dyadics.of(value) for name, value in self.weights.items()}
         out: Dyadics = evaluate(
             self.network,
@@ -83,8 +83,6 @@ def numbers(name: str, value: object) -> Array:
 
 def settled(name: str, value: object) -> Array:
     """A finite float64 array that nobody writes to."""
-    out = numbers(name, value)
-    if not np.isfinite(out).all():
-        raise BadInputError(f"{name} must be finite.")
+    out = finite_numbers(name, numbers(name, value))
     out.flags.writeable = False
     return out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, finite_numbers
 from sublearn._errors import BadInputError, positive
 
 if TYPE_CHECKING:
@@ -68,13 +68,7 @@ def check_forward(
     network.check_weights(weights)
     x, theirs = real_numbers("inputs", inputs), real_numbers("outputs", outputs)
     ours = network.forward({name: real_numbers(name, weights[name]) for name in network.shapes}, x)
-    if theirs.shape != ours.shape:
-        turned = " Samples are columns here: give the transposed array." * (
-            theirs.shape == ours.T.shape
-        )
-        raise BadInputError(
-            f"outputs must have shape (d, m) = {ours.shape}, not {theirs.shape}.{turned}"
-        )
+    network.check_outputs("outputs", theirs.shape, ours.shape[-1])
     gap = np.abs(ours - theirs)
     largest = float(max(np.abs(ours).max(), np.abs(theirs).max()))
     # Not <=: a NaN of ours differs from everything.
@@ -84,7 +78,7 @@ def check_forward(
         sample, row = (int(v) for v in np.argwhere(wrong.T)[0])
         first = row, sample
     return ForwardCheck(
-        network.spec,
+        network.title,
         float(gap.max()),
         float(gap.max() / largest) if largest else 0.0,
         tolerance,
@@ -110,7 +104,4 @@ def real_numbers(name: str, value: ArrayLike) -> Array:
         raise BadInputError(f"{name} must hold real numbers, not complex ones.")
     if array.dtype.kind not in "fiu":
         raise BadInputError(f"{name} must hold real numbers, not {array.dtype}.")
-    numbers = np.array(array, dtype=np.float64, order="C")
-    if not np.isfinite(numbers).all():
-        raise BadInputError(f"{name} must hold finite numbers, and some are not.")
-    return numbers
+    return finite_numbers(name, np.array(array, dtype=np.float64, order="C"))

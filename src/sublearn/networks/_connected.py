@@ -19,7 +19,7 @@ from sublearn.networks._network import Bounds, Network, Shape, Step
 FIELD = ",connections="
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Connected(Network):
     """A network of which only some weights exist; :meth:`Network.with_connections` makes it.
 
@@ -37,6 +37,17 @@ class Connected(Network):
     def spec(self) -> str:
         words = (f"{name}:{_text(bits)}" for name, bits in self.packed)
         return f"{self.base.spec}{FIELD}{'+'.join(words)}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.base.title} ({self._counted()} exist)"
+
+    def __repr__(self) -> str:
+        return f"<{self.base!r}, of which {self._counted()} exist>"
+
+    def _counted(self) -> str:
+        masks = ((name, self.connections[name]) for name, _ in self.packed)
+        return ", ".join(f"{name}: {mask.sum()} of {mask.size}" for name, mask in masks)
 
     @cached_property
     def connections(self) -> Mapping[str, Mask]:
@@ -106,7 +117,8 @@ def connected(network: Network, masks: Mapping[str, ArrayLike]) -> Connected:
             raise BadInputError(f"connections of {name} must have shape {shape}, not {mask.shape}.")
         if mask.dtype.kind not in "biu" or not np.isin(mask, (0, 1)).all():
             raise BadInputError(
-                f"connections of {name} must be true and false, or 0 and 1, not {mask.dtype}."
+                f"connections of {name} must be true and false, or 0 and 1, not {mask.dtype}: say "
+                f"{name} != 0 if those that are not 0 exist."
             )
         packed[name] = mask.astype(bool) & old.get(name, True)
     whole = {**{name: mask for name, mask in old.items() if name not in packed}, **packed}

@@ -138,7 +138,7 @@ def jacobian(
     equations = network.output_size * samples
     count = network.size if allocation is None else len(allocation)
     if 16 * equations * count > _LIGHT:
-        what = f"the Jacobian of {network.spec!r}, {equations} outputs by {count} weights,"
+        what = f"the Jacobian of {network.title!r}, {equations} outputs by {count} weights,"
         check_memory(what, 16 * equations * count, "fewer samples or fewer learnable weights")
     for name, factor in factors(network, weights, inputs).items():
         rows, columns = network.shapes[name]

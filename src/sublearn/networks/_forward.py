@@ -267,7 +267,7 @@ def arrays(
         given = step.activation == "linear" or (gates is not None and position in gates)
         if not given and field is not REALS:
             raise BadInputError(
-                f"{network.spec} has a {step.activation} step, which has no value modulo a prime; "
+                f"{network.title} has a {step.activation} step, which has no value modulo a prime; "
                 "only linear steps and steps with given gates do."
             )
     return Arrays(field, gates, states)

@@ -114,6 +114,16 @@ class Network(ABC):
         return text_of(self)
 
     @property
+    def title(self) -> str:
+        """The network in a few words: its ``spec``, with a count of connections in place of their bits.
+
+        >>> import numpy as np, sublearn as sl
+        >>> sl.FeedForward((3, 3)).with_connections({"W1": np.eye(3, dtype=bool)}).title
+        'ffn:3-3 (W1: 3 of 9 exist)'
+        """
+        return self.spec
+
+    @property
     @abstractmethod
     def shapes(self) -> dict[str, Shape]:
         """(rows, columns) of every weight, by name, in a fixed order."""
@@ -181,7 +191,7 @@ class Network(ABC):
     def widened(self, widths: Sequence[int]) -> Network:
         """The same network with :attr:`hidden` of these widths, all of whose weights exist."""
         raise BadInputError(
-            f"{self.spec} has no hidden or recurrent units that are known to widen."
+            f"{self.title} has no hidden or recurrent units that are known to widen."
         )
 
     # What follows holds for every chain.
@@ -323,27 +333,49 @@ class Network(ABC):
         missing = [name for name in self.shapes if name not in weights]
         extra = [name for name in weights if name not in self.shapes]
         if missing or extra:
+            # Of a recurrent network of one's own, which has one bias and not the other.
+            zeros = all(self.shapes[name][1] == 1 for name in missing)
             raise BadInputError(
                 f"weights must be given for exactly {', '.join(self.shapes)}"
                 + (f"; missing: {', '.join(missing)}" if missing else "")
+                + (" (zeros, where there is none)" if missing and zeros else "")
                 + (f"; unknown: {', '.join(extra)}" if extra else "")
                 + "."
             )
-        for name, shape in self.shapes.items():
-            value = np.asarray(weights[name])
-            if value.shape[-2:] != shape:
-                turned = " Is it transposed?" * (value.shape[-2:] == shape[::-1])
-                raise BadInputError(
-                    f"weight {name} must have shape {shape}, not {value.shape}.{turned}"
-                )
-            if value.dtype.kind not in "fiu":
-                kind = "complex" if value.dtype.kind == "c" else value.dtype
-                raise BadInputError(f"weight {name} must hold real numbers, not {kind} ones.")
-        for name, mask in self.connections.items():
-            value = np.asarray(weights[name])
-            if value[..., ~mask].any():
-                i, j = (int(v) for v in np.argwhere((value != 0) & ~mask)[0][-2:])
-                raise BadInputError(f"{name}({i}, {j}) does not exist, so its weight must be 0.")
+        for name in self.shapes:
+            self.check_weight(name, np.asarray(weights[name]))
+
+    def check_weight(self, name: str, value: Array) -> None:
+        """Refuse one weight whose shape is not this network's, or that holds what does not exist."""
+        shape = self.shapes[name]
+        if value.shape[-2:] != shape:
+            turned = " Is it transposed?" * (value.shape[-2:] == shape[::-1])
+            column = f" It is a column: give {name}[:, None]." * ((*value.shape, 1) == shape)
+            raise BadInputError(
+                f"weight {name} must have shape {shape}, not {value.shape}.{turned}{column}"
+            )
+        if value.dtype.kind not in "fiu":
+            kind = "complex" if value.dtype.kind == "c" else value.dtype
+            raise BadInputError(f"weight {name} must hold real numbers, not {kind} ones.")
+        mask = self.connections.get(name)
+        if mask is not None and value[..., ~mask].any():
+            place = tuple(np.argwhere((value != 0) & ~mask)[0])
+            i, j = (int(v) for v in place[-2:])
+            turned = " Is it transposed?" * (
+                mask.shape == mask.T.shape and not value[..., ~mask.T].any()
+            )
+            raise BadInputError(
+                f"{name}({i}, {j}) does not exist, so its weight must be 0, not {value[place]}.{turned}"
+            )
+
+    def check_outputs(self, name: str, shape: tuple[int, ...], samples: int) -> None:
+        """Refuse outputs, or targets, of another shape than (d, m)."""
+        wanted = (self.output_size, samples)
+        if shape != wanted:
+            turned = " Samples are columns here: give the transposed array." * (
+                shape == wanted[::-1]
+            )
+            raise BadInputError(f"{name} must have shape (d, m) = {wanted}, not {shape}.{turned}")
 
     def check_allocation(self, allocation: Allocation) -> None:
         """Refuse an allocation of another network's shapes, or of weights that do not exist."""

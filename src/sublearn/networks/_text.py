@@ -155,8 +155,12 @@ def _read(kind: _Kind, text: str) -> Network:
         given[first] = parts.pop(0)
     for part in parts:
         field, equals, word = part.partition("=")
-        if not equals or field not in kind.types or field in given:
+        if not equals:
             raise unreadable
+        known = [name for name, of in kind.types.items() if of != SIZES]
+        one_of(f"network {text!r} cannot be read: what it sets", field, known)
+        if field in given:
+            raise BadInputError(f"network {text!r} cannot be read: it sets {field} twice.")
         given[field] = word
     missing = [field for field in kind.required if field not in given]
     if missing:

@@ -69,6 +69,7 @@ def improved(
     lessons: Sequence[Instance],
     noise: Noise,
     measure: Callable[[Allocation], Array],
+    tried: Callable[[], None] = lambda: None,
 ) -> tuple[Exchanges, Allocation]:
     """``count`` exchanges of a placement, each drawn at random, each kept if it is better.
 
@@ -76,7 +77,7 @@ def improved(
     the steady state holds for all lessons, it decides: for one lesson by its value, for several by a
     test over them. Else the steady errors that ``measure`` gives, repeat by repeat in the same noise, do. A
     test asks for Student's t beyond its quantile at DOUBT / count, so that all of them together err with
-    a probability of at most DOUBT.
+    a probability of at most DOUBT. ``tried`` is called before each exchange.
     """
     exact = _predicted(lessons, start, noise)
     value = exact if exact is not None else measure(start)
@@ -87,6 +88,7 @@ def improved(
     rng = named_stream(search.seed, "exchanges", start.digest, search.among.digest)
     here, taken = start, []
     for _ in range(search.count):
+        tried()
         pair = _drawn(search, here, rng)
         if pair is None:
             continue  # nothing may take the place of what would leave

@@ -212,7 +212,9 @@ def copy_units(instance: Instance, copies: int) -> Instance:
 def _hidden(network: Network) -> tuple[int, ...]:
     """The widths of what can be widened: hidden layers, or the state of a recurrent network."""
     if not network.hidden:
-        raise BadInputError(f"{network.spec} has no hidden layer to widen, and no recurrent units.")
+        raise BadInputError(
+            f"{network.title} has no hidden layer to widen, and no recurrent units."
+        )
     return network.hidden
 
 
@@ -278,7 +280,7 @@ def grow(
             return [copy_units(instance, _whole(c)) for c in to or _copies(network)]
         if way != "widths":
             raise BadInputError(
-                f"the way to grow {network.spec} must be 'widths' or 'copies', not {way!r}."
+                f"the way to grow {network.title} must be 'widths' or 'copies', not {way!r}."
             )
         widths = to or [round(max(hidden) * factor) for factor in (1, 1.5, 2, 3, 4, 6, 8)]
         return [zero_pad(instance, _whole(width)) for width in widths]

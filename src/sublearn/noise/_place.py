@@ -15,7 +15,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import words
 from sublearn._tables import aligned
-from sublearn.allocations import Allocation
+from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Distribution, Instance, Problem, draw_from
 from sublearn.noise._candidates import Candidates
 from sublearn.noise._exchanges import Exchanges, Search, improved
@@ -128,7 +128,7 @@ class Placement(Shown):
     def recommendation(self) -> str:
         """What the table means, in a few sentences."""
         best, others = self.best, self.rows[1:]
-        level = f"{best.steady.mean:.2f} of the error at the start"
+        level = f"{best.steady.mean:.2g} of the error at the start"
         lost = [row for row in others if not self._ties(row)]
         if not others:
             words = f"{best.name}: the error comes to {level}."
@@ -136,15 +136,15 @@ class Placement(Shown):
             gap, error = max(self.margin(row) for row in others)
             words = (
                 f"No placement is clearly better: {best.name} comes to {level}, and none is worse by more "
-                f"than {gap:.2f} +- {error:.1g}."
+                f"than {gap:.2g} +- {error:.1g}."
             )
         else:
             worst = max(lost, key=lambda row: self.margin(row)[0])
             gap, error = self.margin(worst)
             names = " or ".join([best.name, *(row.name for row in others if row not in lost)])
             words = (
-                f"Place them {names}: the error comes to {level}, against {worst.steady.mean:.2f} for "
-                f"{worst.name} (difference {gap:.2f} +- {error:.1g})."
+                f"Place them {names}: the error comes to {level}, against {worst.steady.mean:.2g} for "
+                f"{worst.name} (difference {gap:.2g} +- {error:.1g})."
             )
         tried = [] if self.exchanges is None else [self.exchanges.words]
         return " ".join([words, *tried, *self._why(lost)])
@@ -266,11 +266,12 @@ class Placement(Shown):
         names = ("placement", "verdict", "rank", "rate", "modes", "F_min", "predicted", "simulated")
         cells = [names]
         for row in self.rows:
-            simulated = f"{row.steady.mean:.3f} +- {row.steady.standard_error:.3f}"
+            minimum = "0" if row.minimum < 1e-9 else f"{row.minimum:.3g}"  # a rounding
+            simulated = f"{row.steady.mean:.3g} +- {row.steady.standard_error:.1g}"
             cells.append(
                 (
                     *(row.name, str(row.verdict.kind), f"{row.verdict.rank}/{row.verdict.needed}"),
-                    *(f"{row.rate:.4f}", f"{row.modes:.4g}", f"{row.minimum:.3f}", _shown(row)),
+                    *(f"{row.rate:.3g}", f"{row.modes:.4g}", minimum, _shown(row)),
                     simulated + (" " if row.steady.reached else "*"),
                 )
             )
@@ -304,7 +305,7 @@ class Placement(Shown):
         right.set_xlim(-0.6, len(self.rows) - 0.4)
         name_axes(left, "cycle", "error / error at the start")
         whole_ticks(left, "x")
-        name_axes(right, "placement", "steady error / error at the start")
+        name_axes(right, "placement", "error at the end / error at the start")
         right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
         shared_legend(fig, [left, right], across=8)
         return fig  # type: ignore[no-any-return]
@@ -312,7 +313,7 @@ class Placement(Shown):
 
 def _shown(row: PlacementRow) -> str:
     if math.isfinite(row.predicted):
-        return f"{row.predicted:.3f}{'~' if row.kind is Known.BOUND else ''}"
+        return f"{row.predicted:.3g}{'~' if row.kind is Known.BOUND else ''}"
     return "drifts" if row.drift else "none"
 
 
@@ -338,6 +339,7 @@ def place(
     With ``improve`` the best is then taken through so many exchanges: a plastic weight against another, at
     random, kept if the error is lower by the formula of the steady state where that holds, and else beyond
     doubt in the simulated errors. The others are those that :class:`Candidates` lie among, or all.
+    ``progress`` is called with a name before each allocation is simulated and before each exchange.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearEstimator(inputs=8, outputs=4), samples=2, ensemble=sl.Gaussian(4))
@@ -373,8 +375,6 @@ def place(
     known = allocations if isinstance(allocations, Candidates) else Candidates({})
     exchanges = None
     if improve:
-        if progress is not None:
-            progress(IMPROVED)
         among = known.among or Allocation.whole(lessons[0].network)
         exchanges, better = improved(
             Search(among, known.within, improve, seed),
@@ -383,6 +383,7 @@ def place(
             lessons,
             noise,
             lambda held: find_steady_state(look(held)[1]).per_repeat,
+            (lambda: None) if progress is None else (lambda: progress(IMPROVED)),
         )
         if exchanges.taken:
             rows.append(_row(IMPROVED, *look(better), noise, seed))
@@ -438,8 +439,7 @@ def _check(allocations: Mapping[str, Allocation], improve: int) -> None:
     if not isinstance(allocations, Mapping) or not allocations:
         raise BadInputError("allocations must map names to at least one Allocation.")
     for name, allocation in allocations.items():
-        if not isinstance(allocation, Allocation):
-            raise BadInputError(f"allocation {name!r} must be an Allocation, not {allocation!r}.")
+        an_allocation(f"allocation {name!r}", allocation)
     sizes = {name: len(allocation) for name, allocation in allocations.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())

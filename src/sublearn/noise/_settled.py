@@ -74,20 +74,18 @@ def find_steady_state(errors: Array, tolerance: float = TOLERANCE) -> SteadyStat
     else:
         state = _measure(curves, cycles // 2, False, "")
         way = "falling" if state.change < 0 else "rising"
-        words = f"still {way} in the last half of {cycles} cycles, {_with_error(state)}."
+        much = f"{abs(state.change):.2g} +- {state.change_error:.1g}"
+        words = f"still {way} in the last half of {cycles} cycles, by {much}."
         return replace(state, reason=words)
     state = _measure(curves, start, True, f"level from cycle {start} of {cycles} on.")
     if abs(state.change) + 2.0 * state.change_error > tolerance * abs(state.mean):
         words = (
-            f"no clear change from cycle {start} of {cycles} on, but {_with_error(state)} may exceed "
-            f"{tolerance:.0%} of the mean: more cycles or repeats would tell."
+            f"no clear change from cycle {start} of {cycles} on, but {state.change:+.2g} +- "
+            f"{state.change_error:.1g} may exceed {tolerance:.0%} of the mean: more cycles or repeats would "
+            "tell."
         )
         return replace(state, reached=False, reason=words)
     return state
-
-
-def _with_error(state: SteadyState) -> str:
-    return f"by {state.change:+.2g} +- {state.change_error:.1g}"
 
 
 def _difference(one: Array, two: Array) -> tuple[float, float]:

@@ -47,7 +47,8 @@ class SizeCurve(Shown):
     ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one
     printed for linear networks, ``slides_nonlinear`` for the one printed for nonlinear ones,
     ``implicit`` for the equation of the published code. ``measured``: rates over random cycles at
-    each size, empty where none were asked for.
+    each size, empty where none were asked for. ``units``: the hidden or recurrent units of each size,
+    layer by layer, empty where a network has none or the path is one of geometries.
     """
 
     noise: Noise
@@ -64,6 +65,7 @@ class SizeCurve(Shown):
     slides_nonlinear: Best
     implicit: Best
     measured: tuple[MeasuredRate, ...] = ()
+    units: tuple[str, ...] = ()
 
     @property
     def measured_best(self) -> int | None:
@@ -91,10 +93,15 @@ class SizeCurve(Shown):
         top = max(rates)
         if top <= 0:
             return f"No size learns on average; the least harm is done at {best.value:.0f} weights."
-        gain = f"{top / rates[0]:.3g} times as fast as" if rates[0] > 0 else "and unlike"
         if best.value == self.sizes[0]:
             return f"{best.reason[0].upper()}{best.reason[1:]}"
+        gain = "and unlike"
+        if rates[0] > 0:
+            ratio = top / rates[0]
+            gain = f"{ratio:.3g} times as fast as" if ratio >= 1.01 else "by less than 1% over"
         size = f"A network of {best.value:.0f} weights"
+        if self.units:
+            size += f" ({self.units[self.sizes.index(int(best.value))]} units)"
         return f"{size} learns fastest, {gain} the first: {best.reason}"
 
     @property
@@ -111,6 +118,7 @@ class SizeCurve(Shown):
             rows.append(
                 {
                     "weights": self.sizes[k],
+                    **({"units": self.units[k]} if self.units else {}),
                     "rate": self.rates[k],
                     "measured": None if measured is None else measured.mean,
                     "measured_error": None if measured is None else measured.error,
@@ -124,7 +132,7 @@ class SizeCurve(Shown):
 
     def __str__(self) -> str:
         cells: list[tuple[str, ...]] = [
-            ("N", "Tr H/|g|", "mean rate", "difficulty", "critical", "measured", "")
+            ("N", "units", "Tr H/|g|", "mean rate", "difficulty", "critical", "measured", "")
         ]
         for place, geo in enumerate(self.geometries):
             ratio = geo.trace / geo.gradient_norm if geo.gradient_norm else math.inf
@@ -133,13 +141,15 @@ class SizeCurve(Shown):
             cells.append(
                 (
                     str(geo.plastic),
+                    self.units[place] if self.units else "",
                     *(f"{number:.5g}" for number in (*numbers, self.critical_difficulties[place])),
                     "" if seen is None else f"{seen.mean:.4g} +- {seen.error:.1g}",
                     "<- best" if self.best.value == geo.plastic else "",
                 )
             )
-        # Nothing measured: no column for it.
-        lines = aligned(cells if self.measured else [(*row[:5], row[6]) for row in cells])
+        absent = {name for name in ("units", "measured") if not getattr(self, name)}
+        kept = [place for place, name in enumerate(cells[0]) if name not in absent]
+        lines = aligned([tuple(row[place] for place in kept) for row in cells])
         if self.exponent is not None:
             error = self.exponent.error
             spread = "from two sizes" if error is None else f"+- {error:.1g}"
@@ -184,6 +194,7 @@ class SizeCurve(Shown):
         return {
             **self.noise.to_dict(),
             "sizes": list(self.sizes),
+            "units": list(self.units) or None,
             "rates": list(self.rates),
             "difficulties": [finite(value) for value in self.difficulties],
             "critical_difficulties": list(self.critical_difficulties),
@@ -244,7 +255,13 @@ def best_size(
         slides_nonlinear=slides_nonlinear_size(noise, sizes[0]),
         implicit=implicit_size(noise, sizes[0]),
         measured=tuple(geo.measure(noise, draws, seed) for geo in geometries) if draws else (),
+        units=_units(path),
     )
+
+
+def _units(path: Sequence[Instance] | Sequence[Geometry]) -> tuple[str, ...]:
+    hidden = [one.network.hidden if isinstance(one, Instance) else () for one in path]
+    return tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else ()
 
 
 def geometries_of(
@@ -329,6 +346,11 @@ def _closed_form(geometries: Sequence[Geometry], exponent: Exponent | None, nois
             if best.value:
                 where += f" It would be {best.value:.0f}."
             return Best(None, f"{best.reason} {where}")
+    error = exponent.error or 0.0
+    if best.value and abs(a) <= 2.0 * error:
+        return Best(
+            None, f"a = {a:.2g} +- {error:.1g} cannot be told from 0, and so no size from none."
+        )
     return Best(best.value, f"{best.reason} {where}")
 
 

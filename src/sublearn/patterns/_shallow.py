@@ -11,7 +11,7 @@ def why_not_shallow(network: Network, allocation: Allocation | None = None) -> s
     """Why this is no y = W2 relu(W1 x) with learnable weights in the first layer only, or None."""
     layers = network.layered
     if layers is None or not layers.is_shallow_relu:
-        return f"{network.spec} is not a shallow ReLU network such as ffn:6-8-4,activation=relu"
+        return f"{network.title} is not a shallow ReLU network such as ffn:6-8-4,activation=relu"
     if allocation is not None:
         outside = [name for name in allocation.names if layers.layer_of(name) > 0]
         if outside:

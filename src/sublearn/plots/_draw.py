@@ -104,6 +104,7 @@ def draw_mask(
     whole_ticks(ax)
     for spine in ax.spines.values():
         spine.set_visible(True)
-    ax.set_title(f"{name}: {int(learnable.sum())} of {learnable.size}", loc="left", color=ink())
+    title = f"{name}: {int(learnable.sum())} of {rows} x {columns}"
+    ax.set_title(title, loc="left", color=ink())
     ax.set_xlabel("column")
     ax.set_ylabel("row")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
 from sublearn._reading import MOST_DIGITS, Unreadable, depth, read_regular
-from sublearn.plots import curve, figure, legend, name_axes
+from sublearn.plots import curve, figure, legend, name_axes, whole_ticks
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._tables import Table
 from sublearn.runs._task import Json, Row, Task
@@ -256,6 +256,9 @@ def _draw(table: Table, plot: Mapping[str, Any], name: str) -> dict[str, Figure]
             ax, data["x"], data["y"], data.get("low"), data.get("high"), label=label, colour=colour
         )
     name_axes(ax, str(plot["x"]), str(plot["y"]))
+    for axis in ("x", "y"):
+        if all(type(row[plot[axis]]) is int for row in table):
+            whole_ticks(ax, axis)
     if lines:
         legend(ax)
     return {name: fig}

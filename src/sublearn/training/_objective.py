@@ -298,7 +298,7 @@ def _check(instances: Sequence[Instance]) -> None:
     for other in instances[1:]:
         if other.network != first.network:
             raise BadInputError(
-                f"instances must share one network, not {first.network.spec} and {other.network.spec}."
+                f"instances must share one network, not {first.network.title} and {other.network.title}."
             )
         for what, ours, theirs in (
             ("as many learnable weights", len(first.allocation), len(other.allocation)),

@@ -65,7 +65,7 @@ def census(
     network = problem.network
     if network.has_gates:
         raise BadInputError(
-            f"a census counts ranks that do not depend on gates, so not those of {network.spec}."
+            f"a census counts ranks that do not depend on gates, so not those of {network.title}."
         )
     if problem.ensemble.without_density or problem.source.is_labelled:
         raise BadInputError("a census counts generic ranks, so every law must have a density.")

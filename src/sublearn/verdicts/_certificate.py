@@ -431,7 +431,7 @@ class _Checker:
         elif most.by == "outputs":
             bound, why = network.expressible(samples), "the network expresses no more."
             if bound < network.output_size * problem.samples:
-                self.trusted.append(f"{network.spec} expresses {bound} dimensions at most.")
+                self.trusted.append(f"{network.title} expresses {bound} dimensions at most.")
         else:
             bound = self._lines(network, allocation, most, samples)
             why = "rows and columns carry no more."

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
 from sublearn._kinds import VerdictKind
-from sublearn.allocations import Allocation
+from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Problem
 from sublearn.networks import before_both
 from sublearn.verdicts._affine import is_affine
@@ -126,8 +126,7 @@ def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: i
 def _check(problem: Problem, allocation: Allocation) -> None:
     if not isinstance(problem, Problem):
         raise BadInputError(f"problem must be a Problem, not {problem!r}.")
-    if not isinstance(allocation, Allocation):
-        raise BadInputError(f"allocation must be an Allocation, not {allocation!r}.")
+    an_allocation("allocation", allocation)
     problem.network.check_allocation(allocation)
     if not len(allocation):
         raise BadInputError("the allocation has no learnable weight (r = 0): give it at least one.")

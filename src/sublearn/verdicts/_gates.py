@@ -56,7 +56,7 @@ def gated_rank(
     network = problem.network
     wanted = {p for p, step in enumerate(network.steps) if step.activation != "linear"}
     if not network.is_piecewise_linear or not wanted:
-        raise BadInputError(f"gates are for networks with ReLU steps, not for {network.spec}.")
+        raise BadInputError(f"gates are for networks with ReLU steps, not for {network.title}.")
     if set(gates) != wanted:
         raise BadInputError(
             f"gates must be given for the steps {sorted(wanted)}, not {sorted(gates)}."

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array
-from sublearn._errors import BadInputError
+from sublearn._arrays import Array, finite_numbers
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
@@ -76,10 +75,10 @@ def rank_at(
     check_options(error, seed)
     network.check_allocation(allocation)
     given = {name: np.asarray(value, np.float64) for name, value in weights.items()}
+    for name, value in given.items():
+        finite_numbers(f"weight {name}", value)
     network.check_weights(given)
-    x = np.asarray(inputs, np.float64)
-    if not all(np.isfinite(array).all() for array in (*given.values(), x)):
-        raise BadInputError("weights and inputs must be finite numbers.")
+    x = finite_numbers("inputs", np.asarray(inputs, np.float64))
     samples = network.split_inputs(x)[0].shape[-1]
     sizes = (len(allocation), network.output_size * samples)
     gates = _gates(network, given, x)

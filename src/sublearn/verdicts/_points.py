@@ -206,7 +206,7 @@ def _check_order(network: Network, position: int) -> None:
     if any(step.activation == "relu" for step in before):
         raise UnknownRankError(
             f"ranks are known for networks whose hidden tanh and sigmoid steps come before all ReLU "
-            f"steps, not for {network.spec}."
+            f"steps, not for {network.title}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,12 +81,12 @@ class Placements(Learnable):
         from sublearn.noise import candidate_placements
 
         own = self.once(problem) if self.given else None
-        count = self.plastic or (None if own is None else len(own))
-        if count is None:
+        budget = self.plastic or (None if own is None else len(own))
+        if budget is None:
             raise BadInputError("give --plastic R, or a placement with --learn or --allocation.")
         found = candidate_placements(
             problem,
-            count,
+            budget,
             learn=self.among,
             forbidden=read_entries(problem, self.forbidden),
             autapses=not self.no_autapses,
@@ -138,8 +139,8 @@ def place(
 
     problem, drawn = lessons.read(simulated.repeats, told.seed)
     candidates = placements.read(problem, told.seed)
-    names = [*candidates, *(["improved"] if exchanges else [])]
-    with progress_bar(len(names), "place") as advance:
+    begun = count()
+    with progress_bar(len(candidates) + exchanges, "place") as advance:
         found = verb(
             drawn,
             candidates,
@@ -147,7 +148,7 @@ def place(
             **vars(simulated),
             seed=told.seed,
             improve=exchanges,
-            progress=lambda name: advance(names.index(name), name),
+            progress=lambda name: advance(next(begun), name),
         )
     about: dict[str, Any] = {"network": problem.network.spec, "repeats": simulated.repeats}
     told.tell(found, about, masks=found.masks)

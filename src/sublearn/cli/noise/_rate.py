@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from sublearn.cli._asking import Learnable
+from sublearn.cli._progress import working
 from sublearn.cli.noise._options import PlacedLevels, TaughtLesson, Told
 
 
 class RateTold(Told):
     name = "rate"
+    files = ("mask.json",)
 
 
 def rate(
@@ -35,11 +37,11 @@ def rate(
 
     noise, seed = levels.noise(), told.seed
     instance = lesson.instance(seed, plastic, lesson.teacher)
-    geometry = local_geometry(instance, on=noise.on, seed=seed)
-    with warnings.catch_warnings():
+    with working("rate"), warnings.catch_warnings():
+        geometry = local_geometry(instance, on=noise.on, seed=seed)
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
         found = geometry.check(noise, draws=draws, seed=seed)
-    lines = [f"{instance.network.spec}, {instance.samples} samples"]
+    lines = [f"{instance.network.title}, {instance.samples} samples"]
     printed = None
     if slides:
         from sublearn.experiments.raman2019 import slides_rate
@@ -47,4 +49,4 @@ def rate(
         printed = slides_rate(geometry, noise)
         lines.append(f"the slides' formula gives <k> {printed:.4g}, which does not hold")
     about = {"network": instance.network.spec, "slides_rate": printed}
-    told.tell(found, about, *lines)
+    told.tell(found, about, *lines, masks={"mask.json": instance.allocation})

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sublearn.cli._progress import working
 from sublearn.cli.noise._options import Levels, TaughtLesson, Told, read_numbers
 
 
@@ -46,6 +47,7 @@ def size(
     noise, seed = levels.noise(), told.seed
     instance = lesson.instance(seed, teacher=lesson.teacher)
     sizes = None if to is None else read_numbers("--to", to)
-    path = grow_to(instance, noise, grow, sizes, reading=reading, start=start, seed=seed)
-    found = best_size(path, noise, draws=draws, seed=seed)
+    with working("size"):
+        path = grow_to(instance, noise, grow, sizes, reading=reading, start=start, seed=seed)
+        found = best_size(path, noise, draws=draws, seed=seed)
     told.tell(found, {"network": instance.network.spec})

@@ -13,6 +13,7 @@ from sublearn.cli.noise._options import MixingOption, PlacedLevels, Repeats, Tau
 
 class SteadyTold(Told):
     name = "steady"
+    files = ("mask.json",)
 
 
 def steady(
@@ -42,4 +43,4 @@ def steady(
             seed=told.seed,
             progress=lambda done: advance(done, "repeats"),
         )
-    told.tell(found, {"network": instance.network.spec})
+    told.tell(found, {"network": instance.network.spec}, masks={"mask.json": instance.allocation})

@@ -93,7 +93,7 @@ class Placements(Paired):
         for name, allocation in self.cases(point):
             if not is_affine(problem.network, allocation):
                 raise BadInputError(
-                    f"the outputs of {problem.network.spec} must be affine in the plastic weights for a "
+                    f"the outputs of {problem.network.title} must be affine in the plastic weights for a "
                     f"steady state, and are not when these are {name}."
                 )
 

@@ -102,7 +102,7 @@ def check_inside(problem: Problem, inside: str) -> None:
     network, size = problem.network, problem.effective_equations
     rows, columns = network.shape(inside)
     if network.has_gates:
-        raise BadInputError(f"the rank must not depend on gates, as that of {network.spec} does.")
+        raise BadInputError(f"the rank must not depend on gates, as that of {network.title} does.")
     if size > rows * columns:
         raise BadInputError(f"{inside} has {rows * columns} weights, fewer than the {size} needed.")
 

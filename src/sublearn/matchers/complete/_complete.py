@@ -76,11 +76,11 @@ class Complete(Matcher):
         network, size = instance.network, len(instance.allocation)
         if not network.is_linear:
             return (
-                f"{network.spec} is not linear, so its outputs are not polynomials in the weights"
+                f"{network.title} is not linear, so its outputs are not polynomials in the weights"
             )
         form = product_form(network, instance.allocation, instance.samples)
         if form is None or not form.chain:
-            return f"complete is for linear RNNs and linear layers, not for {network.spec}"
+            return f"complete is for linear RNNs and linear layers, not for {network.title}"
         if size != instance.equations:
             return f"complete needs r = d m, and here r = {size}, d m = {instance.equations}"
         if size > _MOST_WEIGHTS:

@@ -31,7 +31,7 @@ def check(certificate: Certificate, max_bits: int) -> Check:
         return Check(False, "the centre does not have one number per learnable weight")
     if certificate.kind == "affine":
         if not instance.network.is_linear:
-            return Check(False, f"{instance.network.spec} is not linear: it has no residues")
+            return Check(False, f"{instance.network.title} is not linear: it has no residues")
         return _check_affine(instance, certificate)
     if certificate.kind == "copy":
         return _check_copy(instance, certificate)

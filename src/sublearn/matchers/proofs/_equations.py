@@ -99,7 +99,7 @@ class ChainEquations:
     ) -> None:
         network, allocation = instance.network, instance.allocation
         if not (network.is_linear or isinstance(ring, Balls)):
-            raise BadInputError(f"{network.spec} has steps that are not linear.")
+            raise BadInputError(f"{network.title} has steps that are not linear.")
         weights = dict(instance.weights)
         if free is not None:
             if held is None:

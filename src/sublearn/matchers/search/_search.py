@@ -64,11 +64,9 @@ class Search(Matcher):
 
     def refusal(self, instance: Instance) -> str | None:
         if not instance.network.is_linear:
-            return f"{instance.network.spec} is not linear"
+            return f"{instance.network.title} is not linear"
         if not instance.network.is_plain:
-            return (
-                f"{instance.network.spec} is not of the form h <- W (h + B x), which it knows alone"
-            )
+            return f"{instance.network.title} is not of the form h <- W (h + B x), which it knows alone"
         r = len(instance.allocation)
         if r < instance.equations:
             return (

@@ -105,7 +105,7 @@ def _count(
     problem = Problem(network, samples)
     form = product_form(network, allocation, samples)
     if form is None:
-        return _none(f"solutions are counted for linear RNNs and layers, not for {network.spec}")
+        return _none(f"solutions are counted for linear RNNs and layers, not for {network.title}")
     if len(allocation) != problem.equations:
         return _none(
             f"solutions are counted for r = d m, and here r = {len(allocation)}, "
