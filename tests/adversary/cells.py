@@ -202,10 +202,16 @@ def sparse(network: sl.Network, rng: np.random.Generator) -> sl.Network:
 
 def _other(network: sl.Network, rng: np.random.Generator) -> sl.Network:
     """A teacher of another shape with the same inputs and outputs."""
-    network = getattr(network, "base", network)
+    thin, network = network, getattr(network, "base", network)
     wider = int(rng.integers(0, 2))
     if isinstance(network, sl.RateRNN):
+        if network.readout == "last" and rng.random() < 0.3:  # the paper's form
+            return _paper(network)
         return replace(network, n=max(2, network.n + (1 if wider else -1)), leak=0.5)
+    if thin is not network and isinstance(network, sl.LinearRNN | sl.RNN) and rng.random() < 0.5:
+        phi = network.activation if isinstance(network, sl.RNN) else "linear"
+        start = "zero" if network.T > 1 else "weights"
+        return sl.RateRNN(network.n, network.b, network.d, network.T, phi, 0.5, start=start)
     if isinstance(network, sl.LinearEstimator):
         return sl.FeedForward((network.inputs, 1 + 3 * wider, network.outputs))
     if isinstance(network, sl.FeedForward):
@@ -220,6 +226,14 @@ def _other(network: sl.Network, rng: np.random.Generator) -> sl.Network:
     if isinstance(network, sl.RNN):
         return sl.RNN(n=n, b=network.b, d=network.d, T=network.T, activation=network.activation)
     return sl.LinearRNN(n=n, b=network.b, d=network.d, T=network.T)
+
+
+def _paper(network: sl.RateRNN) -> sl.Network:
+    """A network of the paper's form with the sizes of a rate network."""
+    sizes = {"n": network.n, "b": network.b, "d": network.d, "T": network.T}
+    if network.activation == "linear":
+        return sl.LinearRNN(**sizes)
+    return sl.RNN(**sizes, activation=network.activation)
 
 
 def _features(network: sl.Network) -> int:

@@ -85,7 +85,7 @@ def rate_quadratic() -> float:
     rng = np.random.default_rng(7)
     d, v, e, f, w = rng.standard_normal((5, DRAWS))
     x1, x2, x3 = rng.standard_normal((3, DRAWS))
-    u = 0.5 + 0.5 * w
+    u = 0.9 + 0.1 * w
     y = e * f * (x3 + x2 * u + x1 * u * u) / (d * v)
     return float(np.mean(x2 * x2 - 4 * x1 * (x3 - y) >= 0))
 
@@ -114,7 +114,7 @@ def _problems() -> dict[str, Known]:
     saturated = sl.FeedForward((3, 4, 1), activation="tanh", output="tanh")
     unit = sl.FeedForward((2, 1, 1), activation="tanh")
     low = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1))
-    rate1 = sl.RateRNN(n=1, b=1, d=1, T=3, activation="linear", leak=0.5)
+    rate1 = sl.RateRNN(n=1, b=1, d=1, T=3, activation="linear", leak=0.1)
     rates = sl.RateRNN(n=2, b=1, d=1, T=2, leak=0.5, bias=True, readout="every", start="weights")
     rate_relu = sl.RateRNN(n=1, b=2, d=1, T=1, activation="relu", leak=0.5, start="weights")
     rate_relu = rate_relu.with_connections({"W": [[0]], "h0": [[0]]})
