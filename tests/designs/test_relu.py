@@ -276,7 +276,7 @@ def test_good_but_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(40):
         scores = {"W1": rng.standard_normal((3, 2))}
         best = max(sum(scores[n][i, j] for n, i, j in chosen) for chosen in every)
-        monkeypatch.setattr(_over_gates._Search, "_drawn", one_draw)
+        monkeypatch.setattr(_over_gates.GateSearch, "_drawn", one_draw)
         found = sl.design(problem, ["W1"], scores, effort=0)
         claims.add(found.claim)
         assert found.bound is not None and found.value <= best + 1e-9 <= found.bound + 2e-9
@@ -287,7 +287,7 @@ def test_good_but_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert claims == {"best score", "good, not proved best"}
 
 
-def one_draw(self: _over_gates._Search, top: object) -> object:
+def one_draw(self: _over_gates.GateSearch, top: object) -> object:
     """The first gates that reach the rank."""
     while True:
         state = self._draw()
@@ -302,7 +302,7 @@ def test_bounds_of_nodes_hold_below_them() -> None:
     problem = asked((2, 3, 2), False, 2)
     choice = _over_gates.Choice(problem.network, ["W1"], {"W1": np.arange(6.0).reshape(3, 2)}, None)
     order = choice.order()
-    search = _over_gates._Search(
+    search = _over_gates.GateSearch(
         _over_gates.BasisQuery(
             problem=problem,
             choice=choice,
