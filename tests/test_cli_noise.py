@@ -60,7 +60,7 @@ def test_rate_in_words_and_pictures(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "On average one cycle" in result.output and "gamma3 learns" in result.output
     assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == [
-        *("rate.csv", "rate.png", "rate.svg")
+        *("mask.json", "rate.csv", "rate.png", "rate.svg")
     ]
     bent = _run("rate", *DEEP, "--gamma", "5,5,0.5", "--T", "3")
     assert bent.exit_code == 0 and "is measured" in bent.output

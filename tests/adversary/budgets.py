@@ -54,10 +54,12 @@ class Asked:
             percent = int(rng.integers(5, 100))
             self.count, self.each = f"{percent}%", [max(1, (2 * size * percent + 100) // 200)]
         elif form in ("row", "column"):
-            most = int(rng.integers(1, 3))
-            self.count, place = f"{most} per {form}", 1 if form == "row" else 2
+            place = 1 if form == "row" else 2
             lines = sorted({(label[0], label[place]) for label in self.pool})
             self.groups = [[x for x in self.pool if (x[0], x[place]) == line] for line in lines]
+            # More than any line has is refused.
+            most = min(int(rng.integers(1, 3)), max(map(len, self.groups)))
+            self.count = f"{most} per {form}"
             self.each = [min(most, len(group)) for group in self.groups]
         elif form == "needed":
             self.count, self.each = None, [needed]

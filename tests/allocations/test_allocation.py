@@ -184,9 +184,9 @@ def test_the_picture_shows_each_learnable_entry_where_it_is() -> None:
     a = Allocation.from_entries(NET, {"W": [(0, 1), (3, 2)], "D": [(1, 0)]})
     wasted = Allocation.from_entries(NET, {"W": [(3, 2)]})
     figure = a.plot(wasted=wasted, circuit=wasted)
-    assert [ax.get_title(loc="left") for ax in figure.axes] == ["W: 2 of 16", "D: 1 of 12"]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["W: 2 of 4 x 4", "D: 1 of 3 x 4"]
     cells = figure.axes[0].get_images()[0].get_array()
     assert np.array_equal(np.asarray(cells)[:, :, 3] > 0, a.mask("W"))
     assert not np.array_equal(cells[3, 2], cells[0, 1]), "wasted has a colour of its own"
     assert len(figure.axes[0].patches) == 1
-    assert a._repr_html_().startswith("<pre>&lt;Allocation W: 2, D: 1")
+    assert a._repr_html_().startswith("<pre>&lt;Allocation W: 2 of 4 x 4, D: 1 of 3 x 4")

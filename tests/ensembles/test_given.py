@@ -155,7 +155,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Problem.given(NET, {"W2": W2}), "give samples"),
     (lambda: Problem.given(NET, inputs=X, samples=4), "samples is 4, but inputs hold 5"),
     (lambda: Problem.given(NET, targets=Y, samples=5), "no inputs that they belong to"),
-    (lambda: Problem.given(NET, inputs=X, targets=Y.T), r"targets must have shape \(2, 5\)"),
+    (
+        lambda: Problem.given(NET, inputs=X, targets=Y.T),
+        r"targets must have shape \(d, m\) = \(2, 5\)",
+    ),
     (lambda: Problem.given(NET, inputs=X.T), "inputs"),
     (lambda: Problem.given(NET, {"V": W2}, X), "weight name"),
     (lambda: Problem.given(NET, {"W2": W2.T}, X), r"W2 must have shape \(2, 4\)"),

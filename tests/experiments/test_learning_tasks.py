@@ -101,7 +101,8 @@ def test_trials_do_not_depend_on_their_chunk(task: str, point: Row) -> None:
     one = TASKS[task]
     one.check(point)
     whole = one.run(point, 1, range(6))
-    assert whole == one.run(point, 1, range(2)) + one.run(point, 1, range(2, 6))
+    # By their words: where no formula holds the prediction is nan, which equals nothing.
+    assert repr(whole) == repr(one.run(point, 1, range(2)) + one.run(point, 1, range(2, 6)))
     assert whole != one.run(point, 2, range(6))
 
 

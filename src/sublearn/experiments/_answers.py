@@ -49,7 +49,7 @@ def answer(name: str, title: str, table: Table, finding: str) -> Answer:
     if found is not None:
         return Answer(question, *found)
     first = finding.splitlines()[0] if finding else ""
-    said = re.match(r"(Yes|No|Not decided)\b( by this)?[,:.]?\s*(.*)", first)
+    said = re.match(r"(Yes|No|Not decided)( by this)?[,:.]\s*(.*)", first)  # not "No point ..."
     if said is None:
         return Answer(question, "", first)
     return Answer(question, said[1].lower(), said[3].rstrip("."))

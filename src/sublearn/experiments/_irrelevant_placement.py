@@ -76,28 +76,24 @@ def winner(row: Row) -> int:
 
 
 def find(table: Table) -> str:
-    rows = table.where(placement="concentrated")
-    if not rows:
-        return said([])
-    wins = [winner(row) for row in rows]
-    yes = False if -1 in wins else True if all(wins) else None
-    words = (
-        f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
-    )
-    lines = [decided_words(yes, words)]
-    for setting in rows.distinct("setting"):
-        for kind in rows.where(setting=setting).distinct("irrelevant"):
+    rows, lines = table.where(placement="concentrated"), list[str]()
+    if rows:
+        wins = [winner(row) for row in rows]
+        yes = False if -1 in wins else True if all(wins) else None
+        words = f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
+        lines.append(decided_words(yes, words))
+    for setting in table.distinct("setting"):
+        for kind in table.where(setting=setting).distinct("irrelevant"):
             held = rows.where(setting=setting, irrelevant=kind)
-            pair = table.where(setting=setting, irrelevant=kind, gamma2=held[-1]["gamma2"])
-            spread, other = pair[0], pair[-1]
+            last = table.where(setting=setting, irrelevant=kind)[-1]["gamma2"]
+            both = "; ".join(
+                f"{row['placement']} {with_error(row, 'value', 'error')}"
+                for row in table.where(setting=setting, irrelevant=kind, gamma2=last)
+            )
             lost = [row["gamma2"] for row in held if winner(row) < 0]
             ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
-            lines.append(
-                f"{setting}, {NAMES[str(kind)]}, gamma2 = {spread['gamma2']:g}: spread "
-                f"{with_error(spread, 'value', 'error')}, concentrated "
-                f"{with_error(other, 'value', 'error')}; spreading wins in "
-                f"{sum(winner(row) > 0 for row in held)} of {len(held)}{ends}."
-            )
+            won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
+            lines.append(f"{setting}, {NAMES[str(kind)]}, gamma2 = {last:g}: {both}; {won}.")
     return said(lines)
 
 

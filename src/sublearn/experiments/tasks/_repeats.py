@@ -123,8 +123,11 @@ def noise_of(point: Params, on: str = "plastic") -> Noise:
 
 
 def irrelevant_of(point: Params) -> str:
-    """One of :data:`IRRELEVANT`."""
-    return one_of("irrelevant", point.get("irrelevant", "white"), IRRELEVANT)
+    """One of :data:`IRRELEVANT`; only white change has an old part to be mixed with."""
+    kind = one_of("irrelevant", point.get("irrelevant", "white"), IRRELEVANT)
+    if kind != "white" and point.get("mixing"):
+        raise BadInputError(f"mixing must be 0 where n2 is {kind!r}, not {point['mixing']!r}.")
+    return kind
 
 
 def changed(noise: Noise, point: Params, second: Callable[[], Instance]) -> Noise:
