@@ -36,6 +36,28 @@ def test_what_is_written_down(tmp_path: Path) -> None:
     assert entry["columns"] == {"end": "float", "turns": "int", "up": "bool", "side": "str"}
 
 
+def test_each_experiment_says_at_which_commits_it_was_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(commit: str, *chosen: runs.Experiment) -> dict[str, list[str]]:
+        monkeypatch.setattr("sublearn.runs._manifest._commit", lambda: commit)
+        found = execute(chosen, out=tmp_path)
+        return {name: found.asked(name)["commits"] for name in found.names}
+
+    other = replace(today(), name="others")
+    assert run("first", today()) == {"walks": ["first"]}
+    # Nothing of the first is left to compute: that it was asked for again says nothing about its rows.
+    assert run("second", today(), other) == {"walks": ["first"], "others": ["second"]}
+    for shard in (tmp_path / "walks" / "shards").iterdir():
+        shard.unlink()
+    assert run("third", today()) == {"walks": ["first", "third"], "others": ["second"]}
+    damaged = json.loads((tmp_path / "manifest.json").read_text())
+    damaged["experiments"]["walks"]["commits"] = [3]
+    (tmp_path / "manifest.json").write_text(json.dumps(damaged))
+    with pytest.raises(BadInputError, match="walks: its commits are no texts"):
+        runs.open(tmp_path)
+
+
 def test_todays_format_is_read_tomorrow(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(FORMAT_1, folder)

@@ -95,7 +95,8 @@ def execute(
                     aside = folder / f"{MANIFEST}{DAMAGED}"
                     (folder / MANIFEST).replace(aside)
                     session.tell_damaged([aside])
-                write_manifest(folder, chosen.values(), earlier)
+                left = [name for name, ledger in ledgers.items() if ledger.trials_left]
+                write_manifest(folder, chosen.values(), earlier, left)
                 session.run()
         finally:
             crew.close()

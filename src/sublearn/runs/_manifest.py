@@ -133,6 +133,9 @@ def _check_entry(entry: dict[str, Any]) -> None:
         _is(entry, key, kind)
     for key in ("version", "seed"):
         _is(entry, key, int)
+    commits = entry.get("commits", [])  # a folder from before they were noted has none
+    if type(commits) is not list or not all(isinstance(commit, str) for commit in commits):
+        raise Unreadable("its commits are no texts")
     if entry.get("budget") not in BUDGETS:
         raise Unreadable(f"budget {entry.get('budget')!r} is none")
     if not all(isinstance(heading, str) for heading in entry["headings"].values()):
@@ -159,9 +162,21 @@ class DamagedManifest(BadInputError):  # noqa: N818 - says what it is
     """A manifest that is no JSON of ours; a run sets it aside and writes it anew."""
 
 
-def write_manifest(folder: Path, asked: Collection[Declared], earlier: Mapping[str, Any]) -> None:
-    """Add experiments to the manifest; if the versions differ from before, they are added as well."""
-    entries = {each.experiment.name: each.entry for each in asked}
+def write_manifest(
+    folder: Path, asked: Collection[Declared], earlier: Mapping[str, Any], left: Collection[str]
+) -> None:
+    """Add experiments to the manifest; if the versions differ from before, they are added as well.
+
+    Experiments that have trials ``left`` note the commit at which these are computed.
+    """
+    before_now = earlier.get("experiments", {})
+    entries: dict[str, Any] = {}
+    for each in asked:
+        name = each.experiment.name
+        commits = list(before_now.get(name, {}).get("commits", ()))
+        if name in left and _commit() is not None and _commit() not in commits:
+            commits.append(_commit())
+        entries[name] = {**each.entry, "commits": commits}
     now: dict[str, Any] = {
         "versions": _versions(),
         "commit": _commit(),
@@ -178,7 +193,7 @@ def write_manifest(folder: Path, asked: Collection[Declared], earlier: Mapping[s
         "format": FORMAT,
         **now,
         "history": history,
-        "experiments": {**earlier.get("experiments", {}), **entries},
+        "experiments": {**before_now, **entries},
     }
     if content != earlier:
         write_json(folder / MANIFEST, content)
