@@ -142,14 +142,16 @@ def stored(name: str, place: Path = RESULTS) -> dict[str, Any]:
 
 HEAD = """# Gallery
 
-Every declared experiment: what the source says, what we find, one picture, and the command that makes it again. This
-page, the pictures and the tables in `docs/results` are written from finished [runs](runs/running.md) by
-`python docs/_build/gallery.py`; nothing on it is typed in by hand, and tests compute a sample of the stored counts again.
+Every declared experiment: what the source says, what we find, one picture, and the command that makes it
+again. This page, and the pictures and tables in `docs/results`, are written from finished
+[runs](runs/running.md) by `python docs/_build/gallery.py`: no number on it is typed in by hand, and tests
+compute a sample of the stored counts again.
 
-Yes and no are about the question as the table puts it to the test, at its sizes: shares are told apart by their 95%
-intervals, means by two standard errors, and what these leave open is not decided. Lines show shares of instances; what is
-undecided is the hatched gap between the share matched and the share not refuted; shaded bands are 95% intervals (Clopper
-and Pearson). "The paper's protocol" is scipy's fsolve from 400 random starts, whose law is ours: the paper names none.
+Yes and no are about the question as the table puts it to the test, at its sizes: shares are told apart by
+their 95% intervals, means by two standard errors, and what these leave open is not decided. In the pictures
+shaded bands are 95% intervals (Clopper and Pearson), and what is undecided is the hatched gap between the
+share matched and the share not refuted. "The paper's protocol" is scipy's fsolve from 400 random starts, the
+law of which is ours: the paper names none.
 
 """
 
