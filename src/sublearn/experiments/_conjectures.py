@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 EPS = 1e-2
@@ -43,7 +43,7 @@ def draw(table: Table) -> Figures:
     name_axes(left, "share of trials solved, with its 95% interval", "data")
     name_axes(right, "labels right at the end (median share)", "data")
     for ax in (left, right):
-        ax.set_yticks(range(len(names)), [DATA[name] for name in names], fontsize=9, color=INK)
+        ax.set_yticks(range(len(names)), [DATA[name] for name in names], fontsize=9, color=ink())
         ax.set_ylim(-0.6, max(len(names), 1) - 0.4)
         ax.set_xlim(-0.03, 1.03)
         ax.invert_yaxis()

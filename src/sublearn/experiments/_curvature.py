@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Directions
-from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
                         xytext=(5, -3),
                         textcoords="offset points",
                         fontsize=8,
+                        color=ink(),
                     )
     low, high = ax.get_ylim()
     ax.fill_between(

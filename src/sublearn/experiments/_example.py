@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, INK, figure, legend, name_axes
+from sublearn.plots import COLOURS, figure, ink, legend, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error
@@ -37,7 +37,7 @@ def draw(table: Table) -> Figures:
     shares = table.column("share")
     ax.bar(places, shares, width=0.55, color=COLOURS[4], label="decided, with its 95% interval")
     for place, row in zip(places, table, strict=True):
-        ax.plot([place] * 2, [row["low"], row["high"]], color=INK, lw=1.6)
+        ax.plot([place] * 2, [row["low"], row["high"]], color=ink(), lw=1.6)
     looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "s", "color": COLOURS[1], "fillstyle": "none", "markersize": 8},
         "exact": {"marker": "_", "color": COLOURS[0], "markeredgewidth": 2.5, "markersize": 22},

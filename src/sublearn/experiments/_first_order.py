@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import NAMES, NEWTON, point, reached_words, said
 from sublearn.experiments.tasks import Trainability
-from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _CASES = {
@@ -59,7 +59,7 @@ def draw(table: Table) -> Figures:
         name_axes(ax, "share of instances reached (95% interval)", "learner", title=case)
         ax.set_xlim(-0.03, 1.03)
         ax.set_yticks(
-            range(len(learners)), [_LEARNERS[name] for name in learners], fontsize=9, color=INK
+            range(len(learners)), [_LEARNERS[name] for name in learners], fontsize=9, color=ink()
         )
         ax.set_ylim(max(len(learners), 1) - 0.5, -0.5)
     shared_legend(fig, axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import NEWTON, point, said
+from sublearn.experiments._table import DECIDED, NEWTON, point, said
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -101,7 +101,7 @@ EXPERIMENT = Experiment(
     claim="The analysis is about expressivity; generalisation is left to future work.",
     task=FreshErrors(),
     quick=Plan(_points(exact=48, within=64, few=True)),
-    full=Plan(_points(exact=1000, within=1000, few=False)),
+    full=Plan(_points(exact=DECIDED, within=DECIDED, few=False)),
     hours=0.06,
     columns={"case": "network kind", "learnable": "learnable"},
     draw=draw,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import decided_words, point, said
+from sublearn.experiments._table import DECIDED, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
@@ -59,11 +59,11 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-def _points(trials: int, largest: int, sizes: tuple[int, ...]) -> tuple[Point, ...]:
+def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> tuple[Point, ...]:
     small = range(2, largest + 1)
     return (
         # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
-        *(_point("one", "diagonal", n, trials if n < 5 else trials // 2) for n in small),
+        *(_point("one", "diagonal", n, trials if n < 5 else dear) for n in small),
         *(_point("one", "cycle", n, trials) for n in small),
         *(_point("one", "all rows", n, trials) for n in small),
         *(
@@ -82,8 +82,8 @@ EXPERIMENT = Experiment(
     claim="As the network grows the number of quadratic equations grows, so the match probability of "
     "all allocations should approach 1.",
     task=Decisions(),
-    quick=Plan(_points(60, 5, (6, 8, 12, 16))),
-    full=Plan(_points(1000, 6, (6, 8, 12, 16, 20, 24))),
+    quick=Plan(_points(60, 30, 5, (6, 8, 12, 16))),
+    full=Plan(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
     hours=0.08,
     columns={"family": "family", "kind": "kind of allocation", "n": "units n"},
     draw=draw,

@@ -12,7 +12,7 @@ from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
-from sublearn.plots import COLOURS, curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, curve, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def steady_panel(ax: Axes, rows: Table) -> None:
 def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
     sizes = rows.column("size")
     curve(ax, sizes, rows.column("value"), *interval(rows), label="measured over random cycles")
-    ax.plot(sizes, rows.column("predicted"), color="#333333", linewidth=1.0, label="formula")
+    ax.plot(sizes, rows.column("predicted"), color=ink(), linewidth=1.0, label="formula")
     low, high = ax.get_ylim()
     marks = [("best_slides", COLOURS[1], "slides' best size", ":")]
     marks.append(("best_predicted", COLOURS[2], "predicted best size", "--"))

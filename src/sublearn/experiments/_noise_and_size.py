@@ -17,7 +17,7 @@ from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, figure, legend, name_axes
+from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
 from sublearn.runs import Experiment, Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
@@ -74,12 +74,12 @@ def draw(table: Table) -> Figures:
         colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
         best_sizes(ax, rows, "gamma3", f"measured: {names[quantity]}", colour, aside)
     fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
-    ax.plot(fine, fine**-2.0, color="#333333", linewidth=1.2, label="T gamma2^2 / gamma3^2")
+    ax.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
     slides = (1 - _RATE1**2) / fine**2
     label = f"slides, gamma1 = {_RATE1:g}"
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
     ax.set_xscale("log")
-    ax.set_yscale("log")
+    log_ticks(ax, "y")
     ax.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
     ax.minorticks_off()
     name_axes(ax, "synaptic noise gamma3", "best size N")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels
+from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 # Name: the ensemble, and whether every law in it has a density.
@@ -63,7 +63,7 @@ def draw(table: Table) -> Figures:
     fig.supxlabel(
         "circles: laws with a density; squares: without; shaded: 95% interval",
         fontsize=8.5,
-        color=INK,
+        color=ink(),
     )
     return {"non-gaussian": fig}
 
@@ -92,7 +92,7 @@ EXPERIMENT = Experiment(
     "that occur are invertible; other laws are not tried.",
     task=Decisions(),
     quick=Plan(tuple(_point(s, case, 80) for s in _SETTINGS for case in _CASES)),
-    full=Plan(tuple(_point(s, case, 5000) for s in _SETTINGS for case in _CASES)),
+    full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
     hours=0.08,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
     draw=draw,

@@ -10,7 +10,7 @@ from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, curve, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def _bars(ax: Axes, table: Table) -> None:
             continue
         at = np.array(places) + (colour - 0.5) * 0.3
         ax.bar(at, rows.column("value"), 0.28, color=COLOURS[colour], label=f"{name}, simulated",
-               yerr=[half_width(row) for row in rows], ecolor="#333333", capsize=2)  # fmt: skip
-        ax.plot(at, rows.column("predicted"), "_", color="#333333", markersize=16,
+               yerr=[half_width(row) for row in rows], ecolor=ink(), capsize=2)  # fmt: skip
+        ax.plot(at, rows.column("predicted"), "_", color=ink(), markersize=16,
                 label="predicted" if not colour else None)  # fmt: skip
-        ax.plot(at, rows.column("minimum"), ".", color="#333333",
+        ax.plot(at, rows.column("minimum"), ".", color=ink(),
                 label="without noise, F_min" if not colour else None)  # fmt: skip
     words = [name.replace(", ", "\n").replace(" inputs", "") for name in settings]
     ax.set_xticks(range(len(settings)), words, fontsize=8)

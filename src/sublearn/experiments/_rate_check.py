@@ -10,7 +10,7 @@ import numpy as np
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments.tasks import GAMMA, Rates
-from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def draw(table: Table) -> Figures:
                     label=words,
                 )
             ends = [min(measured), max(measured)]
-            ax.plot(ends, ends, color=INK, linewidth=0.8, label="formula = measured")
+            ax.plot(ends, ends, color=ink(), linewidth=0.8, label="formula = measured")
             # The slides' values lie far below; ours near 0 keep a linear scale.
             ax.set_yscale("symlog", linthresh=0.2, linscale=2.0)
             ax.yaxis.set_major_locator(_ticks(rows.column("slides")))
@@ -85,7 +85,7 @@ def draw(table: Table) -> Figures:
 
         normal = ndtri((np.arange(off.size) + 0.5) / off.size)
         last.plot(normal, off, ".", color=COLOURS[0], label="corrected formula")
-        last.plot([-3, 3], [-3, 3], color=INK, linewidth=0.8)
+        last.plot([-3, 3], [-3, 3], color=ink(), linewidth=0.8)
     for edge in (-3.0, 3.0):
         last.axhline(edge, color="#777777", linewidth=0.8, linestyle=":")
     name_axes(

@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
 from sublearn.experiments._table import named, point, said
 from sublearn.experiments.tasks import Saturation
-from sublearn.plots import INK
+from sublearn.plots import ink
 from sublearn.runs import Experiment, Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
@@ -37,8 +37,16 @@ def draw(table: Table) -> Figures:
             some, dashed = rows.where(method=method), method == "reference"
             shares(ax, some, "after", _LABELS[method], colour, dashed)
         for starts, words in ((200, "paper: nothing new"), (400, "paper: stops")):
-            ax.axvline(starts, color=INK, linewidth=0.9, linestyle=":")
-            ax.annotate(words, (starts, 0.02), rotation=90, fontsize=7.5, ha="right", va="bottom")
+            ax.axvline(starts, color=ink(), linewidth=0.9, linestyle=":")
+            ax.annotate(
+                words,
+                (starts, 0.02),
+                rotation=90,
+                fontsize=7.5,
+                ha="right",
+                va="bottom",
+                color=ink(),
+            )
         ax.set_xscale("log")
         ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
         ax.set_xlim(0.9, 1.15 * max(rows.column("after")))
@@ -84,7 +92,7 @@ EXPERIMENT = Experiment(
     ),
     full=Plan(
         tuple(
-            _point(n, k, method, 1600, 100)
+            _point(n, k, method, 1600, 60)
             for method in ("search", "reference")
             for n, k in ((8, 5), (8, 8), (12, 6))
         )

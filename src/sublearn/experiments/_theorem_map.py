@@ -9,7 +9,7 @@ from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
-from sublearn.plots import COLOURS, INK, name_axes, panels
+from sublearn.plots import COLOURS, ink, name_axes, panels
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _COLOUR = {
@@ -18,6 +18,9 @@ _COLOUR = {
     "minimal": COLOURS[1],
     "unknown": COLOURS[6],
 }
+_MANY = (
+    300  # squares of a cell, from which on they are drawn as one image: a file of thousands is slow
+)
 _QUICK = (
     ("linear:inputs=3,outputs=2", 2, "W"),
     ("lrnn:n=2,b=1,d=1,T=2", 2, "W"),
@@ -53,7 +56,7 @@ def draw(table: Table) -> Figures:
         from matplotlib.patches import Patch
 
         handles: list[Any] = [Patch(color=c) for c in marks]
-        handles.append(Patch(facecolor="white", edgecolor=INK, linewidth=1.2))
+        handles.append(Patch(facecolor="none", edgecolor=ink(), linewidth=1.2))
         fig.legend(
             handles,
             ["maximal", "between", "minimal", "the paper says otherwise"],
@@ -61,6 +64,7 @@ def draw(table: Table) -> Figures:
             ncols=4,
             frameon=False,
             fontsize=9,
+            labelcolor=ink(),
         )
     return {"theorem-map": fig}
 
@@ -88,11 +92,11 @@ def _mosaic(ax: Any, rows: Table) -> None:
                 y = up + 0.44 - size * (place // side + 1)
                 patches.append(Rectangle((x, y), size * 0.9, size * 0.9))
                 faces.append(_COLOUR[row["verdict"]])
-                edges.append(INK if row["wrong"] else "none")
+                edges.append(ink() if row["wrong"] else "none")
                 place += 1
-        ax.add_collection(
-            PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
-        )
+        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
+        squares.set_rasterized(len(patches) > _MANY)
+        ax.add_collection(squares)
     highest, widest = max(up for up, _ in cells), max(right for _, right in cells)
     lowest, narrowest = min(up for up, _ in cells), min(right for _, right in cells)
     ax.set_xlim(narrowest - 0.55, widest + 0.55)

@@ -10,7 +10,7 @@ from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
@@ -55,9 +55,9 @@ def draw(table: Table) -> Figures:
         if rows:
             fine = np.geomspace(levels.min(), levels.max(), 50)
             formula = fine**power / _GAMMA3**2
-            ax.plot(fine, formula, color="#333333", linewidth=1.2, label="T gamma2^2 / gamma3^2")
+            ax.plot(fine, formula, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
             ax.set_xscale("log")
-            ax.set_yscale("log")
+            log_ticks(ax, "y")
             ax.set_xticks(list(levels), [f"{level:g}" for level in levels], minor=False)
             ax.minorticks_off()
         name_axes(ax, words, "best size N")

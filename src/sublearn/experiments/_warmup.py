@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, figure, name_axes
+from sublearn.plots import COLOURS, figure, ink, name_axes
 from sublearn.runs import Experiment, Plan, Point, Row, Table
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 2
@@ -39,7 +39,7 @@ def draw(table: Table) -> Figures:
     ax.bar(places, [max(v, 0.012) for v in table.column("share")], width=0.6, color=COLOURS[0])
     for place, row in zip(places, table, strict=True):
         low, high = row["low"], row["high"]
-        ax.plot([place, place], [low, high], color=COLOURS[6], linewidth=1.4)
+        ax.plot([place, place], [low, high], color=ink(), linewidth=1.4)
         ax.annotate(
             str(row["verdict"]),
             (place, high),
@@ -47,6 +47,7 @@ def draw(table: Table) -> Figures:
             textcoords="offset points",
             ha="center",
             fontsize=8,
+            color=ink(),
         )
     ax.set_xticks(list(places), table.column("division"))
     name_axes(ax, "learnable weights in rows 0, 1 and 2", MATCH_PROBABILITY)

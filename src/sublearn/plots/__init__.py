@@ -24,6 +24,7 @@ from sublearn.plots._style import (
     name_axes,
     panels,
     save,
+    shade,
     shared_legend,
     whole_ticks,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "name_axes",
     "panels",
     "save",
+    "shade",
     "shared_legend",
     "whole_ticks",
 ]

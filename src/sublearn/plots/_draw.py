@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Mask
-from sublearn.plots._style import COLOURS, MARKERS, ink, whole_ticks
+from sublearn.plots._style import COLOURS, MARKERS, ink, shade, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +26,12 @@ def curve(
     dashed: bool = False,
 ) -> None:
     """A line with markers; its interval from ``low`` to ``high`` is shaded."""
-    shade = COLOURS[colour % len(COLOURS)]
+    own = shade(colour)
     look: dict[str, Any] = {"marker": MARKERS[colour % len(MARKERS)], "markersize": 4.5}
     ax.plot(
         np.asarray(x),
         np.asarray(y),
-        color=shade,
+        color=own,
         linestyle="--" if dashed else "-",
         linewidth=1.6,
         label=label,
@@ -39,7 +39,7 @@ def curve(
     )
     if low is not None and high is not None:
         ax.fill_between(
-            np.asarray(x), np.asarray(low), np.asarray(high), color=shade, alpha=0.18, lw=0
+            np.asarray(x), np.asarray(low), np.asarray(high), color=own, alpha=0.18, lw=0
         )
 
 
@@ -63,10 +63,10 @@ def bracket(
     curve(ax, x, matched, low, high, label=label, colour=colour)
     below, above = np.asarray(matched, dtype=float), np.asarray(possible, dtype=float)
     if np.any(above > below):
-        shade = COLOURS[colour % len(COLOURS)]
-        ax.plot(np.asarray(x), above, color=shade, linestyle=":", linewidth=1.2)
+        own = shade(colour)
+        ax.plot(np.asarray(x), above, color=own, linestyle=":", linewidth=1.2)
         ax.fill_between(
-            np.asarray(x), below, above, facecolor="none", edgecolor=shade, hatch="////", lw=0,
+            np.asarray(x), below, above, facecolor="none", edgecolor=own, hatch="////", lw=0,
             alpha=0.5, label=gap or f"undecided ({label})",
         )  # fmt: skip
 

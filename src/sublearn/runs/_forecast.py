@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -87,6 +88,11 @@ def _of_one(experiment: Experiment, plan: Plan, left: int) -> Forecast:
     return Forecast(experiment.name, len(plan.points), plan.trials, left, seconds, round(size))
 
 
+def processor_seconds() -> float:
+    """Of this process, and of the programs that it started and that have ended, such as msolve."""
+    return time.process_time() + sum(os.times()[2:4])
+
+
 def _computed(experiment: Experiment, point: Point, seed: int) -> tuple[float, float, float]:
     """Processor seconds of a chunk by itself and of a trial in it, and the bytes of a trial.
 
@@ -98,9 +104,9 @@ def _computed(experiment: Experiment, point: Point, seed: int) -> tuple[float, f
     with single_thread():
         for trials in (range(1), range(1), range(count)):
             safe_point()
-            begun = time.process_time()
+            begun = processor_seconds()
             rows = task.run(point.params, seed, trials)
-            times.append(time.process_time() - begun)
+            times.append(processor_seconds() - begun)
     _, one, several = times
     of_trial = max(0.0, several - one) / (count - 1) if count > 1 else one
     columns: Mapping[str, list[Any]] = by_column(task, rows, count)
