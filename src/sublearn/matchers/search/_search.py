@@ -75,8 +75,11 @@ class Search(Matcher):
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from sublearn._ahead import ahead
+
         last = budget.starts if self.last is None else min(self.last, budget.starts)
         effort, unproved = Effort(), 0
+        ahead("sublearn.matchers.proofs._quick:rehearse")
         for found in candidates(
             instance, max(last - self.first, 0), budget.iterations, rng, before=self.first
         ):
