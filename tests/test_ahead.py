@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from numba.core import caching
 
 from sublearn import _ahead, _compile
 
@@ -157,11 +157,16 @@ def test_a_worker_process_starts_no_helper(tmp_path: Path) -> None:
     assert done.stdout.split() == ["False"]
 
 
+def _cache(place: Path, stamp: str = "of the source") -> Any:
+    kept: Any = _compile._Kept
+    return kept(str(place), "kernel-1.py311", stamp)
+
+
 def test_two_processes_that_write_at_once_do_not_mix_machine_code_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One has read the index before the other writes it, and writes its code in between."""
-    one, two = (_compile._Kept(str(tmp_path), "kernel-1.py311", "stamp") for _ in range(2))
+    one, two = _cache(tmp_path), _cache(tmp_path)
     write = one._save_data
 
     def after_the_other(name: str, data: object) -> None:
@@ -171,26 +176,29 @@ def test_two_processes_that_write_at_once_do_not_mix_machine_code_up(
     monkeypatch.setattr(two, "_load_index", dict)
     monkeypatch.setattr(one, "_save_data", after_the_other)
     one.save("for integers", "code for integers")
-    later = _compile._Kept(str(tmp_path), "kernel-1.py311", "stamp")
-    assert later.load("for integers") in ("code for integers", None)
-    assert later.load("for floats") in ("code for floats", None)
+    assert _cache(tmp_path).load("for integers") == "code for integers"
+    assert _cache(tmp_path).load("for floats") == "code for floats"
 
 
-def test_machine_code_of_an_older_version_is_never_loaded(tmp_path: Path) -> None:
-    """Another process may look between the entry in the index and the file that it names."""
-    old, new = (_compile._Kept(str(tmp_path), "kernel-1.py311", stamp) for stamp in ("a", "b"))
-    assert isinstance(old, caching.IndexDataCacheFile)
-    old.save("for floats", "old code")
-    seen = []
-    write = new._save_index
-    new._save_index = lambda entries: (seen.append(new.load("for floats")), write(entries))
-    new._save_data = lambda name, data: (
-        seen.append(new.load("for floats")),
-        type(new)._save_data(new, name, data),
-    )
+def test_machine_code_of_an_older_version_is_never_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may look at any moment between the first thing that is written and the last."""
+    _cache(tmp_path, "older").save("for floats", "old code")
+    new, seen = _cache(tmp_path), []
+
+    def looking(write: Any) -> Any:
+        def write_and_look(*what: object) -> None:
+            seen.append(_cache(tmp_path).load("for floats"))
+            write(*what)
+            seen.append(_cache(tmp_path).load("for floats"))
+
+        return write_and_look
+
+    for step in ("_save_data", "_save_index"):
+        monkeypatch.setattr(new, step, looking(getattr(new, step)))
     new.save("for floats", "new code")
-    assert seen == [None, None]
-    assert new.load("for floats") == "new code"
+    assert seen == [None, None, None, "new code"]
 
 
 REHEARSED = """

@@ -68,7 +68,7 @@ def _machine_code(function: Function, **options: Any) -> Function:
     return cast(Function, made)
 
 
-class _Kept(caching.IndexDataCacheFile):  # type: ignore[misc]
+class _Kept(caching.IndexDataCacheFile):
     """Machine code on disk that several processes may write at once.
 
     numba numbers the files of a function's machine code, and enters the number in an index before the
@@ -78,10 +78,11 @@ class _Kept(caching.IndexDataCacheFile):  # type: ignore[misc]
     """
 
     def save(self, key: Any, data: Any) -> None:
-        own = hashlib.sha256(repr((self._version, self._source_stamp, key)).encode())
-        name = self._data_name_pattern.format(number=int(own.hexdigest()[:15], 16))
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
+        file = cast(Any, self)  # numba has no types
+        own = hashlib.sha256(repr((file._version, file._source_stamp, key)).encode())
+        name = file._data_name(int(own.hexdigest()[:15], 16))
+        file._save_data(name, data)
+        file._save_index({**file._load_index(), key: name})
 
 
 class _Watch(event.Listener):
