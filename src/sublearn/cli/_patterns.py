@@ -14,9 +14,7 @@ from sublearn.cli._show import asked, print_json
 def patterns(
     about: Drawn,
     learnable: Learnable,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Also count those of full rank; k m at most 16.")
-    ] = False,
+    rank: Annotated[bool, "Also count those of full rank; k m at most 16."] = False,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 class Sureness:
     """How sure a verdict has to be, and how it is told."""
 
-    error: Annotated[
-        float,
-        typer.Option("--error", help="Largest probability of error where chance is involved."),
-    ] = 1e-12
+    error: Annotated[float, "Largest probability of error where chance is involved."] = 1e-12
     seed: SeedOption = 0
     as_json: JsonOption = False
 
@@ -68,7 +65,6 @@ class VerdictOut(Out):
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR|FILE",
             help="A folder for picture, table and mask; or a .json, .npz, .npy or .csv for the mask.",
         ),
@@ -94,12 +90,8 @@ def certify(
     learnable: Learnable,
     sure: Sureness,
     place: CertifiedOut,
-    count: Annotated[
-        bool, typer.Option("--count", help="Count complex solutions too: odd means maximal.")
-    ] = False,
-    theorems: Annotated[
-        bool, typer.Option("--theorems", help="What the sources' theorems say of it, in full.")
-    ] = False,
+    count: Annotated[bool, "Count complex solutions too: odd means maximal."] = False,
+    theorems: Annotated[bool, "What the sources' theorems say of it, in full."] = False,
 ) -> None:
     """Say, without sampling, whether an allocation can match always, never, or sometimes."""
     from sublearn.verdicts import certify as verb
@@ -144,16 +136,12 @@ class Choice(Sureness):
 
     scores: Annotated[
         list[str] | None,
-        typer.Option(
-            "--scores", metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."
-        ),
+        typer.Option(metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."),
     ] = None
     forbidden: ForbiddenOption = None
     effort: Annotated[
         int | None,
-        typer.Option(
-            "--effort", min=0, help="Steps of the search over gates (ReLU).", show_default="2000"
-        ),
+        typer.Option(min=0, help="Steps of the search over gates (ReLU).", show_default="2000"),
     ] = None
 
     @contextmanager
@@ -211,13 +199,10 @@ def _parts(advance: Callable[[float, str], None]) -> Callable[[int, int], None]:
 
 def design(
     about: OwnProblem,
-    learn: Annotated[
-        list[str], typer.Option("--learn", metavar="NAME", help="A weight to choose from.")
-    ],
+    learn: Annotated[list[str], typer.Option(metavar="NAME", help="A weight to choose from.")],
     required: Annotated[
         list[str] | None,
         typer.Option(
-            "--required",
             metavar="NAME:WHAT|FILE",
             help="Entries that must be learnable: as in --learn, or a file as in --forbidden.",
         ),
@@ -225,16 +210,13 @@ def design(
     plastic: Annotated[
         str | None,
         typer.Option(
-            "--plastic",
             metavar="COUNT",
             help="A budget: 200 | 20% (of the weights that may be chosen) | '2 per row' | '3 per column'.",
         ),
     ] = None,
-    no_autapses: Annotated[
-        bool, typer.Option("--no-autapses", help="No unit is connected to itself.")
-    ] = False,
+    no_autapses: Annotated[bool, "No unit is connected to itself."] = False,
     want: Annotated[
-        str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
+        str | None, typer.Option(help="'maximal' or 'best score'.", show_default=False)
     ] = None,
     *,
     choice: Choice,
@@ -262,8 +244,7 @@ def repair(
     choice: Choice,
     place: VerdictOut,
     into: Annotated[
-        list[str] | None,
-        typer.Option("--into", metavar="NAME", help="Weights that may take what moves."),
+        list[str] | None, typer.Option(metavar="NAME", help="Weights that may take what moves.")
     ] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
@@ -280,10 +261,8 @@ def repair(
 
 def census(
     about: Drawn,
-    learn: Annotated[str, typer.Option("--learn", metavar="NAME", help="The weight to look at.")],
-    draws: Annotated[
-        int | None, typer.Option("--draws", min=1, help="Draw so many instead of all.")
-    ] = None,
+    learn: Annotated[str, typer.Option(metavar="NAME", help="The weight to look at.")],
+    draws: Annotated[int | None, typer.Option(min=1, help="Draw so many instead of all.")] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from sublearn.noise import Noise
     from sublearn.plots import Shown
 
-MixingOption = Annotated[
-    float,
-    typer.Option("--mixing", help="c: the task-irrelevant direction is c old + (1 - c) new."),
-]
+MixingOption = Annotated[float, "c: the task-irrelevant direction is c old + (1 - c) new."]
 
 
 @dataclass(frozen=True)
@@ -41,12 +38,11 @@ class Levels:
     gamma: Annotated[
         str,
         typer.Option(
-            "--gamma",
             metavar="G1,G2,G3",
             help="Levels of the gradient step, of task-irrelevant change and of synaptic noise.",
         ),
     ]
-    T: Annotated[float, typer.Option("--T", help="The time T of one cycle.")] = 1.0
+    T: Annotated[float, "The time T of one cycle."] = 1.0
 
     def noise(self, **more: Any) -> Noise:
         """The noise of --gamma and --T, and of --mixing and --norm as ``more``."""
@@ -60,10 +56,7 @@ class Levels:
 class PlacedLevels(Levels):
     """The noise of a cycle, and where it falls."""
 
-    noise_on: Annotated[
-        str,
-        typer.Option("--noise-on", help="Synaptic noise falls on 'plastic' weights or on 'all'."),
-    ] = "plastic"
+    noise_on: Annotated[str, "Synaptic noise falls on 'plastic' weights or on 'all'."] = "plastic"
 
     def noise(self, **more: Any) -> Noise:
         return super().noise(on=self.noise_on, **more)
@@ -78,15 +71,11 @@ class Lesson:
 
     network: NetworkOption
     samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples", help="Draw so many samples, and a teacher for them; or give --data."
-        ),
+        int | None, "Draw so many samples, and a teacher for them; or give --data."
     ] = None
     data: Annotated[
         str | None,
         typer.Option(
-            "--data",
             metavar="FILE.npz",
             help="Instead of --samples: the arrays inputs, targets (d, m) and weights by name, any of them; "
             "the rest is drawn. (Labelled digits are for estimate, decide and train.)",
@@ -136,16 +125,16 @@ class TaughtLesson(Lesson):
 class Repeats:
     """How far a simulation goes, and how often."""
 
-    cycles: Annotated[int, typer.Option("--cycles", min=1, help="Cycles of a repeat.")] = 1500
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats with other noise.")] = 12
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Threads.")] = 1
+    cycles: Annotated[int, typer.Option(min=1, help="Cycles of a repeat.")] = 1500
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats with other noise.")] = 12
+    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 1
 
 
 @dataclass(frozen=True)
 class Told(Out):
     """Where random numbers come from, and where a result goes."""
 
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights, data and noise.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, data and noise.")] = 0
     as_json: JsonOption = False
 
     def tell(

@@ -31,12 +31,9 @@ if TYPE_CHECKING:
 class Lessons(Lesson):
     """What is learned in each repeat: drawn anew, or the arrays of one's own in all of them."""
 
-    gain: Annotated[
-        float, typer.Option("--gain", help="Drawn weights have variance gain^2 / row length.")
-    ] = 1.0
+    gain: Annotated[float, "Drawn weights have variance gain^2 / row length."] = 1.0
     factors: Annotated[
-        int | None,
-        typer.Option("--factors", min=1, help="Drawn inputs share so many latent numbers."),
+        int | None, typer.Option(min=1, help="Drawn inputs share so many latent numbers.")
     ] = None
 
     def read(self, repeats: int, seed: int) -> tuple[Problem, Sequence[Instance]]:
@@ -62,18 +59,15 @@ class Placements(Learnable):
     plastic: Annotated[
         str | None,
         typer.Option(
-            "--plastic",
             metavar="COUNT",
             help="How many weights may change: 200 | 20% | '2 per row' | '3 per column'.",
         ),
     ] = None
     among: Annotated[
         list[str] | None,
-        typer.Option("--among", metavar="NAME", help="Place them in these weights (default: all)."),
+        typer.Option(metavar="NAME", help="Place them in these weights (default: all)."),
     ] = None
-    no_autapses: Annotated[
-        bool, typer.Option("--no-autapses", help="No unit is connected to itself.")
-    ] = False
+    no_autapses: Annotated[bool, "No unit is connected to itself."] = False
     forbidden: ForbiddenOption = None
 
     def read(self, problem: Problem, seed: int) -> Candidates:
@@ -106,8 +100,8 @@ class Placements(Learnable):
 class Longer(Repeats):
     """Placements differ by little, and learn slowly."""
 
-    cycles: Annotated[int, typer.Option("--cycles", min=1, help="Cycles of a repeat.")] = 3000
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats with other noise.")] = 8
+    cycles: Annotated[int, typer.Option(min=1, help="Cycles of a repeat.")] = 3000
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats with other noise.")] = 8
 
 
 class PlaceTold(Told):
@@ -123,10 +117,7 @@ def place(
     told: PlaceTold,
     mixing: MixingOption = 0.0,
     exchanges: Annotated[
-        int,
-        typer.Option(
-            "--exchanges", min=0, help="Improve the best by so many exchanges of two weights."
-        ),
+        int, typer.Option(min=0, help="Improve the best by so many exchanges of two weights.")
     ] = 0,
 ) -> None:
     """Compare placements of the same number of plastic weights, and recommend one.

@@ -22,12 +22,8 @@ def rate(
     plastic: Learnable,
     levels: PlacedLevels,
     told: RateTold,
-    draws: Annotated[
-        int, typer.Option("--draws", min=2, help="Random cycles that check the formula.")
-    ] = 400,
-    slides: Annotated[
-        bool, typer.Option("--slides", help="Show what the slides' formula gives, too.")
-    ] = False,
+    draws: Annotated[int, typer.Option(min=2, help="Random cycles that check the formula.")] = 400,
+    slides: Annotated[bool, "Show what the slides' formula gives, too."] = False,
 ) -> None:
     """The mean learning rate at the weights as they are, and how far the noise may go.
 

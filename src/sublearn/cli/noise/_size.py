@@ -20,24 +20,16 @@ def size(
     told: SizeTold,
     grow: Annotated[
         str | None,
-        typer.Option(
-            "--grow",
-            help="How: 'both' (inputs and outputs), 'inputs', 'outputs' or 'synapses' of a linear "
-            "estimator; 'widths' or 'copies' of hidden or recurrent units.",
-        ),
+        "How: 'both' (inputs and outputs), 'inputs', 'outputs' or 'synapses' of a linear "
+        "estimator; 'widths' or 'copies' of hidden or recurrent units.",
     ] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="A,B,...", help="Factors of growth, or widths."),
+        str | None, typer.Option(metavar="A,B,...", help="Factors of growth, or widths.")
     ] = None,
-    reading: Annotated[
-        str, typer.Option("--reading", help="The loss on 'expanded' or on 'projected' outputs.")
-    ] = "expanded",
-    start: Annotated[
-        str, typer.Option("--start", help="The expanded weights: 'embedded' or 'random'.")
-    ] = "embedded",
+    reading: Annotated[str, "The loss on 'expanded' or on 'projected' outputs."] = "expanded",
+    start: Annotated[str, "The expanded weights: 'embedded' or 'random'."] = "embedded",
     draws: Annotated[
-        int, typer.Option("--draws", min=0, help="Random cycles that measure each size; 0: none.")
+        int, typer.Option(min=0, help="Random cycles that measure each size; 0: none.")
     ] = 0,
 ) -> None:
     """Grow a network without changing what it computes: which size learns fastest?"""

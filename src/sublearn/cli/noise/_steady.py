@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from sublearn.cli._asking import Learnable
 from sublearn.cli._progress import progress_bar
 from sublearn.cli.noise._options import MixingOption, PlacedLevels, Repeats, TaughtLesson, Told
@@ -23,9 +21,7 @@ def steady(
     simulated: Repeats,
     told: SteadyTold,
     mixing: MixingOption = 0.0,
-    norm: Annotated[
-        str, typer.Option("--norm", help="Lengths: 'l2', or 'layers' for the sum over layers.")
-    ] = "l2",
+    norm: Annotated[str, "Lengths: 'l2', or 'layers' for the sum over layers."] = "l2",
 ) -> None:
     """Simulate learning under noise: where the error settles, and where the formula says it does.
 
