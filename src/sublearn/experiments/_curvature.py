@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments.tasks import Directions
-from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ANGLES = 19
 _STEPS = (1.0, 2.0, 4.0)

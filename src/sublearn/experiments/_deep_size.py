@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import COLOURS, curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LONG = 5000
 LONGEST = 20_000

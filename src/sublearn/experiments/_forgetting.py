@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,18 @@ from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Forgetting
-from sublearn.plots import COLOURS, MARKERS, curve, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import (
+    COLOURS,
+    MARKERS,
+    Axes,
+    curve,
+    ink,
+    log_ticks,
+    name_axes,
+    panels,
+    shared_legend,
+)
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")

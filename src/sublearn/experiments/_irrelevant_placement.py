@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
-from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Axes, curve, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
 _SETTINGS = {"room for both tasks, m = 4": 4, "room for one of them, m = 6": 6}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
-from sublearn.plots import COLOURS, curve, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"

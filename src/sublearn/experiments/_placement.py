@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import said
 from sublearn.experiments._under_noise import half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)

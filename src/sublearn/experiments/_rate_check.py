@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from sublearn.experiments._table import said
 from sublearn.experiments.tasks import GAMMA, Rates
 from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.ticker import FixedLocator
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
 _SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
@@ -44,7 +41,7 @@ def _plan(draws: int, expanded: int, masked: int) -> Plan:
     return Plan(tuple(points))
 
 
-def _ticks(reached: list[float]) -> FixedLocator:
+def _ticks(reached: list[float]) -> Any:
     from matplotlib.ticker import FixedLocator
 
     below = [tick for tick in (-100.0, -10.0, -1.0) if tick >= 2 * min([0.0, *reached])]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.plots import COLOURS, MARKERS
+from sublearn.plots import COLOURS, MARKERS, Axes
 from sublearn.runs import Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def decided_words(yes: bool | None, sentence: str) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sublearn.ensembles import Instance
 from sublearn.noise._noise import Noise
 from sublearn.noise._simulate import Simulation, simulate
 from sublearn.noise._steady import Known, SteadyPrediction, predict_steady_state
-from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, finite, ink, legend
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +90,7 @@ class SteadyComparison(Shown):
             if lowest or ax.get_yscale() == "linear":
                 ax.axhline(lowest, color=ink(), linestyle=":", linewidth=1.0, label="F_min")
         legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def compare_steady(

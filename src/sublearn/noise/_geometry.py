@@ -38,12 +38,10 @@ from sublearn.noise._loss import (
     squared_error,
 )
 from sublearn.noise._noise import NOISE_ON, Gamma, Noise, check_noise
-from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend, name_axes
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, finite, ink, legend, name_axes
 from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sublearn.noise._measure import MeasuredRate, Rate
 
 TRACES = ("auto", "exact", "estimate")
@@ -371,7 +369,6 @@ class Geometry(Shown):
         >>> [line.get_label() for line in geo.plot().axes[0].lines]
         ['down the gradient', 'random direction, plastic weights']
         """
-        fig: Figure
         fig, ax = figure()
         far = self._reach()
         s = np.linspace(0.0, far, 101)

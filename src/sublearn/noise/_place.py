@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sublearn.noise._simulate import check_instances, check_repeats, simulate
 from sublearn.noise._steady import Known, predict_steady_state
 from sublearn.plots import (
     COLOURS,
+    Figure,
     Row,
     Shown,
     figure,
@@ -36,10 +37,6 @@ from sublearn.plots import (
     whole_ticks,
 )
 from sublearn.verdicts import Verdict, certify
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 IMPROVED = "improved"
 
@@ -308,7 +305,7 @@ class Placement(Shown):
         name_axes(right, "placement", "error at the end / error at the start")
         right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
         shared_legend(fig, [left, right], across=8)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def _shown(row: PlacementRow) -> str:

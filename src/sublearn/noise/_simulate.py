@@ -18,12 +18,9 @@ from sublearn.networks import Network, Packed, pack
 from sublearn.noise._irrelevant import Homeostasis, SecondTask
 from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
-from sublearn.plots import COLOURS, Row, Shown, figure, legend, name_axes, whole_ticks
+from sublearn.plots import COLOURS, Axes, Figure, Row, Shown, figure, legend, name_axes, whole_ticks
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from sublearn.noise._simulate_kernel import Irrelevant, Samples
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
@@ -118,7 +115,7 @@ class Simulation(Shown):
         fig, ax = figure()
         self.draw(ax)
         legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def _over_repeats(errors: Array) -> tuple[Array, Array]:

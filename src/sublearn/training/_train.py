@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,13 @@ from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._files import write_whole
 from sublearn.ensembles import Instance, Problem, check_instance
-from sublearn.plots import COLOURS, Row, Shown, figure, ink, legend, name_axes, whole_ticks
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, legend, name_axes, whole_ticks
 from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
 from sublearn.training._named import learner_named, settings_of
 from sublearn.training._objective import Objective, is_one_hot
 from sublearn.training._streams import Streams
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
 EPS = 1e-2  # the paper's threshold on the mean squared error (appendix E.1)
@@ -110,7 +107,6 @@ class Training(Shown):
 
     def plot(self) -> Figure:
         """The loss of every start against its steps, the best one in full colour."""
-        fig: Figure
         fig, ax = figure()
         count = self.starts.loss.size
         name = f"best of {count} starts" if count > 1 else self.learner.name
