@@ -9,13 +9,14 @@ from sublearn.experiments._table import (
     DECIDED,
     NAMES,
     NEWTON,
+    Declared,
     decided_words,
     point,
     reached_words,
     said,
 )
 from sublearn.experiments.tasks import ExactOrWithin
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2
 _KINDS = {
@@ -90,8 +91,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="activations",
+EXPERIMENT = Declared(
     title="Linear, ReLU, tanh and sigmoid; a tanh RNN",
     source="Section 6, further work; the summary",
     claim="The results for linear networks and shallow ReLU networks should be extended to other "
@@ -101,6 +101,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(exact=DECIDED, within=200, all_rows=True)),
     hours=0.06,
     columns={"kind": "activation", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import DECIDED, point, said
+from sublearn.experiments._table import DECIDED, Declared, point, said
 from sublearn.experiments.tasks import Activity
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _NETWORK, _SAMPLES, _N = "lrnn:n=16,b=1,d=2,T=4", 4, 16
 _WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
@@ -98,8 +98,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="activity",
+EXPERIMENT = Declared(
     title="From learnt weights to changed activity",
     source="Introduction and appendix F; appendix E.3",
     claim="Learning in few synapses can change activity widely, through connections that stay as they "
@@ -114,6 +113,4 @@ EXPERIMENT = Experiment(
         "used": "share of lines in use",
         "g": "scale of the weights g",
     },
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided
-from sublearn.experiments._table import DECIDED, decided_words, point, pooled, said
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Matches
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # The network, its samples, the weight that learns, d m, and the numbers of learnable weights.
 _CASES = {
@@ -92,8 +92,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="beyond",
+EXPERIMENT = Declared(
     title="More learnable weights than equations",
     source="Appendix F.1",
     claim="r = d m is the least number of learnable weights that can match a linear teacher; with more, "
@@ -107,6 +106,4 @@ EXPERIMENT = Experiment(
         "r": "learnable weights r",
         "ratio": "r / (d m)",
     },
-    draw=draw,
-    find=find,
 )

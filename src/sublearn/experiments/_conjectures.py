@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import point, said, solved_words
+from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2
 DATA = {
@@ -83,8 +83,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="conjectures",
+EXPERIMENT = Declared(
     title="Why Adam suffices on MNIST: two conjectures",
     source="Appendix E.1",
     claim="First-order learning does better on MNIST than in the other experiments because (1) random "
@@ -95,6 +94,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
     full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=25)),
     hours=0.05,
-    draw=draw,
-    find=find,
 )

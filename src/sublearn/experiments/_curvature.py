@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Directions
 from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 ANGLES = 19
 _STEPS = (1.0, 2.0, 4.0)
@@ -130,8 +130,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="curvature",
+EXPERIMENT = Declared(
     title="Gradient against curvature",
     source="Slides, 'Error Reduction Depends on Gradient, Hessian' (Figure 3A of the source)",
     claim="Curvature competes with the gradient to accelerate, slow or reverse learning.",
@@ -139,6 +138,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
     hours=0.02,
-    draw=draw,
-    find=find,
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sublearn.experiments._linear_size import best_words
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, interval
 from sublearn.experiments.tasks import GAMMA, DeepRates
 from sublearn.plots import COLOURS, curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
 _LEVELS = (0.03, 0.05)
@@ -86,8 +86,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="deep-best-size",
+EXPERIMENT = Declared(
     title="Best size of deep sigmoid networks beside the formulas",
     source="Slides, 'Optimal Non-Linear Network Size'; the published code",
     claim="The best size of a nonlinear network is the root N* of an equation in gamma1, gamma2, gamma3, T "
@@ -96,6 +95,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(4, 20, (30,))),
     full=Plan(_points(32, 120, (30, 300))),
     hours=0.05,
-    draw=draw,
-    find=find,
 )

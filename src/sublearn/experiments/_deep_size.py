@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import errors_away, interval, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
 from sublearn.plots import COLOURS, Axes, curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 LONG = 5000
 LONGEST = 20_000
@@ -157,8 +157,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="deep-size",
+EXPERIMENT = Declared(
     title="Deep sigmoid networks: error against size",
     source="Slides, 'Optimal Non-Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
     claim="Larger networks learn better, but intrinsically noisy synapses eventually negate the benefits "
@@ -173,6 +172,4 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.15,
-    draw=draw,
-    find=find,
 )

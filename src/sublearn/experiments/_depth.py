@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, reached
-from sublearn.experiments._table import DECIDED, NEWTON, decided_words, point, reached_words, said
+from sublearn.experiments._table import (
+    DECIDED,
+    NEWTON,
+    Declared,
+    decided_words,
+    point,
+    reached_words,
+    said,
+)
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import EXACT, WITHIN
 from sublearn.plots import name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _EPS = 1e-2
 _CASES = {
@@ -80,8 +88,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="depth",
+EXPERIMENT = Declared(
     title="Deeper ReLU networks",
     source="Open question 2 of the summary; section 6",
     claim="Whether the rules of thumb for distributing learnable weights hold in deeper nonlinear "
@@ -91,6 +98,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(DECIDED, 100)),
     hours=0.06,
     columns={"case": "where the weights are", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Difficulties
 from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
 
@@ -83,8 +83,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="difficulty",
+EXPERIMENT = Declared(
     title="Local task difficulty against size",
     source="Slides, 'Local Task Difficulty' (low and high intrinsic noise)",
     claim="Top: low intrinsic noise, gamma3 = 0.05. Bottom: high intrinsic noise, gamma3 = 0.1. Learning "
@@ -94,6 +93,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
     full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
     hours=0.02,
-    draw=draw,
-    find=find,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     decided_words,
     full_trials,
@@ -15,7 +16,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 
 def _learn(n: int, k: int) -> str:
@@ -83,8 +84,7 @@ def _rows(n: int) -> list[int]:
     return sorted({-(-d // 2), d - 1, d, d + 1, n // 2, 3 * n // 4, n} - {0})
 
 
-EXPERIMENT = Experiment(
-    name="fig2b",
+EXPERIMENT = Declared(
     title="Figure 2b: from minimal to maximal at r / (T b) rows",
     source="Figure 2b; Theorems 3.4 and 3.5; appendix E.2",
     claim="With d = n / 4, allocations in fewer than a quarter of the rows are minimal, those in "
@@ -111,6 +111,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.1,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
-    draw=draw,
-    find=find,
 )

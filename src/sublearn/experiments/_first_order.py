@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import NAMES, NEWTON, point, reached_words, said
+from sublearn.experiments._table import NAMES, NEWTON, Declared, point, reached_words, said
 from sublearn.experiments.tasks import Trainability
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 _CASES = {
     "Linear RNN": ("lrnn:n=8,b=1,d=4,T=4", 4, "W:first-rows=8"),
@@ -90,8 +90,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="first-order",
+EXPERIMENT = Declared(
     title="First-order against second-order learners",
     source="Appendix E.1; the summary's open questions",
     claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
@@ -101,6 +100,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(instances=100, steps=5000, starts=3)),
     hours=0.06,
     columns={"case": "network kind"},
-    draw=draw,
-    find=find,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Forgetting
 from sublearn.plots import (
@@ -22,7 +22,7 @@ from sublearn.plots import (
     panels,
     shared_legend,
 )
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")
@@ -141,8 +141,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="forgetting",
+EXPERIMENT = Declared(
     title="What is forgotten while something else changes the weights",
     source="Slides, model: 'task irrelevant plasticity e.g. homeostatic plasticity, learning on other tasks'",
     claim="Homeostatic plasticity and learning on other tasks act on a task as a random direction of the "
@@ -151,6 +150,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(8)),
     full=Plan(_points(96)),
     hours=0.005,
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import DECIDED, NEWTON, point, said
+from sublearn.experiments._table import NEWTON, Declared, point, said
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2
 FLOOR = 1e-4  # smaller errors are drawn here: they are rounding
@@ -94,8 +94,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="generalisation",
+EXPERIMENT = Declared(
     title="What a match is worth on fresh samples",
     source="Section 6, limitations; the summary's open questions",
     claim="The analysis is about expressivity; generalisation is left to future work.",
@@ -104,6 +103,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(exact=DECIDED, within=DECIDED, few=False)),
     hours=0.06,
     columns={"case": "network kind", "learnable": "learnable"},
-    draw=draw,
-    find=find,
 )

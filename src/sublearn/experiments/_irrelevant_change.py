@@ -9,11 +9,11 @@ import numpy as np
 
 from sublearn.experiments._linear_size import steady_point
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, interval, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
 from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
 _LEVELS = (0.0, 0.05)
@@ -90,8 +90,7 @@ def _value(row: Row) -> str:
     return with_error(row, "value", "error", digits=2)
 
 
-EXPERIMENT = Experiment(
-    name="irrelevant-change",
+EXPERIMENT = Declared(
     title="Size against another task's gradient and homeostasis",
     source="Slides, model: 'task irrelevant plasticity e.g. homeostatic plasticity, learning on other tasks'",
     claim="Task-irrelevant plasticity is a random direction, of which each of N weights gets one part in "
@@ -100,6 +99,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(4)),
     full=Plan(_points(64)),
     hours=0.015,
-    draw=draw,
-    find=find,
 )

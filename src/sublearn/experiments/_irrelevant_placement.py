@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
 from sublearn.plots import Axes, curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
 _SETTINGS = {"room for both tasks, m = 4": 4, "room for one of them, m = 6": 6}
@@ -92,8 +92,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="irrelevant-placement",
+EXPERIMENT = Declared(
     title="Spread or concentrated under another task and homeostasis",
     source="The paper's allocations (section 2.1) under the slides' task-irrelevant plasticity",
     claim="Learnable weights should be spread over the rows; what other tasks and homeostasis do to that "
@@ -103,6 +102,4 @@ EXPERIMENT = Experiment(
     full=_plan(6000, 48),
     hours=0.015,
     columns={"setting": "setting"},
-    draw=draw,
-    find=find,
 )

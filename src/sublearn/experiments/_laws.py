@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import DECIDED, decided_words, point, pooled, said
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble. All three kinds of numbers follow the law, but for correlated inputs.
 _LAWS = {
@@ -88,8 +88,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="laws",
+EXPERIMENT = Declared(
     title="Spread or concentrated under other laws",
     source="Section 2 and the summary's next checks; appendix B.2",
     claim="The advantage of spreading is derived for normal weights; whether it is robust beyond them is "
@@ -99,6 +98,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(DECIDED, few=False)),
     hours=0.06,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -11,6 +11,7 @@ from sublearn.experiments._table import (
     DECIDED,
     NAMES,
     NEWTON,
+    Declared,
     decided_words,
     point,
     reached_words,
@@ -18,7 +19,7 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import LearntMatches
 from sublearn.experiments.tasks._training import EXACT, WITHIN
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _EPS = 1e-2
 _FIRST_ORDER = ("adam", "sgd", "gradient-descent")
@@ -133,8 +134,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="learnability",
+EXPERIMENT = Declared(
     title="Expressible against learnable",
     source="Open questions 1 and 3 of the summary; appendix E.1",
     claim="Whether the allocations with the best match probability can be learnt in practice, by gradient "
@@ -147,6 +147,4 @@ EXPERIMENT = Experiment(
         "case": "network kind",
         "allocation": "allocation",
     },
-    draw=draw,
-    find=find,
 )

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import interval
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
 from sublearn.plots import COLOURS, Axes, curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
+from sublearn.runs import Json, Plan, Point, Row, Table
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
@@ -209,8 +209,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="linear-size",
+EXPERIMENT = Declared(
     title="Linear networks: error and rate against size",
     source="Slides, 'Optimal Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
     claim="There is an optimal size N* = (T gamma2^2 / gamma3^2) (1 - gamma1^2 / gamma2^2) that maximises "
@@ -231,6 +230,4 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.04,
-    draw=draw,
-    find=find,
 )

@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from sublearn.experiments._lines import Figures, in_panels, shares
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _CASES = {
     "b = 1, d = 2, T = m = 4": ("lrnn:n=6,b=1,d=2,T=4", 4, 8),
@@ -77,8 +77,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="mixed",
+EXPERIMENT = Declared(
     title="Encoder, recurrent weights and decoder together",
     source="The summary of the paper, on mixed allocations",
     claim="Mixed allocations can combine components, but each component's constraints apply "
@@ -92,6 +91,4 @@ EXPERIMENT = Experiment(
         **{f"in_{name}": f"learnable weights in {name}" for name in _NAMES},
         "components": "components that learn",
     },
-    draw=draw,
-    find=find,
 )

@@ -14,11 +14,11 @@ from sublearn.experiments._linear_size import (
     steady_point,
 )
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.plots import COLOURS, figure, legend, name_axes
+from sublearn.runs import Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
 _AROUND = {
@@ -106,8 +106,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="noise-and-size",
+EXPERIMENT = Declared(
     title="Best size against the noise of a synapse",
     source="Slides, experimental predictions",
     claim="Circuit size should be inversely proportional to the per-synaptic rate of change; suppression "
@@ -116,6 +115,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
     hours=0.06,
-    draw=draw,
-    find=find,
 )

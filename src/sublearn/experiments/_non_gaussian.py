@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import decided_words, point, pooled, said
+from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels
+from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble, and whether every law in it has a density.
 _CASES = {
@@ -84,8 +84,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="non-gaussian",
+EXPERIMENT = Declared(
     title="Weights and inputs that are not normal",
     source="Section 2 (assumptions); appendix F.1",
     claim="The weights are taken to be normal and independent, which guarantees that the matrices "
@@ -95,6 +94,4 @@ EXPERIMENT = Experiment(
     full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
     hours=0.08,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
-    draw=draw,
-    find=find,
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
 from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)
@@ -152,8 +152,7 @@ def find(table: Table) -> str:
     return said(lines, "Too few repeats to tell the placements apart." if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="placement",
+EXPERIMENT = Declared(
     title="Spread or concentrated under noise",
     source="The paper's allocations (section 2.1) under the slides' noise; neither source asks",
     claim="Without noise an allocation should spread the learnable weights over the rows, so that its rank "
@@ -163,6 +162,4 @@ EXPERIMENT = Experiment(
     full=_plan(24_000, 96),
     hours=0.03,
     columns={"setting": "setting"},
-    draw=draw,
-    find=find,
 )

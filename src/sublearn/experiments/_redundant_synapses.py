@@ -14,11 +14,11 @@ from sublearn.experiments._linear_size import (
 )
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._noise_and_size import curves
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
 # the curve is the same on both sides of it, in log N, and a fit then errs to neither.
@@ -94,8 +94,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="redundant-synapses",
+EXPERIMENT = Declared(
     title="Redundant synapses: where errors settle",
     source="Slides, motivation and 'Interpretation: add neurons or redundant synapses'",
     claim="Adding redundant synapses helps up to an optimal number, beyond which synaptic noise outweighs "
@@ -104,6 +103,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(5, 60, 8)),
     full=Plan(_points(64, 1000, 40)),
     hours=0.04,
-    draw=draw,
-    find=find,
 )

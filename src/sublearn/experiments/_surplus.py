@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
 from sublearn.plots import figure, legend, name_axes
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # The network, its samples, the weight that learns, and d m.
 _CASES = {
@@ -63,8 +63,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="surplus",
+EXPERIMENT = Declared(
     title="How many of the spare weights may be wasted",
     source="Appendix F.1",
     claim="If r > m d, up to r - m d learnable weights can be wasted without violating the conditions of "
@@ -77,6 +76,4 @@ EXPERIMENT = Experiment(
         "case": "where the weights are",
         "ratio": "r / (d m)",
     },
-    draw=draw,
-    find=find,
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
-from sublearn.plots import COLOURS, ink, name_axes, panels
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import COLOURS, INK, name_axes, panels
+from sublearn.runs import Plan, Point, Row, Table
 
 _COLOUR = {
     "maximal": COLOURS[0],
@@ -123,8 +123,7 @@ def _how_many(rows: Table) -> int:
     return int(sum(rows.column("allocations")))
 
 
-EXPERIMENT = Experiment(
-    name="theorem-map",
+EXPERIMENT = Declared(
     title="Every allocation of small networks, and what the theorems say of it",
     source="Section 2.1; Theorems 3.2, 3.4, 3.5 and 4.1",
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
@@ -133,6 +132,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
     full=Plan(tuple(_point(*asked) for asked in _FULL)),
     hours=0.03,
-    draw=draw,
-    find=find,
 )

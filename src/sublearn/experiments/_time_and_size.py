@@ -7,11 +7,11 @@ import numpy as np
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._noise_and_size import exponent
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
 SHARP = 0.25
@@ -88,8 +88,7 @@ def _words(row: Row, name: str) -> str:
     return f"{name} = {row[name]:g}: {best_words(row)}, {predicted_words(row)}"
 
 
-EXPERIMENT = Experiment(
-    name="time-and-size",
+EXPERIMENT = Declared(
     title="Best size against time and task-irrelevant change",
     source="Slides, the optimal size",
     claim="The optimal size is proportional to T gamma2^2 / gamma3^2: it grows with the time between "
@@ -98,6 +97,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(60, 12)),
     full=Plan(_points(1000, 40)),
     hours=0.03,
-    draw=draw,
-    find=find,
 )

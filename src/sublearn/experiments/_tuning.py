@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
 
@@ -51,8 +51,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="tuning",
+EXPERIMENT = Declared(
     title="Which weights to tune: a race on one's own samples",
     source="Beyond the paper; the rules are those in use for sparse fine-tuning",
     claim="No fixed rule is best everywhere.",
@@ -60,7 +59,5 @@ EXPERIMENT = Experiment(
     quick=Plan(_points((30, 300), trials=2)),
     full=Plan(_points((30, 100, 300, 1000), trials=20)),
     hours=0.3,
-    draw=draw,
-    find=find,
     needs="torch",
 )

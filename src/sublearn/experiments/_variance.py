@@ -6,6 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     by_protocol,
     decided_words,
@@ -16,7 +17,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _SCALED = {"both": "weights=normal*{g} teacher=normal*{g}", "student": "weights=normal*{g}"}
 _WORDS = {"both": "student and teacher", "student": "student only"}
@@ -67,8 +68,7 @@ def find(table: Table) -> str:
 
 
 _SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
-EXPERIMENT = Experiment(
-    name="variance",
+EXPERIMENT = Declared(
     title="The scale of the weights",
     source="Appendix E.3",
     claim="All matrices with rows of length n are drawn with variance g^2 / n, so that hidden states "
@@ -101,6 +101,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.05,
     columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},
-    draw=draw,
-    find=find,
 )
