@@ -51,14 +51,19 @@ def draw(table: Table) -> Figures:
     return {"conjectures": fig}
 
 
+def label_and_vector(table: Table) -> list[tuple[Row, Row]]:
+    """The rows of the two targets, by data that have both."""
+    label, vector = table.where(target="label"), table.where(target="vector")
+    return [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+
+
 def find(table: Table) -> str:
     lines = [
         f"{DATA[row['data']]}, {TARGETS[row['target']]}: {solved_words(row)}"
         f"; {row['median_right']:.1%} of the labels are right at the end."
         for row in table
     ]
-    label, vector = table.where(target="label"), table.where(target="vector")
-    pairs = [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+    pairs = label_and_vector(table)
     if pairs and all(a["low"] > b["high"] for a, b in pairs):
         lines.append(
             "A label is easier than a vector on all of these data: their intervals are apart."
@@ -68,7 +73,7 @@ def find(table: Table) -> str:
             "A label is solved more often than a vector on all of these data, as conjectured; so few "
             "trials do not part their intervals."
         )
-    solved = {str(row["data"]): row for row in label if row["solved"]}
+    solved = {str(row["data"]): row for row in table.where(target="label") if row["solved"]}
     if {"mnist", "noise"} <= solved.keys():
         steps = {name: row["median_steps"] for name, row in solved.items()}
         text = (

@@ -50,20 +50,23 @@ def draw(table: Table) -> Figures:
     return {"fig2b": beside(table, ["n"], "rows_used", words, title, first)}
 
 
+def by_rows(ladder: Table) -> dict[str, Table]:
+    """Decided rows by whether fewer than d rows are in use, d, or more."""
+    return {
+        "fewer than d rows": ladder.where(lambda row: row["rows_used"] < 0.25),
+        "exactly d rows": ladder.where(rows_used=0.25),
+        "more than d rows": ladder.where(lambda row: row["rows_used"] > 0.25),
+    }
+
+
 def find(table: Table) -> str:
-    ladder = by_ladder(table)
-    below = ladder.where(lambda row: row["rows_used"] < 0.25)
-    at = ladder.where(lambda row: row["rows_used"] == 0.25)
-    above = ladder.where(lambda row: row["rows_used"] > 0.25)
+    parts = by_rows(by_ladder(table))
     lines = [
         f"Decided, {words}, all n together: {decided_words(pooled(rows))}."
-        for words, rows in (
-            ("fewer than d rows", below),
-            ("exactly d rows", at),
-            ("more than d rows", above),
-        )
+        for words, rows in parts.items()
         if rows
     ]
+    below, _, above = parts.values()
     if below and all(row["verdict"] == "minimal" for row in below):
         grades = ", ".join(below.distinct("verdict_grade"))
         lines.append(f"Below d rows certify says minimal without sampling (grade: {grades}).")
