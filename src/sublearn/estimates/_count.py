@@ -89,11 +89,9 @@ class Counted(Shown, Generic[Asked, Record]):
     early_level: ClassVar[float] = 0.95
 
     @classmethod
-    def of(
-        cls, question: Asked, records: tuple[Record, ...], early: bool = False, seconds: float = 0.0
-    ) -> Self:
-        """What the records of a question come to."""
-        return cls(question, records, early, seconds)
+    def of(cls, question: Asked) -> Self:
+        """No trials of a question yet."""
+        return cls(question)
 
     @staticmethod
     @abstractmethod
@@ -157,6 +155,11 @@ class Counted(Shown, Generic[Asked, Record]):
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What is counted, and how, as plain values."""
+
+    def plain(self, *names: str) -> dict[str, Any]:
+        """Some of what is said here by name, for :meth:`facts`: tuples become lists."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; seconds stand apart from what is reproducible."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -94,7 +94,8 @@ def load(
         early, seconds = content["early"], content["seconds"]
         if type(early) is not bool or type(seconds) is not float or not 0 <= seconds < math.inf:
             raise Unreadable("early or seconds is none")
-        return kind.of(question, _records(kind, content["trials"]), early, seconds)
+        records = _records(kind, content["trials"])
+        return replace(kind.of(question), records=records, early=early, seconds=seconds)
     except Unreadable as problem_with_it:
         raise BadInputError(f"{path} cannot be read as an estimate ({problem_with_it}).") from None
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:

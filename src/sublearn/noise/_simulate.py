@@ -163,34 +163,17 @@ def simulate(
     whole_number("workers", workers, least=1)
     dtype = PRECISIONS[one_of("precision", precision, PRECISIONS)]
     given = check_instances(instance, len(which))
-    network, allocation = given[0].network, given[0].allocation
-    check_mixed_size(noise.mixing, len(allocation))
-    chain = pack(network, allocation.names)
-    # Change of no length is no change, whatever its kind.
-    kind = noise.irrelevant if noise.gamma[1] else None
-    second = _second(kind, network, len(which)) if isinstance(kind, SecondTask) else None
+    check_mixed_size(noise.mixing, len(given[0].allocation))
     run = _Run(
-        chain=chain,
-        existing=chain.positions(Allocation.whole(network)),
-        plastic=chain.positions(allocation),
-        start=np.stack([chain.flatten(one.start) for one in given]),
-        data=_fresh(given) if fresh else _fixed(given),
-        noise=noise,
-        dtype=dtype,
-        seed=seed,
-        second=second,
-        rows=_rows(network, chain) if isinstance(kind, Homeostasis) else None,
-        errors=np.empty((len(which), cycles)),
-        other_errors=np.empty((len(which), cycles if second else 0)),
-        final=np.empty((len(which), chain.size)),
+        given, _fresh(given) if fresh else _fixed(given), noise, (len(which), cycles), dtype, seed
     )
     _each(run, which, workers, progress)
     if not np.isfinite(run.errors).all():
         raise BadInputError(
             "the simulated errors overflow: weights, inputs or targets are too large."
         )
-    others = run.other_errors if second else None
-    return Simulation(run.errors, chain.matrices(run.final), noise, which, seed, others)
+    others = run.other_errors if run.second else None
+    return Simulation(run.errors, run.chain.matrices(run.final), noise, which, seed, others)
 
 
 def check_instances(instance: Instance | Sequence[Instance], repeats: int) -> Sequence[Instance]:
@@ -285,21 +268,30 @@ def _fresh(given: Sequence[Instance]) -> _Data:
     return _Data(x, y, 1.0 / (2 * m), np.zeros(1), chain, weights)
 
 
-@dataclass(frozen=True, eq=False)
 class _Run:
-    chain: Packed
-    existing: Indices
-    plastic: Indices
-    start: Array
-    data: _Data
-    noise: Noise
-    dtype: Any
-    seed: int
-    second: _Data | None
-    rows: Indices | None
-    errors: Array
-    other_errors: Array
-    final: Array
+    """What the repeats of a simulation share, and where their errors and last weights go."""
+
+    def __init__(
+        self,
+        given: Sequence[Instance],
+        data: _Data,
+        noise: Noise,
+        shape: tuple[int, int],
+        dtype: Any,
+        seed: int,
+    ) -> None:
+        network, (repeats, cycles) = given[0].network, shape
+        self.data, self.noise, self.dtype, self.seed = data, noise, dtype, seed
+        self.chain = chain = pack(network, given[0].allocation.names)
+        self.existing = chain.positions(Allocation.whole(network))
+        self.plastic = chain.positions(given[0].allocation)
+        self.start = np.stack([chain.flatten(one.start) for one in given])
+        # Change of no length is no change, whatever its kind.
+        kind = noise.irrelevant if noise.gamma[1] else None
+        self.second = _second(kind, network, repeats) if isinstance(kind, SecondTask) else None
+        self.rows = _rows(network, chain) if isinstance(kind, Homeostasis) else None
+        self.errors, self.final = np.empty(shape), np.empty((repeats, chain.size))
+        self.other_errors = np.empty((repeats, cycles if self.second else 0))
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
