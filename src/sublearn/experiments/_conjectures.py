@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, spans
 from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
@@ -37,8 +37,7 @@ def draw(table: Table) -> Figures:
         places = [names.index(row["data"]) + 0.12 * (2 * shade - 1) for row in rows]
         look = {"color": COLOURS[shade], "marker": MARKERS[shade], "linestyle": "none"}
         left.plot(rows.column("share"), places, label=words, **look)
-        for place, row in zip(places, rows, strict=True):
-            left.plot([row["low"], row["high"]], [place] * 2, color=COLOURS[shade], lw=1.4)
+        spans(left, rows, places, shade)
         right.plot(rows.column("median_right"), places, label=words, **look)
     name_axes(left, "share of trials solved, with its 95% interval", "data")
     name_axes(right, "labels right at the end (median share)", "data")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
@@ -17,7 +19,8 @@ _GAMMA1 = 0.1
 
 
 def _plan(cycles: int, repeats: int) -> Plan:
-    def point(setting: str, samples: int, kind: str, gamma2: float) -> Point:
+    points = []
+    for (setting, samples), kind, gamma2 in product(_SETTINGS.items(), IRRELEVANT, _GAMMA2):
         params: Row = {
             "setting": setting,
             "network": "linear:inputs=32,outputs=8",
@@ -28,16 +31,8 @@ def _plan(cycles: int, repeats: int) -> Plan:
             "cycles": cycles,
             "irrelevant": kind,
         }
-        return Point(params, 2 * repeats, chunk=16)
-
-    return Plan(
-        tuple(
-            point(setting, samples, kind, gamma2)
-            for setting, samples in _SETTINGS.items()
-            for kind in IRRELEVANT
-            for gamma2 in _GAMMA2
-        )
-    )
+        points.append(Point(params, 2 * repeats, chunk=16))
+    return Plan(tuple(points))
 
 
 def _lines(ax: Axes, rows: Table) -> None:
@@ -56,8 +51,7 @@ def draw(table: Table) -> Figures:
     for ax, setting in zip(axes, _SETTINGS, strict=True):
         _lines(ax, table.where(setting=setting))
         log_ticks(ax)
-        ax.set_xticks(_GAMMA2, [f"{level:g}" for level in _GAMMA2], minor=False)
-        ax.minorticks_off()
+        level_ticks(ax, _GAMMA2)
         ax.set_yscale("log")
         name_axes(ax, "task-irrelevant change gamma2", "error / error at the start", title=setting)
     shared_legend(fig, axes, across=3)
@@ -77,18 +71,17 @@ def find(table: Table) -> str:
         yes = False if -1 in wins else True if all(wins) else None
         words = f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
         lines.append(decided_words(yes, words))
-    for setting in table.distinct("setting"):
-        for kind in table.where(setting=setting).distinct("irrelevant"):
-            held = rows.where(setting=setting, irrelevant=kind)
-            last = table.where(setting=setting, irrelevant=kind)[-1]["gamma2"]
-            both = "; ".join(
-                f"{row['placement']} {with_error(row, 'value', 'error')}"
-                for row in table.where(setting=setting, irrelevant=kind, gamma2=last)
-            )
-            lost = [row["gamma2"] for row in held if winner(row) < 0]
-            ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
-            won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
-            lines.append(f"{setting}, {NAMES[str(kind)]}, gamma2 = {last:g}: {both}; {won}.")
+    for common, some in table.apart("setting", "irrelevant"):
+        held, last = some.where(placement="concentrated"), some[-1]["gamma2"]
+        both = "; ".join(
+            f"{row['placement']} {with_error(row, 'value', 'error')}"
+            for row in some.where(gamma2=last)
+        )
+        lost = [row["gamma2"] for row in held if winner(row) < 0]
+        ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
+        won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
+        where = f"{common['setting']}, {NAMES[str(common['irrelevant'])]}, gamma2 = {last:g}"
+        lines.append(f"{where}: {both}; {won}.")
     return said(lines)
 
 

@@ -13,7 +13,7 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
@@ -44,21 +44,18 @@ def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
 
 def curves(table: Table) -> dict[str, Table]:
     """One row per noise level whose best size was measured, by quantity."""
-    found: dict[str, Table] = {}
-    for quantity in table.distinct("quantity"):
-        rows = table.where(quantity=quantity)
-        firsts = Table(rows.where(gamma3=level)[0] for level in rows.distinct("gamma3"))
-        if held := firsts.where(lambda row: row["best"] is not None):
-            found[str(quantity)] = held
-    return found
+    firsts = Table(rows[0] for _, rows in table.apart("quantity", "gamma3"))
+    measured = firsts.where(lambda row: row["best"] is not None)
+    return {str(common["quantity"]): rows for common, rows in measured.apart("quantity")}
 
 
 def exponent(rows: Table, name: str = "gamma3") -> tuple[float, float]:
     """b of best size ~ gamma3^b, or that of another column, weighted by the intervals, and its error."""
-    x = np.log(np.array(rows.column(name), dtype=float))
-    y = np.log(np.array(rows.column("best"), dtype=float))
-    ends = [np.log(np.array(rows.column(name), dtype=float)) for name in ("best_low", "best_high")]
-    weight = (3.92 / np.maximum(ends[1] - ends[0], 1e-9)) ** 2
+    x, y, low, high = (
+        np.log(np.array(rows.column(column), dtype=float))
+        for column in (name, "best", "best_low", "best_high")
+    )
+    weight = (3.92 / np.maximum(high - low, 1e-9)) ** 2
     x = x - np.average(x, weights=weight)
     spread = float(np.sum(weight * x**2))
     return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
@@ -79,9 +76,8 @@ def draw(table: Table) -> Figures:
     label = f"slides, gamma1 = {_RATE1:g}"
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
     ax.set_xscale("log")
-    log_ticks(ax, "y")
-    ax.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
-    ax.minorticks_off()
+    ax.set_yscale("log")
+    level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")
     return {"noise-and-size": fig}
