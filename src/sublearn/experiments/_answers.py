@@ -20,6 +20,7 @@ from sublearn.experiments._depth import rises
 from sublearn.experiments._equations import by_left
 from sublearn.experiments._fig2b import by_rows
 from sublearn.experiments._generalisation import RNN
+from sublearn.experiments._laws import apart_from_normal
 from sublearn.experiments._noise_and_size import curves, exponent
 from sublearn.experiments._table import NEWTON, by_ladder, pooled
 from sublearn.runs import Row, Table
@@ -298,12 +299,9 @@ def _depth(table: Table) -> Found | None:
 
 
 def _laws(table: Table) -> Found | None:
-    for row in table:
-        for usual in table.where(law="normal", case=row["case"], k=row["k"]):
-            low, high = usual["low"], usual["high"]
-            if row["low"] > high or row["high"] < low:
-                words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
-                return NO, f"{row['case']}, k = {row['k']}: {words}"
+    for row, usual in apart_from_normal(table):
+        words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
+        return NO, f"{row['case']}, k = {row['k']}: {words}"
     return OPEN, "no interval of another law is apart from the normal one's"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Directions
 from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
@@ -21,29 +21,19 @@ def _point(towards: str, steps: float, students: int) -> Point:
 def _plane(ax: Axes, rows: Table, bends: str) -> None:
     """Slope across, curvature up: above the diagonal a step undoes more than it gains."""
     for colour, towards in enumerate(("flatter", "random")):
-        for steps in rows.distinct("steps"):
-            held = rows.where(bends=bends, towards=towards, steps=steps)
-            if held:
-                label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
-                ax.plot(
-                    held.column("slope"),
-                    held.column("curvature"),
-                    color=COLOURS[colour],
-                    marker="os"[colour],
-                    markersize=3.0,
-                    linewidth=1.3,
-                    label=label,
+        label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
+        look: Row = {"color": COLOURS[colour], "marker": "os"[colour], "markersize": 3.0}
+        for _, held in rows.where(bends=bends, towards=towards).apart("steps"):
+            slope, curvature, start = held.column("slope"), held.column("curvature"), held[0]
+            ax.plot(slope, curvature, linewidth=1.3, label=label, **look)
+            if towards == "flatter":
+                ax.annotate(
+                    f"{start['steps']:g} |g|/|q|",
+                    (start["slope"], start["curvature"]),
+                    xytext=(5, -3),
+                    textcoords="offset points",
+                    fontsize=8,
                 )
-                if towards == "flatter":
-                    start = held[0]
-                    ax.annotate(
-                        f"{steps:g} |g|/|q|",
-                        (start["slope"], start["curvature"]),
-                        xytext=(5, -3),
-                        textcoords="offset points",
-                        fontsize=8,
-                        color=ink(),
-                    )
     low, high = ax.get_ylim()
     ax.fill_between(
         [0.0, 1.3],
@@ -60,22 +50,16 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
     name_axes(ax, "slope (gradient step: 1)", "curvature, same unit", title=_BENDS[bends])
 
 
-def _turning(ax: Axes, rows: Table, steps: float) -> None:
+def _turning(ax: Axes, rows: Table) -> None:
     for colour, (towards, bends) in enumerate(
         (t, b) for b in ("up", "down") for t in ("flatter", "random")
     ):
-        held = rows.where(steps=steps, towards=towards, bends=bends)
+        held = rows.where(towards=towards, bends=bends)
         if held:
             ends = (held.column("fall_low"), held.column("fall_high"))
             label = f"{towards}, bends {bends}"
             curve(ax, held.column("angle"), held.column("fall"), *ends, label=label, colour=colour)
     ax.axhline(0.0, color="#777777", linewidth=0.8)
-    name_axes(
-        ax,
-        "angle to the gradient (degrees)",
-        "fall of F / slope",
-        title=f"steps of {steps:g} |g|/|q|",
-    )
 
 
 def draw(table: Table) -> Figures:
@@ -84,14 +68,10 @@ def draw(table: Table) -> Figures:
         _plane(ax, table, bends)
     shared_legend(fig, axes, across=3)
     figures = {"slope-against-curvature": fig}
-    lengths = table.distinct("steps")
-    fig, axes = panels(len(lengths), width=3.6)
-    for ax, steps in zip(axes, lengths, strict=False):
-        _turning(ax, table, steps)
-    if not lengths:
-        name_axes(axes[0], "angle to the gradient (degrees)", "fall of F / slope")
-    shared_legend(fig, axes)
-    return {**figures, "fall-against-angle": fig}
+    words, look = "angle to the gradient (degrees)", {"unit_interval": False, "width": 3.6}
+    title, y = "steps of {steps:g} |g|/|q|", "fall of F / slope"
+    turning = in_panels(table, ["steps"], _turning, words, title, y=y, **look)
+    return {**figures, "fall-against-angle": turning}
 
 
 def _words(rows: Table, steps: float, bends: str) -> str:

@@ -32,9 +32,8 @@ def _point(
 
 def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
-    curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
-    for colour, (gamma3, cycles) in enumerate(curves):
-        rows = table.where(gamma3=gamma3, cycles=cycles)
+    for colour, (common, rows) in enumerate(table.apart("gamma3", "cycles")):
+        gamma3, cycles = common.values()
         look: dict[str, Any] = {"colour": colour, "dashed": cycles in (LONG, LONGEST)}
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
         sizes = rows.column("size")
@@ -115,11 +114,9 @@ def _longer(table: Table) -> list[str]:
     """What more cycles do to the two flanks, and whether errors still fall."""
     noisy = table.where(lambda row: row["gamma3"] and row["repeats"] > 1)
     lines = []
-    for gamma3 in noisy.distinct("gamma3"):
-        curves = [
-            noisy.where(gamma3=gamma3, cycles=cycles)
-            for cycles in sorted(noisy.where(gamma3=gamma3).distinct("cycles"))
-        ]
+    for common, some in noisy.apart("gamma3"):
+        gamma3 = common["gamma3"]
+        curves = [some.where(cycles=cycles) for cycles in sorted(some.distinct("cycles"))]
         if len(curves) < 2:
             continue
         for place, words in ((0, "smallest"), (-1, "largest")):
@@ -143,8 +140,7 @@ def _longer(table: Table) -> list[str]:
 def find(table: Table) -> str:
     lines = []
     for gamma3 in table.distinct("gamma3"):
-        for cycles in table.where(gamma3=gamma3).distinct("cycles"):
-            rows = table.where(gamma3=gamma3, cycles=cycles)
+        for _, rows in table.where(gamma3=gamma3).apart("cycles"):
             if rows[0]["repeats"] < 2:
                 lines.append(f"gamma3 = {gamma3:g}: one repeat shows nothing.")
             else:

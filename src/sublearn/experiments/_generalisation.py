@@ -72,13 +72,9 @@ def _words(row: Row) -> str:
 
 def find(table: Table) -> str:
     lines = []
-    for case in table.distinct("case"):
-        for learnable in table.where(case=case).distinct("learnable"):
-            rows = table.where(case=case, learnable=learnable)
-            each = "; ".join(
-                _words(row) for row in (rows[:1] + rows[-1:] if len(rows) > 1 else rows)
-            )
-            lines.append(f"{_TITLES[case]}, {learnable}: {each}.")
+    for common, rows in table.apart("case", "learnable"):
+        each = "; ".join(map(_words, rows[:1] + rows[-1:] if len(rows) > 1 else rows))
+        lines.append(f"{_TITLES[common['case']]}, {common['learnable']}: {each}.")
     whole = table.where(case=RNN, samples=6).where(lambda row: row["median"] is not None)
     if whole and max(row["three_quarters"] for row in whole) < 1e-6:
         lines.append(

@@ -13,7 +13,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, interval, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
 from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
 _LEVELS = (0.0, 0.05)
@@ -78,16 +78,14 @@ def find(table: Table) -> str:
         lines.append(
             decided_words(yes, f"without synaptic noise the error goes as N to the power: {each}.")
         )
-    for gamma3 in table.distinct("gamma3"):
-        for kind in table.where(gamma3=gamma3).distinct("irrelevant"):
-            rows = table.where(gamma3=gamma3, irrelevant=kind)
-            ends = " to ".join(f"{_value(row)} at N = {row['size']}" for row in (rows[0], rows[-1]))
-            lines.append(f"gamma3 = {gamma3:g}, {NAMES[str(kind)]}: from {ends}.")
+    for common, rows in table.apart("gamma3", "irrelevant"):
+        ends = " to ".join(
+            f"{with_error(row, 'value', 'error', digits=2)} at N = {row['size']}"
+            for row in (rows[0], rows[-1])
+        )
+        kind = NAMES[str(common["irrelevant"])]
+        lines.append(f"gamma3 = {common['gamma3']:g}, {kind}: from {ends}.")
     return said(lines)
-
-
-def _value(row: Row) -> str:
-    return with_error(row, "value", "error", digits=2)
 
 
 EXPERIMENT = Declared(

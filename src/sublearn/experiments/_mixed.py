@@ -46,13 +46,17 @@ def draw(table: Table) -> Figures:
     return {"mixed": fig}
 
 
+def _good_alone(rows: Table) -> tuple[float, float]:
+    """Allocations whose components are good alone, and those of them that are short of rank."""
+    return sum(rows.column("alone")), sum(rows.column("alone_not_enough"))
+
+
 def find(table: Table) -> str:
     if not table:
         return said([])
     lines = []
     mixed = table.where(lambda row: row["components"] > 1)
-    alone = sum(row["alone"] for row in mixed)
-    short = sum(row["alone_not_enough"] for row in mixed)
+    alone, short = _good_alone(mixed)
     if short:
         lines.append(
             f"No: of {alone:.0f} mixed allocations whose components are each good alone, {short:.0f} "
@@ -65,13 +69,12 @@ def find(table: Table) -> str:
     lines.append(
         "The other way round it holds, and is no finding: a part of independent weights is independent."
     )
-    for case in mixed.distinct("case"):
-        rows = mixed.where(case=case)
+    for common, rows in mixed.apart("case"):
         worst = max(rows, key=lambda row: row["alone_not_enough"] / max(row["alone"], 1))
         counts = ", ".join(f"{worst[f'in_{name}']} in {name}" for name in _NAMES)
+        alone, short = _good_alone(rows)
         lines.append(
-            f"{case}: {sum(row['alone_not_enough'] for row in rows):.0f} of "
-            f"{sum(row['alone'] for row in rows):.0f}; most with {counts}, "
+            f"{common['case']}: {short:.0f} of {alone:.0f}; most with {counts}, "
             f"{worst['alone_not_enough']} of {worst['alone']}."
         )
     return said(lines)

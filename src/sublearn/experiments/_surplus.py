@@ -30,8 +30,8 @@ def _points(draws: int) -> tuple[Point, ...]:
 
 def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.6)
-    for colour, case in enumerate(table.distinct("case")):
-        shares(ax, table.where(case=case), "ratio", case, colour)
+    for colour, (common, rows) in enumerate(table.apart("case")):
+        shares(ax, rows, "ratio", common["case"], colour)
     words = "learnable weights over equations, r / (d m)", "share of rank d m"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
@@ -44,8 +44,8 @@ def find(table: Table) -> str:
     lines = (
         [f"{kind}: {lost:.0f} of {may:.0f} such allocations are short of rank."] if table else []
     )
-    for case in table.distinct("case"):
-        rows = table.where(case=case)
+    for common, rows in table.apart("case"):
+        case = common["case"]
         may, short = (int(sum(rows.column(name))) for name in ("may", "may_not_enough"))
         said_so = (
             f"no: {short} of {may} allocations that waste at most r - d m weights by the bounds are "
@@ -72,8 +72,5 @@ EXPERIMENT = Declared(
     quick=Plan(_points(100)),
     full=Plan(_points(2000)),
     hours=0.05,
-    columns={
-        "case": "where the weights are",
-        "ratio": "r / (d m)",
-    },
+    columns={"case": "where the weights are", "ratio": "r / (d m)"},
 )

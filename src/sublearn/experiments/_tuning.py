@@ -34,16 +34,12 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for budget in table.distinct("budget"):
-        rows = table.where(budget=budget)
-        methods = rows.distinct("method")
-        regret = {
-            method: [row["regret"] for row in rows.where(method=method)] for method in methods
-        }
+    for common, rows in table.apart("budget"):
+        regret = {one["method"]: some.column("regret") for one, some in rows.apart("method")}
         mean = {method: sum(found) / len(found) for method, found in regret.items()}
-        others = sorted((m for m in methods if m != RACE), key=lambda method: mean[method])
+        others = sorted((m for m in mean if m != RACE), key=lambda method: mean[method])
         lines.append(
-            f"r = {budget}: behind the best rule in hindsight by {mean[RACE]:.3f} (the race), "
+            f"r = {common['budget']}: behind the best rule in hindsight by {mean[RACE]:.3f} (the race), "
             + ", ".join(f"{mean[method]:.3f} ({method})" for method in others[:3])
             + f", ..., {mean[others[-1]]:.3f} ({others[-1]}); the race's worst shift "
             f"{max(regret[RACE]):.3f}."

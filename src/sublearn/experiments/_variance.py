@@ -51,8 +51,8 @@ def find(table: Table) -> str:
         "For a teacher of the same scale the match probability cannot depend on g: W, B and D times g "
         "change both sides of every equation by the same power of g."
     ]
-    for setting in table.distinct("setting"):
-        rows = table.where(setting=setting)
+    for common, rows in table.apart("setting"):
+        setting = common["setting"]
         both, alone = (by_ladder(rows.where(scaled=scaled)) for scaled in ("both", "student"))
         if both:
             lines.append(f"{setting}, both scaled, all g together: {decided_words(pooled(both))}.")
@@ -77,12 +77,8 @@ EXPERIMENT = Declared(
     quick=Plan(
         (
             *(
-                _point("diagonal, n = 2", scaled, g, "ladder", 150)
-                for scaled in _SCALED
-                for g in _SCALES
-            ),
-            *(
-                _point("k = 5 rows, n = 6", scaled, g, "ladder", 60)
+                _point(setting, scaled, g, "ladder", trials)
+                for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
                 for scaled in _SCALED
                 for g in _SCALES
             ),
