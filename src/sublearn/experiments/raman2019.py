@@ -142,6 +142,15 @@ def _padded(network: FeedForward, weights: dict[str, Array]) -> dict[str, Array]
     return out
 
 
+def linear_base(rng: np.random.Generator) -> Instance:
+    """y = W x of size 5 x 10 on 40 samples, all standard normal, every weight plastic."""
+    network = LinearEstimator(inputs=10, outputs=5)
+    x = rng.standard_normal((10, 40))
+    targets = rng.standard_normal((5, 10)) @ x
+    weights = {"W": rng.standard_normal((5, 10))}
+    return Instance(network, Allocation.whole(network), weights, x, targets)
+
+
 def linear_lessons(
     inputs: int, outputs: int, repeats: range, *, task: int = 0, samples: int = 1000, seed: int = 0
 ) -> list[Instance]:

@@ -10,7 +10,14 @@ from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
 from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
-from sublearn.experiments.tasks._asked import SETTING, Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._asked import (
+    INTERVAL,
+    SETTING,
+    Columns,
+    Params,
+    learnable_of,
+    problem_of,
+)
 from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.runs import Row
@@ -50,8 +57,7 @@ class Labelled(Counting[SolvedEstimate]):
         "trials": "trials",
         "solved": "solved",
         "share": "share solved",
-        "low": "95% interval, low end",
-        "high": "95% interval, high end",
+        **INTERVAL,
         "median_steps": "median steps of the solved",
         "median_right": "median share of right labels",
         "median_loss": "median loss at the end",
