@@ -14,6 +14,7 @@ import typer
 from sublearn._errors import BadInputError
 from sublearn.cli._asking import Learnable
 from sublearn.cli._options import (
+    AutapsesOption,
     ForbiddenOption,
     JsonOption,
     NetworkOption,
@@ -313,7 +314,7 @@ class Placements(Learnable):
         list[str] | None,
         typer.Option(metavar="NAME", help="Place them in these weights (default: all)."),
     ] = None
-    no_autapses: Annotated[bool, "No unit is connected to itself."] = False
+    no_autapses: AutapsesOption = False
     forbidden: ForbiddenOption = None
 
     def read(self, problem: Problem, seed: int) -> Candidates:

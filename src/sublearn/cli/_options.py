@@ -38,6 +38,7 @@ ForbiddenOption = Annotated[
         help="Entries that must stay frozen: as in --learn, or a .json or .npz file, or NAME:FILE.csv.",
     ),
 ]
+AutapsesOption = Annotated[bool, "No unit is connected to itself."]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the random points and primes.")]
 
 

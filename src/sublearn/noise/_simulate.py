@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -124,6 +124,16 @@ def _over_repeats(errors: Array) -> tuple[Array, Array]:
     if repeats == 1:
         return mean, 0.0 * mean
     return mean, np.asarray(errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+
+
+class Repeated(TypedDict, total=False):
+    """How far :func:`simulate` goes, and how often."""
+
+    cycles: int
+    repeats: int | range
+    seed: int
+    workers: int
+    progress: Callable[[int], None] | None
 
 
 def simulate(
@@ -354,23 +364,16 @@ class _Run:
 
 
 def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None] | None) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     from sublearn._threads import single_thread
 
-    with single_thread():
-        if workers == 1:
-            for row, number in enumerate(which):
-                run.repeat(number, row)
-                if progress is not None:
-                    progress(row + 1)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(workers) as pool:
-            jobs = [pool.submit(run.repeat, number, row) for row, number in enumerate(which)]
-            for done, job in enumerate(jobs, 1):
-                job.result()
-                if progress is not None:
-                    progress(done)
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
+        # One worker is this thread itself: Ctrl-C then ends it between two repeats.
+        each = map if workers == 1 else pool.map
+        for done, _ in enumerate(each(run.repeat, which, range(len(which))), 1):
+            if progress is not None:
+                progress(done)
 
 
 def check_repeats(repeats: int | range) -> range:

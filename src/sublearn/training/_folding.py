@@ -53,19 +53,23 @@ class _Folding:
         self.slots: dict[str, Slot] = {}
         self.matrices: dict[str, Floats] = {}
         self.steps: list[Link] = []
+        split = (self.network.split_inputs(instance.inputs) for instance in instances)
+        self.blocks = [np.stack(blocks) for blocks in zip(*split, strict=True)]
 
     def run(self) -> Folded:
         if not self.network.is_plain:
             return self._unfolded()
-        first = next(p for p, step in enumerate(self.chain) if self._uses(step) & self.learnable)
-        blocks = [np.stack(b) for b in zip(*(self._blocks(i) for i in self.instances), strict=True)]
-        self.blocks = blocks
+        first = next(
+            place
+            for place, step in enumerate(self.chain)
+            if {step.weight, step.encoder, step.bias} & self.learnable
+        )
         state: Floats | None = None
         for step in self.chain[:first]:
             state = ACTIVATIONS[step.activation].value(self._frozen_pre(step, state))
         here = self.chain[first]
         if here.encoder in self.learnable:
-            places = np.full((len(self.instances), len(self.instances[0].allocation)), -1)
+            places = self._nowhere()
             self._full(here, state)
         else:
             places = self._first(here, state, self.chain[first + 1 : first + 2])
@@ -76,22 +80,13 @@ class _Folding:
 
     def _unfolded(self) -> Folded:
         """The chain as it is, for steps that are not of the form that is folded here."""
-        blocks = zip(*(self._blocks(one) for one in self.instances), strict=True)
-        self.steps += links(self.network, [self._cast(np.stack(b)) for b in blocks], self._one())
+        self.steps += links(self.network, [self._cast(b) for b in self.blocks], self._one())
         for name in self.network.shapes:
             if name in self.learnable:
                 self._slot(name)
             else:
                 self._matrix(self._frozen(name), name)
-        return self._finish(np.full((len(self.instances), len(self.instances[0].allocation)), -1))
-
-    @staticmethod
-    def _uses(step: Step) -> set[str]:
-        used = (step.weight, step.encoder, step.bias)
-        return {name for name in used if name is not None}
-
-    def _blocks(self, instance: Instance) -> list[Floats]:
-        return self.network.split_inputs(instance.inputs)
+        return self._finish(self._nowhere())
 
     def _frozen(self, name: str) -> Floats:
         return np.stack([instance.weights[name] for instance in self.instances])
@@ -118,6 +113,10 @@ class _Folding:
 
     def _one(self) -> Floats:
         return np.ones((len(self.instances), 1, 1), dtype=self.dtype)
+
+    def _nowhere(self) -> Indices:
+        """No place yet for any value of any instance."""
+        return np.full((len(self.instances), len(self.instances[0].allocation)), -1)
 
     def _slot(self, name: str) -> str:
         if name not in self.slots:
@@ -152,7 +151,7 @@ class _Folding:
         # Names that no weight of a network has.
         moving = self._new_slot("first, moving", active.size, used.size)
         resting = self._new_slot("first, still", active.size, still.size)
-        places = np.full((len(self.instances), len(self.instances[0].allocation)), -1)
+        places = self._nowhere()
         for number, (rows, columns, values) in enumerate(found):
             for slot, held in ((moving, used), (resting, still)):
                 here = np.isin(columns, held)
