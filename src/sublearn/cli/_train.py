@@ -9,9 +9,9 @@ import typer
 
 from sublearn._errors import BadInputError
 from sublearn.cli._asking import Instances, Learnable, OneInstance
-from sublearn.cli._live import live_curve
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
+from sublearn.cli._progress import live_curve
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json, say
 

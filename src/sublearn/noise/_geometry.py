@@ -292,20 +292,10 @@ class Geometry(Shown):
         """
         if synapses < 1:
             raise BadInputError(f"synapses must be at least 1 per connection, not {synapses}.")
-        c = synapses
-        return replace(
-            self,
-            gradient_norm=self.gradient_norm * math.sqrt(c),
-            q=self.q * c,
-            trace=self.trace * c,
-            trace_error=self.trace_error * c,
-            noise_trace=self.noise_trace * c,
-            noise_trace_error=self.noise_trace_error * c,
-            plastic=self.plastic * c,
-            noisy=self.noisy * c,
-            size=self.size * c,
-            _surface=None,
-        )
+        names = "q trace trace_error noise_trace noise_trace_error plastic noisy size"
+        times: dict[str, Any] = {name: getattr(self, name) * synapses for name in names.split()}
+        norm = self.gradient_norm * math.sqrt(synapses)
+        return replace(self, gradient_norm=norm, _surface=None, **times)
 
     # Against the loss itself.
 
