@@ -358,7 +358,10 @@ class _Run:
             kind, rows, norm = kernel.TO_NORM, self.rows, self.noise.irrelevant.norm
             norms = np.full(len(rows), norm or 0.0)
             if norm is None:
-                norms[:] = [np.linalg.norm(w[begin:end]) for begin, end in rows]
+                # Summed as the kernel does: by a last bit more or less a row would be off its own norm,
+                # and be pulled at full length.
+                parts = (w[begin:end] * w[begin:end] for begin, end in rows)
+                norms[:] = [math.sqrt(np.cumsum(part, dtype=np.float64)[-1]) for part in parts]
         return kernel.Irrelevant(kind, data, self.other_errors[row], rows, norms)
 
 
