@@ -5,9 +5,9 @@ from __future__ import annotations
 from sublearn.experiments._linear_size import best_words, measured_at
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, interval
+from sublearn.experiments._under_noise import decided_words, means
 from sublearn.experiments.tasks import GAMMA, DeepRates
-from sublearn.plots import COLOURS, Axes, curve, ink, log_ticks
+from sublearn.plots import COLOURS, Axes, ink, log_ticks
 from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
@@ -26,8 +26,7 @@ def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Poi
 
 def _lines(ax: Axes, rows: Table) -> None:
     sizes = rows.column("size")
-    ends = interval(rows, "gain", "gain_error")
-    curve(ax, sizes, rows.column("gain"), *ends, label="measured, mean of students")
+    means(ax, rows, "size", "measured, mean of students", "gain")
     formula = rows.column("gain_predicted")
     ax.plot(sizes, formula, color=ink(), linewidth=1.0, label="<k> by formula")
     if rows[0]["best"] is not None:

@@ -10,9 +10,9 @@ import numpy as np
 from sublearn.experiments._linear_size import steady_point
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, interval, with_error
+from sublearn.experiments._under_noise import decided_words, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
-from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
@@ -35,7 +35,7 @@ def draw(table: Table) -> Figures:
         for colour, (kind, words) in enumerate(NAMES.items()):
             rows = table.where(gamma3=gamma3, irrelevant=kind)
             sizes = rows.column("size")
-            curve(ax, sizes, rows.column("value"), *interval(rows), label=words, colour=colour)
+            means(ax, rows, "size", words, colour=colour)
             if rows and rows[0]["predicted"] is not None:
                 said_so = rows.column("predicted")
                 ax.plot(sizes, said_so, color=ink(), linewidth=1.0, label="white, predicted")
@@ -80,8 +80,7 @@ def find(table: Table) -> str:
         )
     for common, rows in table.apart("gamma3", "irrelevant"):
         ends = " to ".join(
-            f"{with_error(row, 'value', 'error', digits=2)} at N = {row['size']}"
-            for row in (rows[0], rows[-1])
+            f"{with_error(row, digits=2)} at N = {row['size']}" for row in (rows[0], rows[-1])
         )
         kind = NAMES[str(common["irrelevant"])]
         lines.append(f"gamma3 = {common['gamma3']:g}, {kind}: from {ends}.")

@@ -7,9 +7,9 @@ from itertools import product
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
+from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
-from sublearn.plots import Axes, curve, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Axes, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
@@ -39,10 +39,8 @@ def _lines(ax: Axes, rows: Table) -> None:
     for colour, (kind, words) in enumerate(NAMES.items()):
         for placement in ("spread", "concentrated"):
             held = rows.where(irrelevant=kind, placement=placement)
-            label = f"{words}, {placement}"
-            ends = interval(held)
-            curve(ax, held.column("gamma2"), held.column("value"), *ends, label=label,
-                  colour=colour, dashed=placement == "concentrated")  # fmt: skip
+            dashed = placement == "concentrated"
+            means(ax, held, "gamma2", f"{words}, {placement}", colour=colour, dashed=dashed)
     ax.axvline(_GAMMA1, color=ink(), linewidth=0.8, linestyle=":", label="gamma2 = gamma1")
 
 
@@ -60,7 +58,7 @@ def draw(table: Table) -> Figures:
 
 def winner(row: Row) -> int:
     """1 where spreading wins over the concentrated row, -1 where it loses, 0 where chance may be all."""
-    sure = row["more_error"] is not None and abs(row["more"]) > half_width(row, "more_error")
+    sure = row["more_error"] is not None and abs(row["more"]) > half_width(row, "more")
     return 0 if not sure else 1 if row["more"] > 0 else -1
 
 
@@ -73,10 +71,7 @@ def find(table: Table) -> str:
         lines.append(decided_words(yes, words))
     for common, some in table.apart("setting", "irrelevant"):
         held, last = some.where(placement="concentrated"), some[-1]["gamma2"]
-        both = "; ".join(
-            f"{row['placement']} {with_error(row, 'value', 'error')}"
-            for row in some.where(gamma2=last)
-        )
+        both = "; ".join(f"{row['placement']} {with_error(row)}" for row in some.where(gamma2=last))
         lost = [row["gamma2"] for row in held if winner(row) < 0]
         ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
         won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"

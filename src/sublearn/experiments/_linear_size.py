@@ -8,10 +8,10 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import interval
+from sublearn.experiments._under_noise import means
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
-from sublearn.plots import COLOURS, Axes, curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Json, Plan, Point, Row, Table
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
@@ -57,9 +57,9 @@ def steady_panel(ax: Axes, rows: Table) -> None:
         for common, held in some.apart("mixing"):
             mixing, colour = common["mixing"], 2 * place + bool(common["mixing"])
             label = f"gamma = {_listed(gamma)}" + (f"; mixing {mixing:g}" if several else "")
-            sizes, value = held.column("size"), held.column("value")
-            ax.plot(sizes, held.column("predicted"), color=COLOURS[colour], linewidth=1.0)
-            curve(ax, sizes, value, *interval(held), label=label, colour=colour, dashed=True)
+            predicted = held.column("predicted")
+            ax.plot(held.column("size"), predicted, color=COLOURS[colour], linewidth=1.0)
+            means(ax, held, "size", label, colour=colour, dashed=True)
     log_ticks(ax)
     title = "simulated; thin lines: predicted"
     name_axes(ax, "number of weights N", "steady-state error", title=title)
@@ -71,8 +71,8 @@ def _listed(row: Row) -> str:
 
 def _rates(ax: Axes, rows: Table) -> None:
     sizes = rows.column("size")
-    curve(ax, sizes, rows.column("value"), *interval(rows), label="measured over random cycles")
-    ax.plot(sizes, rows.column("predicted"), color=ink(), linewidth=1.0, label="formula")
+    means(ax, rows, "size", "measured over random cycles")
+    ax.plot(sizes, rows.column("predicted"), color="#333333", linewidth=1.0, label="formula")
     low, high = ax.get_ylim()
     for name, shade, words, line in (
         ("best_slides", COLOURS[1], "slides' best size", ":"),
