@@ -68,9 +68,9 @@ def draw(table: Table) -> Figures:
         _plane(ax, table, bends)
     shared_legend(fig, axes, across=3)
     figures = {"slope-against-curvature": fig}
-    words, look = "angle to the gradient (degrees)", {"unit_interval": False, "width": 3.6}
-    title, y = "steps of {steps:g} |g|/|q|", "fall of F / slope"
-    turning = in_panels(table, ["steps"], _turning, words, title, y=y, **look)
+    words, title = "angle to the gradient (degrees)", "steps of {steps:g} |g|/|q|"
+    look: Row = {"y": "fall of F / slope", "unit_interval": False, "width": 3.6}
+    turning = in_panels(table, ["steps"], _turning, words, title, **look)
     return {**figures, "fall-against-angle": turning}
 
 

@@ -71,7 +71,7 @@ class PlacementRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        said = {"verdict": self.verdict.kind, "grade": self.verdict.grade.to_dict()}
+        said: Row = {"verdict": self.verdict.kind, "grade": self.verdict.grade.to_dict()}
         said |= {"rank": self.verdict.rank, "needed": self.verdict.needed}
         names = ("rate", "modes", "minimum", "predicted", "drift", "kind", "reason", "local")
         found = {name: getattr(self, name) for name in names}
