@@ -248,6 +248,7 @@ def best_size(
     rates = tuple(geometry.rate(noise) for geometry in geometries)
     top = int(np.argmax(rates))
     exponent = fit_exponent(geometries)
+    hidden = [one.network.hidden if isinstance(one, Instance) else () for one in path]
     return SizeCurve(
         noise=noise,
         geometries=geometries,
@@ -263,13 +264,8 @@ def best_size(
         slides_nonlinear=slides_nonlinear_size(noise, sizes[0]),
         implicit=implicit_size(noise, sizes[0]),
         measured=tuple(geo.measure(noise, draws, seed) for geo in geometries) if draws else (),
-        units=_units(path),
+        units=tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else (),
     )
-
-
-def _units(path: Sequence[Instance] | Sequence[Geometry]) -> tuple[str, ...]:
-    hidden = [one.network.hidden if isinstance(one, Instance) else () for one in path]
-    return tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else ()
 
 
 def geometries_of(

@@ -202,7 +202,10 @@ def predict_steady_state(instance: Instance, noise: Noise) -> SteadyPrediction:
             walks=_walks(network.size, modes, driven, whole),
         )
         if not any(g):
-            return _still(known, instance)
+            outputs = network.forward(instance.start, instance.inputs)
+            value = float(squared_error(outputs, instance.targets))
+            still = _at_minimum(known, "nothing moves: gamma is 0, and the error stays what it is.")
+            return replace(still, value=value, excess=max(value - known.minimum, 0.0))
         if noise.no_formula:
             return replace(known, walks=(), reason=noise.no_formula)
         if rho == 1.0:  # one weight
@@ -228,14 +231,6 @@ def _walks(size: int, modes: Modes, noise: ModeNoise, whole: bool) -> tuple[Walk
     if whole:
         walks.append(Walk("frozen", size - noise.plastic, noise.synaptic))
     return tuple(walk for walk in walks if walk.directions and walk.per_cycle)
-
-
-def _still(known: SteadyPrediction, instance: Instance) -> SteadyPrediction:
-    outputs = instance.network.forward(instance.start, instance.inputs)
-    value = float(squared_error(outputs, instance.targets))
-    excess = max(value - known.minimum, 0.0)
-    why = "nothing moves: gamma is 0, and the error stays what it is."
-    return replace(_at_minimum(known, why), value=value, excess=excess)
 
 
 def _at_minimum(known: SteadyPrediction, why: str) -> SteadyPrediction:

@@ -102,15 +102,9 @@ class Labelled(Counting[SolvedEstimate]):
 
 def _question(point: Params, seed: int, problem: Problem) -> SolvedQuestion:
     learner, steps = learner_named(str(point.get("learner") or "adam")), whole(point, "steps", 4000)
-    learnable = learnable_of(point, problem)
-    return SolvedQuestion(problem, learnable, seed, learner, steps, eps=_eps(point))
-
-
-def _eps(point: Params) -> float | None:
-    """The bound of a vector; None where labels are asked for."""
-    if point.get("target") == LABEL:
-        return None
-    return positive("eps", point.get("eps", 1e-2))
+    # A label has no bound.
+    eps = None if point.get("target") == LABEL else positive("eps", point.get("eps", 1e-2))
+    return SolvedQuestion(problem, learnable_of(point, problem), seed, learner, steps, eps=eps)
 
 
 def _sizes(problem: Problem) -> tuple[int, int]:
