@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import Figures, spans
 from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Directions
-from sublearn.plots import COLOURS, Axes, curve, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, curve, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 ANGLES = 19
@@ -33,6 +33,7 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
                     xytext=(5, -3),
                     textcoords="offset points",
                     fontsize=8,
+                    color=ink(),
                 )
     low, high = ax.get_ylim()
     ax.fill_between(

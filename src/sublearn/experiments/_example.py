@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, INK, figure, legend, name_axes
+from sublearn.plots import COLOURS, figure, ink, legend, name_axes
 from sublearn.runs import Plan, Point, Row, Table
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error

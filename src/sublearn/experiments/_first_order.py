@@ -15,7 +15,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Trainability
-from sublearn.plots import COLOURS, INK, MARKERS
+from sublearn.plots import COLOURS, MARKERS, ink
 from sublearn.runs import Plan, Point, Row, Table
 
 _CASES = {
@@ -54,7 +54,7 @@ def draw(table: Table) -> Figures:
             ax.plot(rows.column("within_share"), places, label=label, **look)
         ax.set_xlim(-0.03, 1.03)
         names = [_LEARNERS[name] for name in learners]
-        ax.set_yticks(range(len(learners)), names, fontsize=9, color=INK)
+        ax.set_yticks(range(len(learners)), names, fontsize=9, color=ink())
         ax.set_ylim(max(len(learners), 1) - 0.5, -0.5)
 
     look: Row = {"y": "learner", "unit_interval": False, "width": 4.6, "height": 3.2}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import NEWTON, Declared, point, said
+from sublearn.experiments._table import DECIDED, NEWTON, Declared, point, said
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table

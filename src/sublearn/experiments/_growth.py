@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import Declared, decided_words, point, said
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Plan, Point, Row, Table
 

@@ -11,7 +11,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import means
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
-from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Json, Plan, Point, Row, Table
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
@@ -72,7 +72,7 @@ def _listed(row: Row) -> str:
 def _rates(ax: Axes, rows: Table) -> None:
     sizes = rows.column("size")
     means(ax, rows, "size", "measured over random cycles")
-    ax.plot(sizes, rows.column("predicted"), color="#333333", linewidth=1.0, label="formula")
+    ax.plot(sizes, rows.column("predicted"), color=ink(), linewidth=1.0, label="formula")
     low, high = ax.get_ylim()
     for name, shade, words, line in (
         ("best_slides", COLOURS[1], "slides' best size", ":"),

@@ -17,7 +17,7 @@ from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, figure, legend, name_axes
+from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
 from sublearn.runs import Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
@@ -76,7 +76,7 @@ def draw(table: Table) -> Figures:
     label = f"slides, gamma1 = {_RATE1:g}"
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
     ax.set_xscale("log")
-    ax.set_yscale("log")
+    log_ticks(ax, "y")
     level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")

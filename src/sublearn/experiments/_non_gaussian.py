@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, INK, MARKERS, name_axes, panels
+from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble, and whether every law in it has a density.

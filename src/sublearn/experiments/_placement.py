@@ -8,7 +8,7 @@ from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import half_width, means, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, Axes, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 _PLAIN = (0.1, 1.0, 0.05)

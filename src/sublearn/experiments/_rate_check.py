@@ -10,7 +10,7 @@ import numpy as np
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import GAMMA, Rates
-from sublearn.plots import COLOURS, INK, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))

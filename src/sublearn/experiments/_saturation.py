@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
 from sublearn.experiments._table import Declared, named, point, said
 from sublearn.experiments.tasks import Saturation
-from sublearn.plots import INK
+from sublearn.plots import ink
 from sublearn.runs import Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}

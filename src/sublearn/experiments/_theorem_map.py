@@ -10,7 +10,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
-from sublearn.plots import COLOURS, INK, name_axes, panels
+from sublearn.plots import COLOURS, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
 
 _COLOUR = {
@@ -19,9 +19,8 @@ _COLOUR = {
     "minimal": COLOURS[1],
     "unknown": COLOURS[6],
 }
-_MANY = (
-    300  # squares of a cell, from which on they are drawn as one image: a file of thousands is slow
-)
+# Squares of a cell, from which on they are drawn as one image: a file of thousands is slow.
+_MANY = 300
 _QUICK = (
     ("linear:inputs=3,outputs=2", 2, "W"),
     ("lrnn:n=2,b=1,d=1,T=2", 2, "W"),
@@ -55,9 +54,9 @@ def draw(table: Table) -> Figures:
         from matplotlib.patches import Patch
 
         shown: dict[str, Any] = {kind: Patch(color=_COLOUR[kind]) for kind in list(_COLOUR)[:3]}
-        shown["the paper says otherwise"] = Patch(facecolor="white", edgecolor=INK, linewidth=1.2)
+        shown["the paper says otherwise"] = Patch(facecolor="none", edgecolor=ink(), linewidth=1.2)
         look: Row = {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
-        fig.legend(shown.values(), shown.keys(), **look)
+        fig.legend(shown.values(), shown.keys(), labelcolor=ink(), **look)
     return {"theorem-map": fig}
 
 
@@ -80,10 +79,10 @@ def _mosaic(ax: Any, rows: Table) -> None:
             y = up + 0.44 - size * (place // side + 1)
             patches.append(Rectangle((x, y), size * 0.9, size * 0.9))
             faces.append(_COLOUR[row["verdict"]])
-            edges.append(INK if row["wrong"] else "none")
-        ax.add_collection(
-            PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
-        )
+            edges.append(ink() if row["wrong"] else "none")
+        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
+        squares.set_rasterized(len(patches) > _MANY)
+        ax.add_collection(squares)
     for axis, used in zip("yx", zip(*cells, strict=True), strict=True):
         low, high = min(used), max(used)
         ax.set(**{f"{axis}lim": (low - 0.55, high + 0.55), f"{axis}ticks": range(low, high + 1)})

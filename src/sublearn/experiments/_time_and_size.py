@@ -10,7 +10,7 @@ from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
@@ -57,7 +57,7 @@ def draw(table: Table) -> Figures:
             formula = fine**power / _GAMMA3**2
             ax.plot(fine, formula, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
             ax.set_xscale("log")
-            ax.set_yscale("log")
+            log_ticks(ax, "y")
             level_ticks(ax, list(levels))
         name_axes(ax, words, "best size N")
     shared_legend(fig, axes)

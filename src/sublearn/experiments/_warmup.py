@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, figure, name_axes
+from sublearn.plots import COLOURS, figure, ink, name_axes
 from sublearn.runs import Plan, Point, Row, Table
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 2

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Mask
-from sublearn.plots._style import COLOURS, MARKERS, Axes, ink, whole_ticks
+from sublearn.plots._style import COLOURS, MARKERS, Axes, ink, shade, whole_ticks
 
 
 def curve(

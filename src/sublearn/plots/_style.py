@@ -72,6 +72,17 @@ def ink() -> str:
     return _THEME.get()[1]
 
 
+def shade(colour: int) -> str:
+    """The colour of a line by its number; the darkest is the ink of the ground, to be seen on either.
+
+    >>> with dark():
+    ...     shade(0) == COLOURS[0], shade(6) == COLOURS[6]
+    (True, False)
+    """
+    found = COLOURS[colour % len(COLOURS)]
+    return ink() if found == INK else found
+
+
 def figure(
     columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6
 ) -> tuple[Figure, Any]:
