@@ -68,9 +68,8 @@ def _option(name: str, kind: Any) -> Any:
         return kind
     plain, told = get_args(kind)
     told = typer.Option(help=told) if isinstance(told, str) else copy(told)
-    if (
-        isinstance(told, OptionInfo) and told.default is ...
-    ):  # where typer keeps the first name given
+    # Typer keeps the first name that an option was given as its default.
+    if isinstance(told, OptionInfo) and told.default is ...:
         told.param_decls = (f"--{name.replace('_', '-')}",)
     return Annotated[plain, told]
 
