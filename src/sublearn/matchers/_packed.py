@@ -8,7 +8,8 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn.allocations import Allocation
-from sublearn.networks import Network, pack
+from sublearn.networks import Network
+from sublearn.networks.packed import pack
 
 packed = lru_cache(maxsize=64)(pack)
 
@@ -22,7 +23,7 @@ def _unknowns(network: Network, allocation: Allocation) -> tuple[Indices, Indice
 def unknowns(
     network: Network, allocation: Allocation, positions: Indices | None = None
 ) -> tuple[Indices, Indices]:
-    """Where the learnable weights stand among all, and their uses (see ``networks/_packed.py``).
+    """Where the learnable weights stand among all, and their uses (see ``networks/packed.py``).
 
     ``positions``: some of them, in the order of the labels; these are the unknowns then, in this order.
     """
