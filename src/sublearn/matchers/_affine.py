@@ -236,10 +236,8 @@ def _refined(
         with precision(bits):
             chain = ChainEquations(instance, free, held)
             residual, jacobian = chain.linearised([0] * len(free))
-            width, entries, constants = len(free), jacobian.entries(), residual.entries()
-            square = BALLS.matrix(
-                width, width, [entries[i * width + k] for i in rows for k in range(width)]
-            )
+            constants = residual.entries()
+            square = BALLS.part(jacobian, rows, range(len(free)))
             try:
                 balls = square.solve(column_vector([-constants[i] for i in rows])).entries()
             except ZeroDivisionError:

@@ -190,11 +190,9 @@ def _in_balls(linear: Linear, support: Indices, inside: list[int], y: Array) -> 
     if pivots[-1] <= DEPENDENT * pivots[0]:
         return None
     chosen, others = order[:count].tolist(), order[count:].tolist()
-    columns, entries = linear.matrix.ncols(), linear.matrix.entries()
 
     def part(places: list[int]) -> BallMatrix:
-        flat = [entries[int(support[p]) * columns + k] for k in inside for p in places]
-        return BALLS.matrix(count, len(places), flat)
+        return BALLS.part(linear.matrix, support[places].tolist(), inside).transpose()
 
     taken = [arb(float(y[support[p]])) for p in others]
     try:
