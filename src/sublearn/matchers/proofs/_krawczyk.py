@@ -88,7 +88,7 @@ def _powers(sizes: Array) -> Array:
 def ball_inverse(jacobian: BallMatrix) -> BallMatrix | None:
     """An approximate inverse at the working precision, or None where a pivot vanishes."""
     try:
-        identity = ball_matrix(np.eye(jacobian.nrows()))
+        identity = type(jacobian)(ball_matrix(np.eye(jacobian.nrows())))
         inverse = jacobian.mid().solve(identity, algorithm="approx").mid()
     except ZeroDivisionError:
         return None
