@@ -14,6 +14,7 @@ from sublearn.verdicts._gates import draw_point as draw_point
 from sublearn.verdicts._gates import occurring_gates as occurring_gates
 from sublearn.verdicts._gates import settled_gates as settled_gates
 from sublearn.verdicts._given import GivenRank, rank_at
+from sublearn.verdicts._given import rank_modulo_prime as rank_modulo_prime
 from sublearn.verdicts._needed import Needed as Needed
 from sublearn.verdicts._needed import needed_rank as needed_rank
 from sublearn.verdicts._needed import reachable_equations as reachable_equations
