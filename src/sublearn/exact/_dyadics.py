@@ -112,9 +112,8 @@ class Dyadics:
 
     def floats(self) -> Array:
         """The nearest float64 numbers; infinite beyond their range."""
-        return np.array([_nearest(int(e), self.exponent) for e in self.whole.entries()]).reshape(
-            self.shape
-        )
+        found = [nearest(int(e), self.exponent) for e in self.whole.entries()]
+        return np.array(found).reshape(self.shape)
 
     def rationals(self) -> list[list[Any]]:
         """Rows of fractions (flint's)."""
@@ -143,10 +142,15 @@ class Dyadics:
         return max(0, -self.exponent), max(0, most + self.exponent) if most else 0
 
 
-def _nearest(mantissa: int, exponent: int) -> float:
+def nearest(mantissa: int, exponent: int) -> float:
+    """The float64 number nearest to mantissa 2^exponent; infinite beyond their range.
+
+    >>> nearest(3, -1), nearest(1, -5000), nearest(-1, 5000)
+    (1.5, 0.0, -inf)
+    """
     try:
         if exponent >= 0:
-            return float(mantissa << exponent)
+            return float(mantissa << min(exponent, 4000))
         return mantissa / (1 << -exponent)  # whole numbers divide with one rounding
     except OverflowError:
         return float("inf") if mantissa > 0 else float("-inf")
