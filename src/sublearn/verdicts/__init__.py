@@ -10,7 +10,7 @@ from sublearn.verdicts._equations import EquationCounts, Equations
 from sublearn.verdicts._equations import equation_counts as equation_counts
 from sublearn.verdicts._gates import GateRanks, gated_rank
 from sublearn.verdicts._gates import doubt_of as doubt_of
-from sublearn.verdicts._gates import draw_point as draw_point
+from sublearn.verdicts._gates import drawn_gates as drawn_gates
 from sublearn.verdicts._gates import occurring_gates as occurring_gates
 from sublearn.verdicts._gates import settled_gates as settled_gates
 from sublearn.verdicts._given import GivenRank, rank_at
