@@ -352,6 +352,10 @@ class Instance:
         """Outputs minus targets, (d, m), in float64."""
         return self.network.forward(self.with_values(values), self.inputs) - self.targets
 
+    def jacobian(self, values: ArrayLike) -> Array:
+        """The derivative of :meth:`residual` by the learnable weights, (d m, r), in float64."""
+        return self.network.jacobian(self.with_values(values), self.inputs, self.allocation)
+
 
 def check_instance(instance: object) -> Instance:
     """``instance`` itself, or a sentence that says where one comes from."""

@@ -183,10 +183,7 @@ def _solution(
     size = len(instance.allocation)
     zero = np.zeros(size)
     with np.errstate(all="ignore"):
-        jacobian = instance.network.jacobian(
-            instance.with_values(zero), instance.inputs, instance.allocation
-        )
-        wanted = -instance.residual(zero).ravel()
+        jacobian, wanted = instance.jacobian(zero), -instance.residual(zero).ravel()
         sizes = np.abs(jacobian).max(axis=1, keepdims=True)
         sizes[sizes == 0] = 1.0
         start = shortest_solution(jacobian / sizes, wanted / sizes[:, 0])

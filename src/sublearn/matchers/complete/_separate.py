@@ -21,7 +21,7 @@ import numpy as np
 from sublearn._arrays import Complex, Indices
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._equations import Equations
-from sublearn.matchers.proofs._krawczyk import ball_inverse
+from sublearn.matchers.proofs._krawczyk import ball_inverse, finite_inverse
 from sublearn.matchers.proofs._prove import largest
 
 FIRST_BITS = 128
@@ -116,13 +116,8 @@ def _float_inverse(jacobian: Any) -> Any | None:
         [complex(float(v.real.mid()), float(v.imag.mid())) for v in jacobian.entries()]
     )
     matrix: Complex = values.reshape(size, size)
-    if not np.isfinite(matrix).all():
-        return None
-    try:
-        inverse = np.linalg.inv(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.isfinite(inverse).all() or np.linalg.norm(inverse) * np.linalg.norm(matrix) > 1e12:
+    inverse = finite_inverse(matrix)
+    if inverse is None or np.linalg.norm(inverse) * np.linalg.norm(matrix) > 1e12:
         return None
     return acb_mat(size, size, [acb(z.real, z.imag) for z in inverse.ravel().tolist()])
 

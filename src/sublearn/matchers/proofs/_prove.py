@@ -164,9 +164,7 @@ def free_positions(instance: Instance, values: Array) -> Indices | None:
     from scipy.linalg import qr
 
     with np.errstate(all="ignore"):
-        jacobian = instance.network.jacobian(
-            instance.with_values(values), instance.inputs, instance.allocation
-        )
+        jacobian = instance.jacobian(values)
     if not np.isfinite(jacobian).all():
         return None
     rows = np.abs(jacobian).max(axis=1)

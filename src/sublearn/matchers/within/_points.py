@@ -115,10 +115,7 @@ def minimax(instance: Instance, values: Array, eps: float, most: int) -> tuple[A
         if worst <= eps * (1 - 1e-9):
             return x, step
         f = instance.residual(x).ravel()
-        jacobian = instance.network.jacobian(
-            instance.with_values(x), instance.inputs, instance.allocation
-        )
-        table = jacobian / worst
+        table = instance.jacobian(x) / worst
         if not np.isfinite(table).all():
             return x, step
         ones = np.ones((f.size, 1))
