@@ -175,3 +175,11 @@ class Correlated(Distribution):
         root = np.linalg.cholesky(np.array(self.covariance))
         drawn = root @ rng.standard_normal((self.features, shape[-1]))
         return np.asarray(drawn, dtype=np.float64).reshape(shape)
+
+
+def check_law(name: str, law: object, what: str | None = None) -> None:
+    """Refuse what is no law, or is one of inputs and meant for something else."""
+    if not isinstance(law, Distribution):
+        raise BadInputError(f"{name} must be a distribution such as Normal(), not {law!r}.")
+    if name != "inputs" and isinstance(law, (LowRank, Correlated)):
+        raise BadInputError(f"{type(law).__name__} is for inputs, not for {what or name}.")
