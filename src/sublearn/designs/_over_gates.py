@@ -16,7 +16,7 @@ a bound, if generic numbers happen to behave like special ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import fsum
 
@@ -102,9 +102,9 @@ class BasisQuery:
     problem: Problem
     choice: Choice
     order: Ids
-    start: Ids
+    start: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     wanted: int
-    gains: Gains
+    gains: Gains = ()
     error: float
     seed: int
     effort: int = EFFORT
