@@ -35,13 +35,8 @@ class Effort:
     nodes: int = 0  # nodes of a branching search
 
     def __add__(self, other: Effort) -> Effort:
-        return Effort(
-            self.starts + other.starts,
-            self.iterations + other.iterations,
-            self.paths + other.paths,
-            max(self.bits, other.bits),
-            self.nodes + other.nodes,
-        )
+        sums = {kind: work + getattr(other, kind) for kind, work in vars(self).items()}
+        return Effort(**{**sums, "bits": max(self.bits, other.bits)})
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,9 +24,7 @@ from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.networks import FeedForward, LinearRNN, before_both, evaluate
 
-REGULAR = (
-    1e-9  # a least singular value, relative to the largest, above which samples are independent
-)
+REGULAR = 1e-9  # the least singular value over the largest, above which samples are independent
 BITS = 256
 
 

@@ -63,10 +63,10 @@ def settle(
                 if linear is None or found is None:
                     whole = False
                     continue
-                x[columns] = found.point
-                if found.vectors and refutes(linear, mine, found.vectors):
+                x[columns], vectors = found
+                if vectors and refutes(linear, mine, vectors):
                     return None, (len(rows), len(columns))
-                if found.vectors:
+                if vectors:
                     left.update(rows.tolist())
             if not whole:
                 return None, None

@@ -69,22 +69,17 @@ def parts(matrix: BallMatrix) -> list[tuple[Indices, Indices]]:
     return out
 
 
-@dataclass(frozen=True)
-class Found:
-    """A point to try, and vectors that may refute; the point is in float64 and promises nothing."""
+def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
+    """The point farthest inside the bands and, where it is outside, vectors near y'J = 0.
 
-    point: Array
-    vectors: list[Array]
-
-
-def solve(linear: Linear, bands: Bands) -> Found | None:
-    """The point farthest inside the bands and, where it is outside, vectors near y'J = 0."""
+    The point is in float64 and promises nothing; the vectors may refute.
+    """
     from scipy.optimize import linprog
 
     middle, half = bands.middle_and_half()
     asked = half > 0
     if not asked.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
-        return Found(np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
+        return (np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
     scaled = linear.rough[asked] / half[asked, None]
     sizes = np.linalg.norm(scaled, axis=0)
     sizes[sizes == 0] = 1.0
@@ -102,7 +97,7 @@ def solve(linear: Linear, bands: Bands) -> Found | None:
         below[i] = np.inf if bands.no_low[i] else float((rest[i] - bands.low[i]).mid()) / half[i]
     above, below = above[asked], below[asked]
     if min(above.min(), below.min()) >= 0.5:
-        return Found(x, [])
+        return x, []
     vectors = []
     places = np.flatnonzero(asked)
     miss = np.where(np.isfinite(above) & np.isfinite(below), (above - below) / 2, 0.0)
@@ -121,14 +116,14 @@ def solve(linear: Linear, bands: Bands) -> Found | None:
         method="highs",
     )
     if found.status != 0:
-        return Found(x, vectors)
+        return x, vectors
     if found.x[-1] < 0:
         duals = -np.asarray(found.ineqlin.marginals)
         y = np.zeros(places.size)
         y[up] -= duals[: int(up.sum())]
         y[down] += duals[int(up.sum()) :]
         vectors.insert(0, _placed(y / half[asked], places, len(rest)))
-    return Found(x + np.asarray(found.x[:-1]) / sizes, vectors)
+    return x + np.asarray(found.x[:-1]) / sizes, vectors
 
 
 def refutes(linear: Linear, bands: Bands, vectors: Sequence[Array]) -> bool:
