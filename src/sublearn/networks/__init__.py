@@ -2,8 +2,6 @@
 
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
 from sublearn.networks._check import ForwardCheck
-from sublearn.networks._check import real_numbers as real_numbers
-from sublearn.networks._connected import Connected as Connected
 from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
@@ -17,7 +15,6 @@ from sublearn.networks._forward import Arrays as Arrays
 from sublearn.networks._forward import Link as Link
 from sublearn.networks._forward import Matrices as Matrices
 from sublearn.networks._forward import links as links
-from sublearn.networks._forward import real_links as real_links
 from sublearn.networks._forward import walk as walk
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights

@@ -22,7 +22,6 @@ from sublearn.verdicts._needed import teacher_may_collapse as teacher_may_collap
 from sublearn.verdicts._points import Point as Point
 from sublearn.verdicts._points import UnknownRankError as UnknownRankError
 from sublearn.verdicts._points import check_options as check_options
-from sublearn.verdicts._points import jacobian_columns as jacobian_columns
 from sublearn.verdicts._points import miss_probability as miss_probability
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._rank import points_needed as points_needed
