@@ -124,10 +124,9 @@ class Instance:
         shown = network if teacher is None else teacher
         if not isinstance(shown, Network):
             raise BadInputError(f"teacher must be a network, not {teacher!r}.")
-        source = Teacher(shown, {k: np.asarray(v, np.float64) for k, v in teacher_weights.items()})
+        source = Teacher(shown, _floats(teacher_weights))
         given, factors = _inputs_of(network, inputs)
-        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
-        return cls._made(network, allocation, frozen, given, source, factors)
+        return cls._made(network, allocation, _floats(weights), given, source, factors)
 
     @classmethod
     def given(
@@ -140,9 +139,8 @@ class Instance:
     ) -> Instance:
         """A student asked for float64 targets; ``inputs`` as in :meth:`from_teacher`."""
         view, factors = _inputs_of(network, inputs)
-        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
         asks = np.asarray(targets, np.float64)
-        return cls._made(network, allocation, frozen, view, asks, factors)
+        return cls._made(network, allocation, _floats(weights), view, asks, factors)
 
     @classmethod
     def _made(
@@ -367,6 +365,10 @@ def check_instance(instance: object) -> Instance:
     return instance
 
 
+def _floats(weights: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    return {name: np.asarray(value, np.float64) for name, value in weights.items()}
+
+
 def _inputs_of(
     network: Network, inputs: ArrayLike | tuple[ArrayLike, ArrayLike]
 ) -> tuple[Array, tuple[Array, Array] | None]:
@@ -376,11 +378,8 @@ def _inputs_of(
     features = sum(network.input_blocks)
     factors = [settled("a factor of the inputs", factor) for factor in inputs]
     shapes = [factor.shape for factor in factors]
-    if (
-        [len(shape) for shape in shapes] != [2, 2]
-        or shapes[0][0] != features
-        or shapes[0][1] != shapes[1][0]
-    ):
+    pair = [len(shape) for shape in shapes] == [2, 2]
+    if not pair or shapes[0][0] != features or shapes[0][1] != shapes[1][0]:
         raise BadInputError(
             f"inputs must be an array, or a pair of matrices ({features} x k) and (k x samples), not "
             f"{' and '.join(map(str, shapes))}."
