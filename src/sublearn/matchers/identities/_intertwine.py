@@ -15,6 +15,7 @@ weights, as many as there are equations if r is *needed*. So the Krawczyk test p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -162,18 +163,17 @@ class Pair:
                             out.append((equation, weight, offset + k * count + c, value))
         return out
 
-    def _compiled(self) -> tuple[Indices, Array]:
-        if not hasattr(self, "_table"):
-            terms = self.terms()
-            index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)
-            # One more unknown, which is always 1, stands for "no unknown".
-            index[:, 1:][index[:, 1:] < 0] = self.unknowns
-            self._table = index, np.array([value for *_, value in terms])
-        return self._table
+    @cached_property
+    def _table(self) -> tuple[Indices, Array]:
+        terms = self.terms()
+        index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)
+        # One more unknown, which is always 1, stands for "no unknown".
+        index[:, 1:][index[:, 1:] < 0] = self.unknowns
+        return index, np.array([value for *_, value in terms])
 
     def evaluate(self, point: Array, one: Ball = 1.0) -> tuple[Array, Array, Array]:
         """(E, its Jacobian, the sizes of what adds up to E), in float64 or in balls, as point and one are."""
-        index, values = self._compiled()
+        index, values = self._table
         padded, values = np.append(point, one), values.astype(point.dtype)
         equation, first, second = index.T
         products = values * padded[first] * padded[second]
@@ -195,9 +195,8 @@ class Pair:
         ):
             # Near the identity half of the time: most students are not far from a teacher.
             if rng.random() < 0.5:
-                point[offset : offset + ours * theirs] = (
-                    np.eye(ours, theirs).ravel() + 0.3 * (point[offset : offset + ours * theirs])
-                )
+                mine = slice(offset, offset + ours * theirs)
+                point[mine] = np.eye(ours, theirs).ravel() + 0.3 * point[mine]
         damping = 1e-2
         residual, jacobian, sizes = self.evaluate(point)
         for step in range(steps):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,8 +75,6 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
 
     The point is in float64 and promises nothing; the vectors may refute.
     """
-    from scipy.optimize import linprog
-
     middle, half = bands.middle_and_half()
     asked = half > 0
     if not asked.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
@@ -104,17 +103,8 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
     if float(np.mean(miss**2)) > 1.0:
         # The residual of least squares is orthogonal to J: often enough to refute.
         vectors.append(_placed(miss / half[asked], places, len(rest)))
-    ones = np.ones((int(asked.sum()), 1))
     up, down = np.isfinite(above), np.isfinite(below)
-    found = linprog(
-        np.r_[np.zeros(x.size), -1.0],
-        A_ub=np.vstack(
-            [np.hstack([scaled, ones])[up], np.hstack([-scaled, ones])[down]],
-        ),
-        b_ub=np.r_[above[up], below[down]],
-        bounds=[(None, None)] * x.size + [(None, 1.0)],
-        method="highs",
-    )
+    found = deepest(np.vstack([scaled[up], -scaled[down]]), np.r_[above[up], below[down]])
     if found.status != 0:
         return x, vectors
     if found.x[-1] < 0:
@@ -124,6 +114,18 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
         y[down] += duals[int(up.sum()) :]
         vectors.insert(0, _placed(y / half[asked], places, len(rest)))
     return x + np.asarray(found.x[:-1]) / sizes, vectors
+
+
+def deepest(table: Array, right: Array, sides: Array | None = None) -> Any:
+    """The program for x and the largest t <= 1 with A x + t <= b, and A x <= b where ``sides`` follow A."""
+    from scipy.optimize import linprog
+
+    rows = np.hstack([table, np.ones((len(table), 1))])
+    if sides is not None:
+        rows = np.vstack([rows, np.hstack([sides, np.zeros((len(sides), 1))])])
+    goal = np.r_[np.zeros(table.shape[1]), -1.0]
+    limits = [(None, None)] * table.shape[1] + [(None, 1.0)]
+    return linprog(goal, A_ub=rows, b_ub=right, bounds=limits, method="highs")
 
 
 def refutes(linear: Linear, bands: Bands, vectors: Sequence[Array]) -> bool:
