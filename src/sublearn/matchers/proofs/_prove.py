@@ -144,11 +144,9 @@ def certificate(
     bits: int,
 ) -> Certificate:
     """The certificate of a box whose centre has ``values`` at the positions that are not free."""
-    everywhere = list(centre)
-    if free.size < values.size:
-        everywhere = from_floats(values)
-        for position, number in zip(free.tolist(), centre, strict=True):
-            everywhere[position] = number
+    everywhere = from_floats(values)
+    for position, number in zip(free.tolist(), centre, strict=True):
+        everywhere[position] = number
     return Certificate(instance, kind, bits, tuple(everywhere), tuple(free.tolist()), tuple(radius))
 
 
