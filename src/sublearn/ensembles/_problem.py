@@ -282,25 +282,18 @@ class Problem:
             raise BadInputError(
                 f"nothing is left of d m = {self.effective_equations} for {open_rules[0]}."
             )
-        flat = {}
-        for name in self.network.shapes:  # a fixed order, whatever the dict's
-            if name in rules:
-                rule = rules[name]
-                count = rest if rule.count is None else rule.count
-                if isinstance(rule, Masks):
-                    flat[name] = np.flatnonzero(mask_of(self.network, name, rule.mask(trial)))
-                elif isinstance(rule, OwnRule):
-                    flat[name] = rule.draw(name, self.network.existing(name), count, rng)
-                else:
-                    flat[name] = draw_flat(
-                        rule,
-                        name,
-                        self.network.shapes[name],
-                        self.network.degree_bounds(name, self.effective_samples),
-                        count,
-                        rng,
-                        self.network.connections.get(name),
-                    )
-        drawn = Allocation(self.network.shapes, flat)
-        self.network.check_allocation(drawn)
+        network, flat = self.network, {}
+        for name in (name for name in network.shapes if name in rules):  # whatever the dict's order
+            rule = rules[name]
+            count = rest if rule.count is None else rule.count
+            if isinstance(rule, Masks):
+                flat[name] = np.flatnonzero(mask_of(network, name, rule.mask(trial)))
+            elif isinstance(rule, OwnRule):
+                flat[name] = rule.draw(name, network.existing(name), count, rng)
+            else:
+                bounds = network.degree_bounds(name, self.effective_samples)
+                shape, exists = network.shapes[name], network.connections.get(name)
+                flat[name] = draw_flat(rule, name, shape, bounds, count, rng, exists)
+        drawn = Allocation(network.shapes, flat)
+        network.check_allocation(drawn)
         return drawn
