@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,13 +102,7 @@ class Dyadics:
     def pivots(self) -> list[int]:
         """Each column that is no combination of those before it."""
         reduced, _, rank = self.whole.rref()
-        width, entries = self.shape[1], reduced.entries()
-        out, column = [], 0
-        for row in range(rank):
-            while entries[row * width + column] == 0:
-                column += 1
-            out.append(column)
-        return out
+        return leading(reduced.tolist()[:rank])
 
     def floats(self) -> Array:
         """The nearest float64 numbers; infinite beyond their range."""
@@ -140,6 +134,11 @@ class Dyadics:
         """(a, b): every entry is a whole number times 2^-a and below 2^b in size; neither is negative."""
         most = max((int(entry).bit_length() for entry in self.whole.entries()), default=0)
         return max(0, -self.exponent), max(0, most + self.exponent) if most else 0
+
+
+def leading(rows: Iterable[Sequence[Any]]) -> list[int]:
+    """Where the first entry of each row stands that is not 0."""
+    return [next(c for c, entry in enumerate(row) if entry != 0) for row in rows]
 
 
 def nearest(mantissa: int, exponent: int) -> float:

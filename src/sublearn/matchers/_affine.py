@@ -9,7 +9,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.ensembles import Instance
-from sublearn.exact import Dyadics, PrimeField, random_prime
+from sublearn.exact import Dyadics, PrimeField, leading, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
@@ -143,15 +143,9 @@ class _Ranks:
 
     def minor(self) -> tuple[list[int], list[int]]:
         """Rows and columns of a minor of full order that is not 0."""
-        return _pivots(self._jacobian.transpose()), _pivots(self._jacobian)
-
-
-def _pivots(matrix: BallMatrix) -> list[int]:
-    reduced, rank = matrix.rref()
-    width, entries = matrix.ncols(), reduced.entries()
-    return [
-        next(j for j in range(width) if int(entries[row * width + j])) for row in range(int(rank))
-    ]
+        reduced = self._jacobian.transpose().rref()[0], self._jacobian.rref()[0]
+        rows, columns = (leading(matrix.tolist()[: self.rank]) for matrix in reduced)
+        return rows, columns
 
 
 def ranks_modulo(instance: Instance, prime: int) -> tuple[_Ranks, int]:
