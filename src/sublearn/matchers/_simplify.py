@@ -168,10 +168,12 @@ def _distinct(instance: Instance) -> tuple[Instance, str | None]:
     kept = sorted(set(of))
     if len(kept) == instance.samples:
         return instance, None
-    targets, asking = instance.exact_targets, instance.asking
-    assert targets is not None or asking is not None
-    # Where targets are not rational, they are known to be the same if the teacher saw the same.
-    seen = (asking[1] if targets is None else targets).whole.transpose().tolist()
+    shown = targets = instance.exact_targets
+    if shown is None:
+        # Targets that are not rational are known to be the same where the teacher saw the same.
+        assert instance.asking is not None
+        shown = instance.asking[1]
+    seen = shown.whole.transpose().tolist()
     if any(seen[s] != seen[f] for s, f in enumerate(of)):
         twice = "one sample is there twice, with different targets"
         return instance, None if targets is None else twice

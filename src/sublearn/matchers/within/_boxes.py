@@ -72,8 +72,8 @@ class Boxes:
 
     def deeper(self) -> Boxes:
         """A copy to be cut."""
-        *ends, depth = vars(self).values()
-        return Boxes(*(end.copy() for end in ends), depth + 1)
+        ends = self.low.copy(), self.high.copy(), self.near.copy(), self.far.copy()
+        return Boxes(*ends, self.depth + 1)
 
     def join(self, other: Boxes) -> Boxes:
         """These and the others."""
@@ -214,7 +214,7 @@ class Image:
     def refuted_together(self, boxes: Boxes) -> Mask:
         """Which bounded boxes are refuted by a combination of outputs."""
         out = np.zeros(len(boxes), dtype=bool)
-        bounded = np.isfinite(boxes.far).all(axis=1)
+        bounded = np.asarray(np.isfinite(boxes.far).all(axis=1))
         if not bounded.any():
             return out
         with np.errstate(all="ignore"):
@@ -233,7 +233,8 @@ class Image:
         first = [end.reshape(count, -1) for end in middle]
         table = [end.reshape(count, r, -1) for end in slopes]
         rough = (table[0] + table[1]) / 2
-        usable = np.isfinite(rough).all(axis=(1, 2)) & np.isfinite(first[0] + first[1]).all(axis=1)
+        usable = np.asarray(np.isfinite(rough).all(axis=(1, 2)))
+        usable &= np.isfinite(first[0] + first[1]).all(axis=1)
         rough[~usable] = 0.0
         y = self._vector(np.where(usable[:, None], (first[0] + first[1]) / 2, 0.0), rough)
         # y'F over the box, from below: its value at the centre, less what the slopes can take away.
