@@ -11,9 +11,9 @@ import sublearn as sl
 from matchers.relu_instances import small
 from sublearn.exact import Feasible, Infeasible, decide_program, separates
 from sublearn.matchers.relu._branch import check_tree, covers_all, decide_by_branching, decide_leaf
+from sublearn.matchers.relu._cone import cone_contradiction, outside_cone
 from sublearn.matchers.relu._kernel import Leaves
 from sublearn.matchers.relu._leaf import LeafProofs
-from sublearn.matchers.relu._relu import cone_contradiction, outside_cone
 from sublearn.patterns import System, build_program, build_system, in_coordinates
 
 

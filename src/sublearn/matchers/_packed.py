@@ -8,8 +8,7 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn.allocations import Allocation
-from sublearn.networks import Network
-from sublearn.networks.packed import pack
+from sublearn.networks import Network, pack
 
 packed = lru_cache(maxsize=64)(pack)
 

@@ -26,6 +26,8 @@ from sublearn.networks._sizes import leak_bits as leak_bits
 from sublearn.networks._sizes import log2_terms as log2_terms
 from sublearn.networks._text import known_kinds as known_kinds
 from sublearn.networks._text import network_from_text, register
+from sublearn.networks.packed import Packed as Packed
+from sublearn.networks.packed import pack as pack
 
 __all__ = [
     "REALS",

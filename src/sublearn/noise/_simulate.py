@@ -14,8 +14,7 @@ from sublearn._arrays import Array, Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
-from sublearn.networks import Network
-from sublearn.networks.packed import Packed, pack
+from sublearn.networks import Network, Packed, pack
 from sublearn.noise._irrelevant import Homeostasis, SecondTask
 from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state

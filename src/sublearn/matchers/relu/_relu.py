@@ -6,11 +6,12 @@ import numpy as np
 
 from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
-from sublearn.exact import Feasible, Infeasible, Rational, Table, decide_program
+from sublearn.exact import Feasible, Rational
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import candidates
 from sublearn.matchers.proofs import prove
+from sublearn.matchers.relu._cone import cone_contradiction
 from sublearn.patterns import (
     System,
     activation_pattern,
@@ -106,26 +107,6 @@ class Relu(Matcher):
                 return solved(self.name, reason, instance, system, answer.values, budget, effort)
         reason = f"{stopped}, and {effort.starts} random starts found no match"
         return Decision("undecided", self.name, reason, effort=effort)
-
-
-def cone_contradiction(system: System) -> str | None:
-    """Why some R_s lies outside the cone of the columns w_i, or None.
-
-    A linear program in fractions for each sample: sum_i w_i a_i = R_s, a >= 0.
-    """
-    for s in range(system.m):
-        if outside_cone(system.readout, [row[s] for row in system.rest]):
-            return (
-                f"on sample {s} the targets lie outside the cone of the {system.k} units' columns of "
-                "W2: no outputs >= 0 give them"
-            )
-    return None
-
-
-def outside_cone(readout: Table, target: list[Rational]) -> bool:
-    """Whether it is proved that no a >= 0 has readout a = target."""
-    program = [[*row, value] for row, value in zip(readout, target, strict=True)]
-    return isinstance(decide_program(program, [True] * len(readout[0])), Infeasible)
 
 
 def solved(
