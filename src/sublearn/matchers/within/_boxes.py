@@ -214,7 +214,7 @@ class Image:
     def refuted_together(self, boxes: Boxes) -> Mask:
         """Which bounded boxes are refuted by a combination of outputs."""
         out = np.zeros(len(boxes), dtype=bool)
-        bounded = np.asarray(np.isfinite(boxes.far).all(axis=1))
+        bounded = _all(np.isfinite(boxes.far), 1)
         if not bounded.any():
             return out
         with np.errstate(all="ignore"):
@@ -233,8 +233,8 @@ class Image:
         first = [end.reshape(count, -1) for end in middle]
         table = [end.reshape(count, r, -1) for end in slopes]
         rough = (table[0] + table[1]) / 2
-        usable = np.asarray(np.isfinite(rough).all(axis=(1, 2)))
-        usable &= np.isfinite(first[0] + first[1]).all(axis=1)
+        usable = _all(np.isfinite(rough.reshape(count, -1)), 1)
+        usable &= _all(np.isfinite(first[0] + first[1]), 1)
         rough[~usable] = 0.0
         y = self._vector(np.where(usable[:, None], (first[0] + first[1]) / 2, 0.0), rough)
         # y'F over the box, from below: its value at the centre, less what the slopes can take away.
@@ -400,6 +400,10 @@ class _Enclosures:
             low, high = _steepness(activation, before.state)
             slope = _times((low[:, None], high[:, None]), slope)
         return Enclosed(_bent(activation, before.state), slope), None
+
+
+def _all(values: Mask, axis: int) -> Mask:
+    return np.asarray(values.all(axis=axis))
 
 
 def _dot(y: Array, right: Interval) -> Interval:
