@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Indices, Mask, zeros
 from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.within._bands import BITS, Bands, bands
@@ -68,9 +68,7 @@ class Boxes:
 
     def select(self, kept: Mask | slice) -> Boxes:
         """Some of the boxes."""
-        return Boxes(
-            self.low[kept], self.high[kept], self.near[kept], self.far[kept], self.depth[kept]
-        )
+        return Boxes(*(part[kept] for part in vars(self).values()))
 
     def deeper(self) -> Boxes:
         """A copy to be cut."""
@@ -147,27 +145,20 @@ def _rows(instance: Instance) -> dict[tuple[str, int], list[int]]:
 
 def _start(image: Image) -> Boxes:
     """One box for each choice of cube or largest weight, row by row."""
-    sizes = [len(members) for members in image.rows.values()]
-    choices = [
-        [None, *product(range(size), (1.0, -1.0))] for size in sizes
-    ]  # None: the cube; else the largest weight and its sign
-    low, high, near, far = [], [], [], []
-    for chosen in product(*choices):
-        a, b = np.empty(sum(sizes)), np.empty(sum(sizes))
-        lengths = []
-        for members, choice in zip(image.rows.values(), chosen, strict=True):
-            size = NEAR if choice is None else 1.0
-            a[members], b[members] = -size, size
-            if choice is not None:
-                a[members[choice[0]]] = b[members[choice[0]]] = choice[1]
-            lengths.append((1.0, 1.0) if choice is None else (NEAR, np.inf))
-        low.append(a)
-        high.append(b)
-        near.append([start for start, _ in lengths])
-        far.append([end for _, end in lengths])
-    return Boxes(
-        np.array(low), np.array(high), np.array(near), np.array(far), np.zeros(len(low), np.int64)
+    rows, size = list(image.rows.values()), image.row_of.size
+    # None: the cube; else the largest weight and its sign.
+    choices = list(product(*([None, *product(members, (1.0, -1.0))] for members in rows)))
+    low, high, near, far = zeros(
+        (len(choices), size), (len(choices), size), *[(len(choices), len(rows))] * 2
     )
+    for box, chosen in enumerate(choices):
+        for row, (members, choice) in enumerate(zip(rows, chosen, strict=True)):
+            half = NEAR if choice is None else 1.0
+            low[box, members], high[box, members] = -half, half
+            near[box, row], far[box, row] = (1.0, 1.0) if choice is None else (NEAR, np.inf)
+            if choice is not None:
+                low[box, choice[0]] = high[box, choice[0]] = choice[1]
+    return Boxes(low, high, near, far, np.zeros(len(choices), np.int64))
 
 
 def _halved(boxes: Boxes, image: Image) -> Boxes:
@@ -313,7 +304,8 @@ class Image:
 
         def enter(block: Array) -> Enclosed:
             wide = np.broadcast_to(block, (count, *block.shape))
-            return Enclosed((wide, wide), _zeros(count, r, *block.shape) if slopes else None)
+            still = np.zeros((count, r, *block.shape)) if slopes else None
+            return Enclosed((wide, wide), None if still is None else (still, still))
 
         chain = links(self.network, [enter(block) for block in self.blocks], None)
         weights: dict[str, tuple[str, str | None]] = {}
@@ -412,10 +404,6 @@ class _Enclosures:
 
 def _all(values: Mask, axis: int) -> Mask:
     return np.asarray(values.all(axis=axis))
-
-
-def _zeros(*shape: int) -> Interval:
-    return np.zeros(shape), np.zeros(shape)
 
 
 def _dot(y: Array, right: Interval) -> Interval:
