@@ -1,0 +1,52 @@
+"""The rung for few learnable weights: boxes hold all of their values, and each is refuted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sublearn._grades import PROOF
+from sublearn.ensembles import Instance
+from sublearn.matchers._behind import is_affine_before_output
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget, Matcher
+from sublearn.matchers._nonlinear import too_large
+
+BOXES = 20_000  # half a second; more seldom help
+NEAR = 2.0**-40  # of the largest target: how near counts as a match here
+
+
+class Boxed(Matcher):
+    """Refute an instance of a network that is not linear, with at most eight learnable weights.
+
+    The boxes of ``decide_within``, at a tolerance of next to nothing: what no weights come near to, not
+    even in the limit, no weights match. A match is never found here.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((2, 3, 1), activation="tanh"), samples=2)
+    >>> decision = sl.decide(sl.draw(problem, {"W1": sl.Anywhere(2)}, seed=0, trial=0))
+    >>> decision.kind, decision.rung, str(decision.grade)
+    ('refuted', 'boxes', 'proof')
+    """
+
+    name = "boxes"
+
+    def refusal(self, instance: Instance) -> str | None:
+        from sublearn.matchers.within._boxes import refused
+
+        if instance.network.is_linear:
+            return "the network is linear"
+        if is_affine_before_output(instance):
+            return "the last pre-activations are affine in the learnable weights"
+        return refused(instance) or too_large(instance)
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from sublearn.matchers.within._boxes import all_refuted
+
+        largest = float(np.abs(instance.targets).max())
+        eps = NEAR * largest if NEAR * largest > 0.0 else NEAR
+        why, seen = all_refuted(instance, eps, min(BOXES, budget.nodes))
+        effort = Effort(nodes=seen)
+        if why is not None:
+            return Decision("refuted", self.name, why, PROOF, effort=effort)
+        reason = f"{seen} boxes of weights settled nothing"
+        return Decision("undecided", self.name, reason, effort=effort)

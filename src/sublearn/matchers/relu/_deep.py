@@ -1,0 +1,68 @@
+"""The rung for deep ReLU networks whose first layer learns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sublearn._grades import PROOF
+from sublearn.ensembles import Instance
+from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._matcher import Budget
+from sublearn.matchers.relu._branch import decide_by_branching
+from sublearn.matchers.relu._relu import Relu
+from sublearn.patterns import System, build_system, why_no_system
+
+NODES = 20_000  # of one tree: seconds
+SINGLE_NODES = 1_000  # of the tree of one sample
+
+
+class Deep(Relu):
+    """Decide ReLU networks of any depth with learnable weights in the first layer that learns at all.
+
+    The tree of :class:`Relu`, with a pair (unit, sample) for every unit of the frozen layers behind as
+    well. A sample alone comes first: its tree is small, and what it refutes is refuted.
+
+    >>> import numpy as np, sublearn as sl
+    >>> problem = sl.Problem(sl.FeedForward((6, 8, 8, 4), activation="relu"), samples=6)
+    >>> decision = sl.decide(sl.draw(problem, {"W1": sl.FirstRows(8)}, seed=0, trial=2))
+    >>> decision.kind, decision.rung, str(decision.grade)
+    ('refuted', 'deep', 'proof')
+    """
+
+    name = "deep"
+
+    def refusal(self, instance: Instance) -> str | None:
+        layers = instance.network.layered
+        if layers is not None and layers.is_shallow_relu:
+            return "the network is shallow"
+        return why_no_system(instance, deep=True)
+
+    def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        spent = Effort()
+        for s in range(instance.samples) if instance.samples > 1 else ():
+            system = build_system(instance.only([s]))
+            nodes = min(SINGLE_NODES, budget.nodes)
+            found = decide_by_branching(system, nodes, rng)
+            spent = spent + Effort(nodes=found.nodes)
+            if found.kind == "refuted":
+                reason = (
+                    f"on sample {s} alone all 2^{system.pairs} patterns are cut off, by "
+                    f"{found.leaves} Farkas vectors"
+                )
+                return Decision("refuted", self.name, reason, PROOF, effort=spent)
+        out = super().attempt(instance, replace(budget, nodes=min(NODES, budget.nodes)), rng)
+        return replace(out, effort=spent + out.effort)
+
+    def _search(
+        self,
+        instance: Instance,
+        system: System,
+        budget: Budget,
+        rng: np.random.Generator,
+        stopped: str,
+        spent: Effort,
+    ) -> Decision:
+        """Descents have been tried on the rung before."""
+        return Decision("undecided", self.name, stopped, effort=spent)
