@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from planted import planted
 from scipy.optimize import linprog
 
 import sublearn as sl
+from matchers.planted import planted
 from sublearn.matchers import Deep, Relu
 from sublearn.matchers._simplify import simplify
 
@@ -159,6 +159,8 @@ def test_what_it_is_not_for() -> None:
     assert "shallow" in (why(sl.FeedForward((3, 4, 2), "relu"), {"W1": some}) or "")
     both = why(sl.FeedForward((3, 4, 4, 2), "relu"), {"W1": some, "W2": some})
     assert "W2 are learnable" in (both or "")
-    assert "output activation" in (why(sl.FeedForward((3, 4, 4, 2), "relu", "tanh"), {"W1": some}) or "")
+    assert "output activation" in (
+        why(sl.FeedForward((3, 4, 4, 2), "relu", "tanh"), {"W1": some}) or ""
+    )
     assert "ReLU layers" in (why(sl.FeedForward((3, 4, 4, 2), "tanh"), {"W1": some}) or "")
     assert "pairs" in (why(sl.FeedForward((3, 90, 90, 2), "relu"), {"W1": some}) or "")

@@ -1,4 +1,4 @@
-"""The rung for few learnable weights: boxes hold all of their values, and each is refuted."""
+"""The rung for few learnable weights: boxes hold all their values; each is refuted, or one has a match."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import numpy as np
 from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import is_affine_before_output
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import too_large
+from sublearn.matchers.proofs import prove
 
 BOXES = 20_000  # half a second; more seldom help
+BITS = 512  # of a proof
 NEAR = 2.0**-40  # of the largest target: how near counts as a match here
 
 
 class Boxed(Matcher):
-    """Refute an instance of a network that is not linear, with at most eight learnable weights.
+    """Decide an instance of a network that is not linear, with at most eight learnable weights.
 
     The boxes of ``decide_within``, at a tolerance of next to nothing: what no weights come near to, not
-    even in the limit, no weights match. A match is never found here.
+    even in the limit, no weights match. Where a small box is left, Newton's method from its centre may
+    end in a match that random starts have missed.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((2, 3, 1), activation="tanh"), samples=2)
@@ -44,9 +47,13 @@ class Boxed(Matcher):
 
         largest = float(np.abs(instance.targets).max())
         eps = NEAR * largest if NEAR * largest > 0.0 else NEAR
-        why, seen = all_refuted(instance, eps, min(BOXES, budget.nodes))
+        why, seen, point = all_refuted(instance, eps, min(BOXES, budget.nodes))
         effort = Effort(nodes=seen)
         if why is not None:
             return Decision("refuted", self.name, why, PROOF, effort=effort)
+        found = None if point is None else prove(instance, point, min(BITS, budget.bits))
+        if found is not None:
+            reason = "a solution in one of the boxes that are left, and proved to exist"
+            return certified(self.name, reason, found, effort + Effort(bits=found.bits))
         reason = f"{seen} boxes of weights settled nothing"
         return Decision("undecided", self.name, reason, effort=effort)

@@ -73,7 +73,10 @@ class System:
 
 
 def why_no_system(instance: Instance, deep: bool = False) -> str | None:
-    """Why an instance is no ReLU system of a size that is worth building, shallow or deep, or None."""
+    """Why an instance is no ReLU system of a size that is worth building, or None.
+
+    ``deep``: of any depth, and of a size that is worth building for one sample at least.
+    """
     network, allocation = instance.network, instance.allocation
     why = why_not_deep(network, allocation) if deep else why_not_shallow(network, allocation)
     if why is not None:
@@ -81,10 +84,9 @@ def why_no_system(instance: Instance, deep: bool = False) -> str | None:
     asking = instance.asking
     if asking is not None and not asking[0].is_rational:
         return "the targets are not rational numbers"
-    units = len({row for _, row, _ in allocation.labels()})
+    pairs = len({row for _, row, _ in allocation.labels()}) * instance.samples
     if deep and network.layered is not None:
-        units += sum(network.layered.sizes[2:-1])
-    pairs = units * instance.samples
+        pairs = pairs // instance.samples + sum(network.layered.sizes[2:-1])
     if pairs > MOST_PAIRS:
         return f"k m = {pairs} pairs of unit and sample are more than {MOST_PAIRS}"
     work = network.size * instance.samples

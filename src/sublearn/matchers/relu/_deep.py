@@ -12,7 +12,7 @@ from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._relu import Relu
-from sublearn.patterns import System, build_system, why_no_system
+from sublearn.patterns import MOST_PAIRS, System, build_system, why_no_system
 
 NODES = 20_000  # of one tree: seconds
 SINGLE_NODES = 1_000  # of the tree of one sample
@@ -22,7 +22,8 @@ class Deep(Relu):
     """Decide ReLU networks of any depth with learnable weights in the first layer that learns at all.
 
     The tree of :class:`Relu`, with a pair (unit, sample) for every unit of the frozen layers behind as
-    well. A sample alone comes first: its tree is small, and what it refutes is refuted.
+    well. A sample alone comes first: its tree is small, and what it refutes is refuted. Of more samples
+    than a tree has room for, the first are asked together.
 
     >>> import numpy as np, sublearn as sl
     >>> problem = sl.Problem(sl.FeedForward((6, 8, 8, 4), activation="relu"), samples=6)
@@ -40,8 +41,8 @@ class Deep(Relu):
         return why_no_system(instance, deep=True)
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
-        spent = Effort()
-        for s in range(instance.samples) if instance.samples > 1 else ():
+        spent, m = Effort(), instance.samples
+        for s in range(m) if m > 1 else ():
             system = build_system(instance.only([s]))
             nodes = min(SINGLE_NODES, budget.nodes)
             found = decide_by_branching(system, nodes, rng)
@@ -52,8 +53,19 @@ class Deep(Relu):
                     f"{found.leaves} Farkas vectors"
                 )
                 return Decision("refuted", self.name, reason, PROOF, effort=spent)
-        out = super().attempt(instance, replace(budget, nodes=min(NODES, budget.nodes)), rng)
-        return replace(out, effort=spent + out.effort)
+        together = m if m == 1 else min(m, MOST_PAIRS // system.k)
+        if together < 2 <= m:
+            reason = f"every sample alone has a match, and {m} together are too many"
+            return Decision("undecided", self.name, reason, effort=spent)
+        asked = instance if together == m else instance.only(range(together))
+        out = super().attempt(asked, replace(budget, nodes=min(NODES, budget.nodes)), rng)
+        out = replace(out, effort=spent + out.effort)
+        if together == m:
+            return out
+        if out.kind == "refuted":
+            return replace(out, reason=f"on the first {together} samples {out.reason}")
+        reason = f"the first {together} samples settled nothing, and {m} are too many"
+        return Decision("undecided", self.name, reason, effort=out.effort)
 
     def _search(
         self,
