@@ -13,6 +13,7 @@ import sublearn as sl
 from matchers.planted import planted
 from sublearn.matchers import Deep, Relu
 from sublearn.matchers._simplify import simplify
+from sublearn.matchers.relu import _deep
 
 NETWORKS: list[tuple[sl.Network, tuple[str, ...]]] = [
     (sl.FeedForward((2, 3, 3, 2), "relu"), ("W1",)),
@@ -78,7 +79,7 @@ def distance(instance: sl.Instance) -> float:
 def test_the_answer_is_that_of_all_patterns() -> None:
     problem = sl.Problem(sl.FeedForward((2, 2, 2, 1), activation="relu"), samples=2)
     seen: Counter[str] = Counter()
-    for trial in range(24):
+    for trial in range(14):
         instance = sl.draw(problem, {"W1": sl.Anywhere(2)}, seed=5, trial=trial)
         found = ask(instance, trial)
         near = distance(instance)
@@ -88,7 +89,7 @@ def test_the_answer_is_that_of_all_patterns() -> None:
         if found.values is not None:
             missed = np.abs(instance.residual(found.values)).max()
             assert missed < 1e-9 and str(found.grade) == "proof"
-    assert seen["matched"] > 2 and seen["refuted"] > 8 and not seen["undecided"], seen
+    assert seen["matched"] and seen["refuted"] > 4 and not seen["undecided"], seen
 
 
 def _no_planted_solution_is_refuted(count: int, seed: int) -> Counter[str]:
@@ -148,6 +149,20 @@ def test_the_ladder_refutes_what_it_left_open() -> None:
         assert "alone" in found.reason and found.effort.nodes > 0
 
 
+def test_of_too_many_samples_the_first_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = sl.Problem(sl.FeedForward((3, 4, 4, 2), activation="relu"), samples=3)
+    instances = [sl.draw(problem, {"W1": sl.Anywhere(6)}, seed=0, trial=t) for t in range(20)]
+    whole = [ask(instance) for instance in instances]
+    monkeypatch.setattr(_deep, "MOST_PAIRS", 16)  # at most 8 units: two samples
+    part = [ask(instance) for instance in instances]
+    for one, two in zip(whole, part, strict=True):
+        assert two.kind in ("undecided", one.kind) and two.kind != "matched"
+    reasons = " ".join(found.reason for found in part)
+    assert "the first 2 samples" in reasons and "matched" in {found.kind for found in whole}
+    deeper = sl.Problem(sl.FeedForward((6, 8, 8, 8, 4), activation="relu"), samples=6)
+    assert Deep().refusal(sl.draw(deeper, {"W1": sl.FirstRows(8)})) is None
+
+
 def test_what_it_is_not_for() -> None:
     rung = Deep()
 
@@ -163,4 +178,4 @@ def test_what_it_is_not_for() -> None:
         why(sl.FeedForward((3, 4, 4, 2), "relu", "tanh"), {"W1": some}) or ""
     )
     assert "ReLU layers" in (why(sl.FeedForward((3, 4, 4, 2), "tanh"), {"W1": some}) or "")
-    assert "pairs" in (why(sl.FeedForward((3, 90, 90, 2), "relu"), {"W1": some}) or "")
+    assert "pairs" in (why(sl.FeedForward((3, 140, 140, 2), "relu"), {"W1": some}) or "")
