@@ -12,7 +12,7 @@ from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._relu import Relu
-from sublearn.patterns import MOST_PAIRS, System, build_system, why_no_system
+from sublearn.patterns import MOST_PAIRS, build_system, why_no_system
 
 NODES = 20_000  # of one tree: seconds
 SINGLE_NODES = 1_000  # of the tree of one sample
@@ -33,6 +33,7 @@ class Deep(Relu):
     """
 
     name = "deep"
+    descends = False  # the rung before has tried
 
     def refusal(self, instance: Instance) -> str | None:
         layers = instance.network.layered
@@ -66,15 +67,3 @@ class Deep(Relu):
             return replace(out, reason=f"on the first {together} samples {out.reason}")
         reason = f"the first {together} samples settled nothing, and {m} are too many"
         return Decision("undecided", self.name, reason, effort=out.effort)
-
-    def _search(
-        self,
-        instance: Instance,
-        system: System,
-        budget: Budget,
-        rng: np.random.Generator,
-        stopped: str,
-        spent: Effort,
-    ) -> Decision:
-        """Descents have been tried on the rung before."""
-        return Decision("undecided", self.name, stopped, effort=spent)
