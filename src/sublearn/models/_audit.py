@@ -209,25 +209,15 @@ def audit(
         raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
     one_of("precision", precision, ("auto", "double", "single"))
     masks = as_masks(model, what)
+    asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: Derivatives
     if isinstance(model, JaxModel):
-        derivatives, structure, seen = model.prepared(
-            inputs, masks, outputs=outputs, perturb=perturb, precision=precision, seed=seed
-        )
+        derivatives, structure, seen = model.prepared(inputs, masks, **asked)
     else:
         from sublearn.models import prepared
 
-        derivatives, structure, seen = prepared(
-            model,
-            inputs,
-            masks,
-            outputs=outputs,
-            forward=forward,
-            perturb=perturb,
-            precision=precision,
-            samples_at_once=samples_at_once,
-            seed=seed,
-        )
+        asked |= {"forward": forward, "samples_at_once": samples_at_once}
+        derivatives, structure, seen = prepared(model, inputs, masks, precision, asked)
     residual = _residual(derivatives, labels, targets)
     return audit_derivatives(
         derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb

@@ -134,17 +134,9 @@ class JaxModel:
         return {name: np.asarray(leaf) for name, leaf in tree_names(params).items()}
 
     def prepared(
-        self,
-        inputs: Any,
-        masks: Mapping[str, Mask],
-        *,
-        outputs: Any,
-        perturb: float,
-        precision: str,
-        seed: int,
+        self, inputs: Any, masks: Mapping[str, Mask], *, outputs: Any, perturb: float, seed: int
     ) -> tuple[JaxDerivatives, Structure, str]:
-        """Derivatives in float64 beside the model's own point, for an audit."""
-        del precision  # always double: JAX models are differentiated in float64
+        """Derivatives beside the model's own point, for an audit: always in float64."""
         rng = np.random.default_rng(seed)
         values = {}
         for name, leaf in self.arrays().items():
