@@ -136,7 +136,7 @@ def audit(
     point, and rank is a veto, no ranking. The model is left as it was.
     """
     one_of("--fail-on", fail_on, ("warn", "fail", "never"))
-    file = check_file(json_file, (".json",))
+    file = check_file(json_file, (".json",), "--json")
     made = read_maker(maker, labelled=False)
     from sublearn.models import audit as verb
 

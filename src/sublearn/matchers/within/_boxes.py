@@ -95,12 +95,12 @@ def refused(instance: Instance) -> str | None:
     return f"{charts} charts are too many" if charts > MOST_CHARTS else None
 
 
-def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None, int]:
-    """(why no weights come within eps, or None; boxes looked at)."""
+def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None, int, Array | None]:
+    """(why no weights come within eps, or None; boxes looked at; else a point in a small box left)."""
     with precision(BITS):
         asked = bands(instance, eps)
         if isinstance(asked, str):
-            return asked, 0
+            return asked, 0, None
         wanted = _wanted(asked)
     image = Image(behind_output(instance), wanted)
     numbers = sum(instance.network.shapes[step.weight][0] for step in instance.network.steps)
@@ -117,13 +117,22 @@ def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None,
         open_ = ~image.refuted(now)
         if open_.any():
             open_[open_] = ~image.refuted_together(now.select(open_))
-        if seen + len(left) + 2 * int(open_.sum()) > nodes:
-            return None, seen
-        if (now.depth[open_] > deepest).any():
-            return None, seen
+        spent = seen + len(left) + 2 * int(open_.sum()) > nodes
+        if spent or (now.depth[open_] > deepest).any():
+            return None, seen, _middle(now.select(open_).join(left), image)
         if open_.any():
             left = left.join(_halved(now.select(open_), image))
-    return f"{seen} boxes hold all values of the learnable weights, and each is refuted", seen
+    return f"{seen} boxes hold all values of the learnable weights, and each is refuted", seen, None
+
+
+def _middle(boxes: Boxes, image: Image) -> Array | None:
+    """The centre of the deepest bounded box."""
+    bounded = boxes.select(_all(np.isfinite(boxes.far), 1))
+    if not len(bounded):
+        return None
+    at = int(bounded.depth.argmax())
+    length = (bounded.near[at] + bounded.far[at]) / 2
+    return np.asarray((bounded.low[at] + bounded.high[at]) / 2 * length[image.row_of])
 
 
 def _wanted(asked: Bands) -> Interval:

@@ -112,7 +112,7 @@ def _curved_attempts(
         rng = np.random.default_rng([seed, 2, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
     elif _boxes.refused(instance) is None:
-        why, seen = _boxes.all_refuted(instance, eps, budget.nodes)
+        why, seen, _ = _boxes.all_refuted(instance, eps, budget.nodes)
         if why is not None:
             yield _refuted("boxes", why, Effort(nodes=seen))
             return
