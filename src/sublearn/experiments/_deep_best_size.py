@@ -95,7 +95,7 @@ EXPERIMENT = Experiment(
     task=DeepRates(),
     quick=Plan(_points(4, 20, (30,))),
     full=Plan(_points(32, 120, (30, 300))),
-    hours=0.05,
+    hours=0.005,
     draw=draw,
     find=find,
 )

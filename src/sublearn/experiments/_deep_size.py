@@ -175,7 +175,7 @@ EXPERIMENT = Experiment(
             _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45)),
         )
     ),
-    hours=0.15,
+    hours=0.13,
     draw=draw,
     find=find,
 )

@@ -69,7 +69,7 @@ EXPERIMENT = Experiment(
         )
     ),
     full=Plan(tuple(_point(k, 50) for k in _ROWS)),
-    hours=0.1,
+    hours=0.07,
     columns={"k": "rows k"},
     draw=draw,
     find=find,

@@ -99,7 +99,7 @@ EXPERIMENT = Experiment(
     task=Trainability(),
     quick=Plan(_points(instances=25, steps=1000, starts=2)),
     full=Plan(_points(instances=100, steps=5000, starts=3)),
-    hours=0.06,
+    hours=0.045,
     columns={"case": "network kind"},
     draw=draw,
     find=find,

@@ -143,7 +143,7 @@ EXPERIMENT = Experiment(
     task=Forgetting(),
     quick=Plan(_points(8)),
     full=Plan(_points(96)),
-    hours=0.005,
+    hours=0.003,
     draw=draw,
     find=find,
 )

@@ -99,7 +99,7 @@ EXPERIMENT = Experiment(
     task=LinearSizes(),
     quick=Plan(_points(4)),
     full=Plan(_points(64)),
-    hours=0.015,
+    hours=0.01,
     draw=draw,
     find=find,
 )

@@ -234,7 +234,7 @@ EXPERIMENT = Experiment(
             rate_point("synapses", RATE, 200, 40, SYNAPSES),
         )
     ),
-    hours=0.04,
+    hours=0.025,
     draw=draw,
     find=find,
 )

@@ -115,7 +115,7 @@ EXPERIMENT = Experiment(
     task=LinearSizes(),
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
-    hours=0.06,
+    hours=0.045,
     draw=draw,
     find=find,
 )

@@ -129,7 +129,7 @@ EXPERIMENT = Experiment(
     task=Rates(),
     quick=_plan(400, 2, 7),
     full=_plan(10_000, 8, 16),
-    hours=0.03,
+    hours=0.008,
     draw=draw,
     find=find,
 )

@@ -103,7 +103,7 @@ EXPERIMENT = Experiment(
     task=LinearSizes(),
     quick=Plan(_points(5, 60, 8)),
     full=Plan(_points(64, 1000, 40)),
-    hours=0.04,
+    hours=0.012,
     draw=draw,
     find=find,
 )

@@ -132,7 +132,7 @@ EXPERIMENT = Experiment(
     task=Verdicts(),
     quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
     full=Plan(tuple(_point(*asked) for asked in _FULL)),
-    hours=0.03,
+    hours=0.01,
     draw=draw,
     find=find,
 )

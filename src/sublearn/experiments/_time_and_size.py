@@ -97,7 +97,7 @@ EXPERIMENT = Experiment(
     task=LinearSizes(),
     quick=Plan(_points(60, 12)),
     full=Plan(_points(1000, 40)),
-    hours=0.03,
+    hours=0.02,
     draw=draw,
     find=find,
 )
