@@ -18,9 +18,8 @@ _COLOUR = {
     "minimal": COLOURS[1],
     "unknown": COLOURS[6],
 }
-_MANY = (
-    300  # squares of a cell, from which on they are drawn as one image: a file of thousands is slow
-)
+_MANY = 50  # squares of a cell; more are drawn as one image, or the file has thousands of them
+_SIDE = 12  # squares beside each other; more are too small for gaps between them
 _QUICK = (
     ("linear:inputs=3,outputs=2", 2, "W"),
     ("lrnn:n=2,b=1,d=1,T=2", 2, "W"),
@@ -83,6 +82,7 @@ def _mosaic(ax: Any, rows: Table) -> None:
         while side * side < total:
             side += 1
         size, place = 0.88 / side, 0
+        filled = size * (0.9 if side <= _SIDE else 1.0)
         patches, faces, edges = [], [], []
         for row in sorted(
             held, key=lambda r: (list(_COLOUR).index(str(r["verdict"])), bool(r["wrong"]))
@@ -90,11 +90,13 @@ def _mosaic(ax: Any, rows: Table) -> None:
             for _ in range(row["allocations"]):
                 x = right - 0.44 + size * (place % side)
                 y = up + 0.44 - size * (place // side + 1)
-                patches.append(Rectangle((x, y), size * 0.9, size * 0.9))
+                patches.append(Rectangle((x, y), filled, filled))
                 faces.append(_COLOUR[row["verdict"]])
                 edges.append(ink() if row["wrong"] else "none")
                 place += 1
-        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
+        # Frames as fine as the squares are small: of thousands they leave a darker shade, and the colour.
+        frame = min(1.1, max(0.2, 6.0 / side))
+        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=frame)
         squares.set_rasterized(len(patches) > _MANY)
         ax.add_collection(squares)
     highest, widest = max(up for up, _ in cells), max(right for _, right in cells)
