@@ -76,6 +76,16 @@ def test_what_is_stored_is_whole_and_of_todays_declaration(name: str) -> None:
     assert {path.name for path in (RESULTS / name).iterdir()} == {"table.csv", "about.json", *kept}
 
 
+@pytest.mark.parametrize("name", STORED)
+def test_nothing_is_dark_on_a_dark_ground(name: str) -> None:
+    (path,) = (RESULTS / name).glob("*-dark.svg")
+    drawn = path.read_text(encoding="utf-8")
+    assert "#333333" not in drawn
+    # Text without a colour of its own is black.
+    plain = re.findall(r'<g id="text_\d+">\s*(?:<!--(.*?)-->\s*)?<g (?!style="fill)', drawn)
+    assert plain == []
+
+
 def test_the_stored_results_are_small() -> None:
     assert sum(path.stat().st_size for path in RESULTS.rglob("*.*")) < 8e6
 

@@ -64,19 +64,25 @@ def draw(table: Table) -> Figures:
     return {"redundant-synapses": fig}
 
 
-def holds(row: Row) -> bool | None:
-    """Whether the best size lies inside the range and as predicted; None where it is not known well."""
-    low, high = row["best_low"], row["best_high"]
-    if not low <= row["best_of_curve"] <= high:
-        return False
-    return True if row["inside"] and high < WIDE * low else None
+def exists(row: Row) -> bool | None:
+    """Whether the best size lies inside the range; None where it is not known well."""
+    return bool(row["inside"]) if row["best_high"] < WIDE * row["best_low"] else None
+
+
+def _as_predicted(rows: Table) -> str:
+    kept = sum(row["best_low"] <= row["best_of_curve"] <= row["best_high"] for row in rows)
+    over = [row["best"] / row["best_of_curve"] for row in rows]
+    return (
+        f"The predicted best size lies in the 95% interval in {kept} of {len(rows)} cases; measured over "
+        f"predicted lies between {min(over):.2f} and {max(over):.2f}."
+    )
 
 
 def find(table: Table) -> str:
     lines, found = [], curves(table)
     settled = found.get("steady state", Table())
     if settled:
-        kept = [holds(row) for row in settled]
+        kept = [exists(row) for row in settled]
         yes = False if False in kept else True if len(kept) > 1 and all(kept) else None
         each = "; ".join(
             f"gamma3 = {row['gamma3']:g}: {best_words(row)}, predicted {row['best_of_curve']:.0f}, "
@@ -84,6 +90,7 @@ def find(table: Table) -> str:
             for row in settled
         )
         lines.append(decided_words(yes, f"the steady-state error is smallest at {each}."))
+        lines.append(_as_predicted(settled))
     if fast := found.get("rate"):
         lines.append(
             f"The rate of a cycle at gamma3 = 0.05 is largest at {best_words(fast[0])}, by formula "
