@@ -101,7 +101,7 @@ def run(
 
 
 def by_search(instance: Instance, rng: np.random.Generator) -> bool:
-    return find(instance, Budget().starts, rng).values is not None
+    return find(instance, Budget().starts, rng)[0] is not None
 
 
 def all_in(instance: Instance, rng: np.random.Generator) -> bool:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import sublearn as sl
 from sublearn import cli
-from sublearn.cli._live import drawing
+from sublearn.cli._progress import drawing
 
 RELU = ["--network", "ffn:6-8-4,activation=relu", "--samples", "6", "--learn", "W1:first-rows=6"]
 DIGITS = ["--network", "ffn:64-90-10,activation=relu", "--samples", "50", "--data", "digits"]

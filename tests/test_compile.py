@@ -72,8 +72,8 @@ for problem, rules, trials in (
 ):
     for trial in range(trials):
         instance = sl.draw(problem, rules, seed=5, trial=trial)
-        found = find(instance, 40, np.random.default_rng([5, trial]))
-        print(found.iterations, found.values is not None and found.values.tobytes().hex())
+        values, effort = find(instance, 40, np.random.default_rng([5, trial]))
+        print(effort.iterations, values is not None and values.tobytes().hex())
 noise = sl.noise.Noise((1e-2, 1e-3, 1e-3), 1.0)
 for activation in ("linear", "tanh", "sigmoid"):
     problem = sl.Problem(sl.FeedForward((10, 20, 20, 5), activation=activation), 30)

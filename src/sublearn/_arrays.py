@@ -37,3 +37,9 @@ def zeros(*shapes: int | tuple[int, ...], dtype: Any = np.float64) -> list[NDArr
     [(2, 3), (4,)]
     """
     return [np.zeros(shape, dtype) for shape in shapes]
+
+
+def unpacked(bits: bytes, shape: tuple[int, int]) -> Mask:
+    """The mask of which ``np.packbits`` made these bytes."""
+    flat = np.unpackbits(np.frombuffer(bits, np.uint8), count=shape[0] * shape[1])
+    return flat.astype(bool).reshape(shape)

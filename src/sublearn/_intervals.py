@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import lgamma, log, log1p
 
 from sublearn._errors import BadInputError
@@ -65,9 +66,8 @@ def confidence_sequence(successes: int, trials: int, level: float = 0.95) -> tup
     return _edge(inside, centre, 0.0), _edge(inside, centre, 1.0)
 
 
-def _edge(inside: object, centre: float, end: float) -> float:
+def _edge(inside: Callable[[float], bool], centre: float, end: float) -> float:
     """The last point from centre towards end that is inside, by bisection to the last bit."""
-    assert callable(inside)
     if inside(end):
         return end
     near, far = centre, end

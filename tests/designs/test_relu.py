@@ -8,6 +8,7 @@ admissible if its rank is full at one of the points; how many weights are needed
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -19,7 +20,7 @@ import sublearn as sl
 from sublearn.designs import _over_gates
 from sublearn.designs._witness import realise
 from sublearn.networks import gates_at
-from sublearn.verdicts import settled_gates
+from sublearn.verdicts import drawn_gates, settled_gates
 
 Labels = tuple[tuple[str, int, int], ...]
 
@@ -287,14 +288,15 @@ def test_good_but_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert claims == {"best score", "good, not proved best"}
 
 
-def one_draw(self: _over_gates.GateSearch, top: object) -> object:
+def one_draw(self: _over_gates.GateSearch) -> Iterator[tuple[_over_gates.State, bool]]:
     """The first gates that reach the rank."""
     while True:
-        state = self._draw()
-        assert state is not None
-        ids, worth = self._basis(state)
-        if ids.size == self.wanted:
-            return ids, worth
+        gates = drawn_gates(self.problem, self.problem.network, self.draws)
+        assert gates is not None
+        state = np.concatenate([gates[p].ravel() for p in self.shapes]).astype(np.int8)
+        if self._basis(state)[0].size == self.wanted:
+            yield state, True
+            return
 
 
 def test_bounds_of_nodes_hold_below_them() -> None:

@@ -19,9 +19,9 @@ def test_half_widths_are_those_of_student() -> None:
         2.0 * 2.776, abs=2e-3
     )  # t of 4 degrees, as tables print
     assert math.isnan(half_width({"repeats": 1, "error": None}))
-    assert with_error({"a": 0.5, "b": 0.25}, "a", "b", 2, sign=True) == "+0.50 +- 0.25"
-    assert with_error({"a": 0.5, "b": None}, "a", "b", 2) == "0.50"
-    assert errors_away({"a": 0.5, "b": 0.25}, "a", "b") == 2.0
+    assert with_error({"a": 0.5, "a_error": 0.25}, "a", 2, sign=True) == "+0.50 +- 0.25"
+    assert with_error({"a": 0.5, "a_error": None}, "a", 2) == "0.50"
+    assert errors_away({"a": 0.5, "a_error": 0.25}, "a") == 2.0
 
 
 def test_the_exponent_of_a_power_law() -> None:

@@ -11,9 +11,11 @@ import pytest
 import sublearn as sl
 from sublearn.matchers import (
     Affine,
+    Boxed,
     Complete,
     Construct,
     Copy,
+    Deep,
     Halfspaces,
     Intertwine,
     Nonlinear,
@@ -46,6 +48,8 @@ MATCHERS: list[sl.matchers.Matcher] = [
     Complete(),
     Relu(),
     Nonlinear(),
+    Deep(),
+    Boxed(),
 ]
 
 

@@ -89,7 +89,7 @@ def test_planted_solutions_are_found_and_proved(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nearly_all_planted_solutions_are_found(shape: str) -> None:
     found = [
-        find(planted(*SHAPES[shape], trial), 1000, np.random.default_rng(trial)).values is not None
+        find(planted(*SHAPES[shape], trial), 1000, np.random.default_rng(trial))[0] is not None
         for trial in range(60)
     ]
     assert np.mean(found) >= 0.95
@@ -111,7 +111,7 @@ def test_large_networks_are_matched(n: int, k: int, trials: int, least: float) -
     matched = 0
     for trial in range(trials):
         instance = sl.draw(problem, {"W": sl.FirstRows(k)}, seed=12, trial=trial)
-        matched += find(instance, 3000, np.random.default_rng(trial)).values is not None
+        matched += find(instance, 3000, np.random.default_rng(trial))[0] is not None
     assert matched / trials >= least
 
 
@@ -149,10 +149,10 @@ def test_a_double_root_is_found_but_not_proved() -> None:
 
 def test_same_generator_same_decision() -> None:
     instance = planted(*SHAPES["b = 2"], 5)
-    one, two = (find(instance, 50, np.random.default_rng(3)) for _ in range(2))
-    assert one.values is not None and two.values is not None
-    assert one.values.tobytes() == two.values.tobytes()
-    assert (one.starts, one.iterations) == (two.starts, two.iterations)
+    (one, work), (two, again) = (find(instance, 50, np.random.default_rng(3)) for _ in range(2))
+    assert one is not None and two is not None
+    assert one.tobytes() == two.tobytes()
+    assert (work.starts, work.iterations) == (again.starts, again.iterations)
 
 
 def test_budget_counts_starts() -> None:

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is tested by make test-models
 import sublearn.models as sm  # noqa: E402
 from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
+from sublearn.models._audit import _residual  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -217,6 +218,15 @@ def test_single_precision_uses_its_own_tolerance() -> None:
     assert single.rank == double.rank
 
 
+def test_nothing_is_wanted_of_a_sample_whose_label_is_left_out() -> None:
+    torch.manual_seed(0)
+    model, inputs = nn.Linear(3, 3), torch.randn(4, 3)
+    residual = _residual(sm.Derivatives(model, inputs), torch.tensor([0, -100, 2, 1]), None)
+    assert residual is not None
+    rows = residual.reshape(4, 3)
+    assert not rows[1].any() and rows[[0, 2, 3]].any(axis=1).all()
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "all frozen": (
         lambda: sm.audit(nn.Linear(2, 1).requires_grad_(False), torch.ones(2, 2)),
@@ -237,11 +247,15 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "labels out of range": (
         lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), labels=[0, 3]),
-        "labels must lie from 0 to 2",
+        "labels must be classes from 0 to 2, not 0 to 3",
     ),
     "labels of another count": (
         lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), labels=[0]),
-        "labels must be 2 whole numbers",
+        "labels must be as many as the samples, 2, not 1",
+    ),
+    "targets of another shape": (
+        lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), targets=np.ones((2, 2))),
+        r"targets must have the shape of the outputs, \(2, 3\), not \(2, 2\)",
     ),
     "perturb": (lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), perturb=-1), "perturb must"),
     "precision": (

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is tested by make test-models
 
 from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import Derivatives  # noqa: E402
+from sublearn.models import Derivatives, _passes  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -35,6 +35,61 @@ def test_equal_to_the_dense_jacobian(kind: str, at_once: int | None) -> None:
         masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
         wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
         assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
+
+
+@pytest.mark.parametrize("together", [1, 3000, 1 << 30])
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_do_not_depend_on_how_many_outputs_are_taken_at_once(
+    kind: str, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One output after the other, some, all; whole gradients, or the chosen entries alone."""
+    monkeypatch.setattr(_passes, "TOGETHER", together)
+    model, inputs = make(kind)
+    J = dense_jacobian(model, inputs)
+    found = Derivatives(model, inputs)
+    rng = np.random.default_rng(2)
+    for share in (0.5, 0.1):
+        masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
+        wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
+        assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_one_parameter_alone(kind: str) -> None:
+    """The backward passes end where its uses are: behind them nothing is asked for."""
+    model, inputs = make(kind)
+    J = dense_jacobian(model, inputs)
+    found = Derivatives(model, inputs)
+    rng = np.random.default_rng(3)
+    for name, shape in found.shapes.items():
+        mask = np.array(rng.random(shape) < 0.5)
+        mask.reshape(-1)[0] = True
+        for asked in (found, Derivatives(model, inputs, names=[name])):
+            wanted = J[name][:, mask.ravel()]
+            assert np.abs(asked.gather({name: mask}) - wanted).max() < 1e-12
+
+
+def test_gradients_that_are_one_tensor_are_told_apart() -> None:
+    """Autograd hands one tensor to all that is added up: who writes on it spoils the others'."""
+
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = (nn.Parameter(torch.randn(1, 3)) for _ in range(2))
+            self.out, self.aside = nn.Linear(3, 2), nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(x + self.one + self.two)
+
+    torch.manual_seed(0)
+    model, inputs = Sum().double(), torch.randn(4, 3, dtype=torch.float64)
+    for at_once in (1, None):
+        found = Derivatives(model, inputs, samples_at_once=at_once)
+        assert set(found.followed.values()) == {"batch"}
+        columns = found.gather({name: np.ones(shape, bool) for name, shape in found.shapes.items()})
+        J = dense_jacobian(model, inputs)
+        assert np.abs(columns - np.concatenate(list(J.values()), axis=1)).max() < 1e-12
+        assert not columns[:, -8:].any()  # a layer that takes no part
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -128,6 +128,16 @@ def test_makers_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
+@pytest.mark.parametrize("file", ["audit.txt", "none/audit.json", "folder.json"])
+def test_a_report_that_cannot_be_written_names_its_option(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder.json").mkdir()
+    said = refuse("models", "audit", "plain.py:nothing", "--json", file)
+    assert said.startswith("--json") and "--out" not in said
+
+
 def test_the_experiment_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_experiment, "find_spec", lambda name: None)
     assert not find("tuning").can_run and find("warmup").can_run

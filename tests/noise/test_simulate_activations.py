@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sublearn.networks import ACTIVATION_CODES
+from sublearn.networks.packed import ACTIVATION_CODES
 from sublearn.noise._simulate_activations import activate
 
 WIDE = np.concatenate([np.linspace(-80, 80, 4001), np.linspace(-1, 1, 4001)])

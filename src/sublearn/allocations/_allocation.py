@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -275,29 +275,22 @@ class Allocation(Shown):
 
     # Algebra.
 
-    def _check_partner(self, other: Allocation) -> None:
+    def _joined(self, other: Allocation, join: Callable[[Indices, Indices], Indices]) -> Allocation:
+        """What ``join`` makes of the entries of both, weight by weight."""
         if not isinstance(other, Allocation):
             raise BadInputError(f"an allocation is combined with another, not with {other!r}.")
         if self._shapes != other._shapes:
             raise BadInputError("the two allocations belong to networks of different shapes.")
+        flat = {name: join(index, other._flat[name]) for name, index in self._flat.items()}
+        return Allocation(self._shapes, flat)
 
     def union(self, other: Allocation) -> Allocation:
         """Entries that are in either allocation; also written ``a | b``."""
-        self._check_partner(other)
-        return Allocation(
-            self._shapes, {n: np.union1d(self._flat[n], other._flat[n]) for n in self._shapes}
-        )
+        return self._joined(other, np.union1d)
 
     def difference(self, other: Allocation) -> Allocation:
         """Entries of this allocation that are not in the other; also written ``a - b``."""
-        self._check_partner(other)
-        return Allocation(
-            self._shapes,
-            {
-                n: np.setdiff1d(self._flat[n], other._flat[n], assume_unique=True)
-                for n in self._shapes
-            },
-        )
+        return self._joined(other, partial(np.setdiff1d, assume_unique=True))
 
     def intersection(self, other: Allocation) -> Allocation:
         """Entries that are in both allocations; also written ``a & b``."""

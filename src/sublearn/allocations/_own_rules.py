@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Indices, Mask
+from sublearn._arrays import Indices, Mask, unpacked
 from sublearn._errors import BadInputError, first_line
 from sublearn._reading import Unreadable, read_npz, read_regular
 from sublearn.allocations._allocation import Allocation, mask_of
@@ -145,9 +145,7 @@ class Masks(Rule):
 
     def mask(self, trial: int) -> Mask:
         """The mask of a trial."""
-        rows, columns = self.shape
-        bits = np.frombuffer(self.packed[trial % len(self)], np.uint8)
-        return np.unpackbits(bits, count=rows * columns).astype(bool).reshape(rows, columns)
+        return unpacked(self.packed[trial % len(self)], self.shape)
 
     @cached_property
     def digest(self) -> str:

@@ -12,12 +12,11 @@ from sublearn._interrupts import INTERRUPTED, ending, interrupted
 from sublearn.cli._decide import check, decide, doctor
 from sublearn.cli._estimates import estimate
 from sublearn.cli._models import models_app
-from sublearn.cli._patterns import patterns
+from sublearn.cli._noise import noise_app
 from sublearn.cli._runs import report, reproduce, runs, sweep
 from sublearn.cli._train import train
 from sublearn.cli._usage import add_commands, sentence
-from sublearn.cli._verdicts import census, certify, design, repair
-from sublearn.cli.noise import noise_app
+from sublearn.cli._verdicts import census, certify, design, patterns, repair
 
 app = typer.Typer(
     no_args_is_help=True,

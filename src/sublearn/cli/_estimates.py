@@ -46,7 +46,6 @@ class EstimateOut(Out):
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR|FILE",
             help="A folder for picture, table, mask and trials, or a .json for the trials; trials that "
             "are there already are not run again.",
@@ -74,26 +73,21 @@ class EstimateOut(Out):
 class Options:
     """What is counted, and how."""
 
-    trials: Annotated[int, typer.Option("--trials", help="How many instances to decide.")] = 1000
+    trials: Annotated[int, "How many instances to decide."] = 1000
     precision: Annotated[
-        float | None,
-        typer.Option("--precision", help="Stop when the 95% interval is this far from its middle."),
+        float | None, "Stop when the 95% interval is this far from its middle."
     ] = None
     method: Annotated[
         str | None,
-        typer.Option(
-            "--method",
-            help="How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
-            "protocol.",
-        ),
+        "How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
+        "protocol.",
     ] = None
     starts: Annotated[
-        int | None, typer.Option("--starts", min=1, help="Random starts of the search at most.")
+        int | None, typer.Option(min=1, help="Random starts of the search at most.")
     ] = None
     within: Annotated[
         float | None,
         typer.Option(
-            "--within",
             metavar="EPS",
             help="Count instances that a learner brings to a mean squared error below EPS: the "
             "paper's criterion for ReLU networks, and not an exact match.",
@@ -102,40 +96,28 @@ class Options:
     learner: Annotated[
         str | None,
         typer.Option(
-            "--learner",
             metavar="NAME[,NAME...]",
             help=f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
             "--labels adam). Several with --within make a table.",
         ),
     ] = None
-    steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="Of the learner, per start.")
-    ] = None
-    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None
+    steps: Annotated[int | None, typer.Option(min=1, help="Of the learner, per start.")] = None
+    rate: Annotated[float | None, "Of the learner."] = None
     fresh: Annotated[
         int | None,
         typer.Option(
-            "--fresh",
-            min=1,
-            help="After a match, the error on so many fresh samples of the teacher.",
+            min=1, help="After a match, the error on so many fresh samples of the teacher."
         ),
     ] = None
     labels: Annotated[
         bool,
-        typer.Option(
-            "--labels",
-            help="With --data: train with --learner and count instances with every label right, as in "
-            "Figure 3c.",
-        ),
+        "With --data: train with --learner and count instances with every label right, as in "
+        "Figure 3c.",
     ] = False
-    count: Annotated[
-        bool, typer.Option("--count", help="Let certify count complex solutions first.")
-    ] = False
-    always: Annotated[
-        bool, typer.Option("--always", help="Sample even where certify knows the answer.")
-    ] = False
-    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0
+    count: Annotated[bool, "Let certify count complex solutions first."] = False
+    always: Annotated[bool, "Sample even where certify knows the answer."] = False
+    workers: Annotated[int, "Processes."] = 1
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0
     as_json: JsonOption = False
 
     @property

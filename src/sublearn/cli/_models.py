@@ -36,28 +36,20 @@ MakerOption = Annotated[
 class ShortRuns:
     """What a rule's worth is read from."""
 
-    steps: Annotated[int, typer.Option("--steps", help="Of each short run.")] = 60
-    folds: Annotated[
-        int, typer.Option("--folds", help="Parts of the samples held out in turn.")
-    ] = 3
+    steps: Annotated[int, "Of each short run."] = 60
+    folds: Annotated[int, "Parts of the samples held out in turn."] = 3
 
 
 @dataclass(frozen=True)
 class Runners(ShortRuns):
     """Who chooses: a race, or one rule alone."""
 
-    method: Annotated[
-        str, typer.Option("--method", help="'race', or one rule alone, such as 'pursuit'.")
-    ] = "race"
+    method: Annotated[str, "'race', or one rule alone, such as 'pursuit'."] = "race"
     rules: Annotated[
-        str | None,
-        typer.Option(
-            "--rules", help="Who runs, such as pursuit,last,magnitude (default: every rule)."
-        ),
+        str | None, "Who runs, such as pursuit,last,magnitude (default: every rule)."
     ] = None
     resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="FILE", help="Keep the race here, and go on from it."),
+        str | None, typer.Option(metavar="FILE", help="Keep the race here, and go on from it.")
     ] = None
 
 
@@ -65,32 +57,23 @@ class Runners(ShortRuns):
 class Limits:
     """Which weights may be chosen."""
 
-    within: Annotated[
-        list[str] | None, typer.Option("--within", help="Choose from this layer; may be repeated.")
-    ] = None
-    forbidden: Annotated[
-        list[str] | None, typer.Option("--forbidden", help="Leave out; may be repeated.")
-    ] = None
-    required: Annotated[
-        list[str] | None, typer.Option("--required", help="Choose in any case; may be repeated.")
-    ] = None
-    at_most: Annotated[
-        int | None, typer.Option("--at-most", help="The largest number in any one layer.")
-    ] = None
-    unit: Annotated[str, typer.Option("--unit", help="'entry', or 'row' for whole rows.")] = "entry"
+    within: Annotated[list[str] | None, "Choose from this layer; may be repeated."] = None
+    forbidden: Annotated[list[str] | None, "Leave out; may be repeated."] = None
+    required: Annotated[list[str] | None, "Choose in any case; may be repeated."] = None
+    at_most: Annotated[int | None, "The largest number in any one layer."] = None
+    unit: Annotated[str, "'entry', or 'row' for whole rows."] = "entry"
 
 
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
 
 
 def choose(
     maker: MakerOption,
-    budget: Annotated[int, typer.Option("--budget", help="How many weights may be tuned.")],
+    budget: Annotated[int, "How many weights may be tuned."],
     runners: Runners,
     limits: Limits,
     out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="FILE", help="Write the choice to this .npz file."),
+        str | None, typer.Option(metavar="FILE", help="Write the choice to this .npz file.")
     ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -130,27 +113,18 @@ def audit(
     mask: Annotated[
         str | None,
         typer.Option(
-            "--mask",
             metavar="FILE",
             help="A choice that was saved (default: the parameters that require a gradient).",
         ),
     ] = None,
     outputs: Annotated[
-        int | None,
-        typer.Option("--outputs", help="Look at so many outputs of each sample, drawn at random."),
+        int | None, "Look at so many outputs of each sample, drawn at random."
     ] = None,
     perturb: Annotated[
-        float,
-        typer.Option(
-            "--perturb", help="How far trainable weights are moved beforehand, in their size."
-        ),
+        float, "How far trainable weights are moved beforehand, in their size."
     ] = 0.01,
-    precision: Annotated[
-        str, typer.Option("--precision", help="'double', 'single' or 'auto'.")
-    ] = "auto",
-    fail_on: Annotated[
-        str, typer.Option("--fail-on", help="Exit with 1 on 'warn', on 'fail', or 'never'.")
-    ] = "fail",
+    precision: Annotated[str, "'double', 'single' or 'auto'."] = "auto",
+    fail_on: Annotated[str, "Exit with 1 on 'warn', on 'fail', or 'never'."] = "fail",
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the report to this file.")
     ] = None,
@@ -162,7 +136,7 @@ def audit(
     point, and rank is a veto, no ranking. The model is left as it was.
     """
     one_of("--fail-on", fail_on, ("warn", "fail", "never"))
-    file = check_file(json_file, (".json",))
+    file = check_file(json_file, (".json",), "--json")
     made = read_maker(maker, labelled=False)
     from sublearn.models import audit as verb
 
@@ -189,15 +163,12 @@ class ComparisonOut(Out):
 
 def compare(
     maker: MakerOption,
-    budget: Annotated[str, typer.Option("--budget", help="One or more, such as 100,1000.")],
+    budget: Annotated[str, "One or more, such as 100,1000."],
     runs: ShortRuns,
     methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods", help="Such as race,pursuit,last,all (default: race and every rule)."
-        ),
+        str | None, "Such as race,pursuit,last,all (default: race and every rule)."
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many repetitions.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="How many repetitions.")] = 5,
     *,
     place: ComparisonOut,
     as_json: JsonOption = False,

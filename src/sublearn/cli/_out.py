@@ -36,14 +36,10 @@ class Out:
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
-            metavar="DIR",
-            help="A folder for picture and table, and for the mask if there is one.",
+            metavar="DIR", help="A folder for picture and table, and for the mask if there is one."
         ),
     ] = None
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Let --out replace files that are there already.")
-    ] = False
+    overwrite: Annotated[bool, "Let --out replace files that are there already."] = False
 
     name: ClassVar[str] = ""
     files: ClassVar[tuple[str, ...]] = ()
@@ -117,7 +113,6 @@ class ProofOut(Out):
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR|FILE",
             help="A folder for picture, table, mask and certificate; or a .json for the certificate, "
             "which 'check' reads.",

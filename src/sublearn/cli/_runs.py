@@ -31,31 +31,23 @@ class Order:
 
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="DIR", help="The run's folder; a run that is there goes on."),
+        typer.Option(metavar="DIR", help="The run's folder; a run that is there goes on."),
     ] = None
-    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1
+    workers: Annotated[int, "Processes."] = 1
     dask: Annotated[
         str | None,
-        typer.Option(
-            "--dask", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."
-        ),
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
     ] = None
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Of the draws, instead of the declared one.")
+        int | None, typer.Option(min=0, help="Of the draws, instead of the declared one.")
     ] = None
-    redraw: Annotated[bool, typer.Option("--redraw", help="Draw the pictures again.")] = False
+    redraw: Annotated[bool, "Draw the pictures again."] = False
     retries: Annotated[
-        int,
-        typer.Option(
-            "--retries", min=0, help="How often a chunk is tried again that fails or hangs."
-        ),
+        int, typer.Option(min=0, help="How often a chunk is tried again that fails or hangs.")
     ] = 2
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Say what it would compute, and the time and disk; write nothing."
-        ),
-    ] = False
+    dry_run: Annotated[bool, "Say what it would compute, and the time and disk; write nothing."] = (
+        False
+    )
     as_json: JsonOption = False
 
     def carry_out(self, chosen: list[Experiment], budget: str, usual: str) -> None:

@@ -9,9 +9,9 @@ import typer
 
 from sublearn._errors import BadInputError
 from sublearn.cli._asking import Instances, Learnable, OneInstance
-from sublearn.cli._live import live_curve
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
+from sublearn.cli._progress import live_curve
 from sublearn.cli._show import asked as asked_for
 from sublearn.cli._show import print_json, say
 
@@ -25,7 +25,7 @@ class TrainingOut(Out):
 
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="DIR", help="A folder for picture, table, mask and weights."),
+        typer.Option(metavar="DIR", help="A folder for picture, table, mask and weights."),
     ] = None
 
     name = "curve"
@@ -36,32 +36,24 @@ class TrainingOut(Out):
 class Learning:
     """Who trains, from where, how far and towards what."""
 
-    learner: Annotated[
-        str | None, typer.Option("--learner", help=f"{LEARNER_NAMES} (default adam).")
-    ] = None
-    method: Annotated[str | None, typer.Option("--method", hidden=True)] = None
-    rate: Annotated[float | None, typer.Option("--rate", help="Of the learner.")] = None
-    steps: Annotated[int, typer.Option("--steps", help="Of each start at most.")] = 2000
-    starts: Annotated[int, typer.Option("--starts", help="Random starts.")] = 1
-    start: Annotated[
-        str,
-        typer.Option(
-            "--start", help="'random', or 'given': the first start is at --data's weights."
-        ),
-    ] = "random"
+    learner: Annotated[str | None, f"{LEARNER_NAMES} (default adam)."] = None
+    method: Annotated[str | None, typer.Option(hidden=True)] = None
+    rate: Annotated[float | None, "Of the learner."] = None
+    steps: Annotated[int, "Of each start at most."] = 2000
+    starts: Annotated[int, "Random starts."] = 1
+    start: Annotated[str, "'random', or 'given': the first start is at --data's weights."] = (
+        "random"
+    )
     within: Annotated[
         float | None,
         typer.Option(
-            "--within",
             metavar="EPS",
             help="The goal: a mean squared error below EPS (default 0.01). On labelled data the goal "
             "is every label right unless this is given.",
         ),
     ] = None
-    loss: Annotated[
-        str | None, typer.Option("--loss", help="'squared error' or 'cross-entropy'.")
-    ] = None
-    single: Annotated[bool, typer.Option("--single", help="Compute in single precision.")] = False
+    loss: Annotated[str | None, "'squared error' or 'cross-entropy'."] = None
+    single: Annotated[bool, "Compute in single precision."] = False
 
     def course(self, seed: int) -> dict[str, Any]:
         """The arguments of the verb that these options are."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 QUESTION = (
     *("network", "samples", "learn", "allocation", "weight", "data"),
@@ -29,7 +31,8 @@ def add_commands(app: typer.Typer, *commands: Callable[..., None]) -> None:
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of its groups: those parameters that are dataclasses.
 
-    What several commands take is declared once, as a group, together with what it is read into.
+    What several commands take is declared once, as a group, together with what it is read into. An option
+    is called like its parameter, and words in its annotation are its help.
     """
     kinds = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
@@ -39,7 +42,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         inside = {name: option} if group is None else inspect.signature(group).parameters
         types = kinds if group is None else get_type_hints(group, include_extras=True)
         options += [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[one.name])
+            one.replace(
+                kind=inspect.Parameter.KEYWORD_ONLY, annotation=_option(one.name, types[one.name])
+            )
             for one in inside.values()
         ]
 
@@ -55,6 +60,18 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {option.name: option.annotation for option in options}
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return run
+
+
+def _option(name: str, kind: Any) -> Any:
+    """The annotation of a parameter, with the option of its name where it has none of its own."""
+    if get_origin(kind) is not Annotated:
+        return kind
+    plain, told = get_args(kind)
+    told = typer.Option(help=told) if isinstance(told, str) else copy(told)
+    # Typer keeps the first name that an option was given as its default.
+    if isinstance(told, OptionInfo) and told.default is ...:
+        told.param_decls = (f"--{name.replace('_', '-')}",)
+    return Annotated[plain, told]
 
 
 def _place(name: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""certify, design, repair and census."""
+"""certify, design, repair, census and patterns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from sublearn._errors import BadInputError
 from sublearn.cli._asking import Drawn, Learnable, OwnProblem
 from sublearn.cli._options import (
+    AutapsesOption,
     ForbiddenOption,
     InputRankOption,
     JsonOption,
@@ -47,10 +48,7 @@ if TYPE_CHECKING:
 class Sureness:
     """How sure a verdict has to be, and how it is told."""
 
-    error: Annotated[
-        float,
-        typer.Option("--error", help="Largest probability of error where chance is involved."),
-    ] = 1e-12
+    error: Annotated[float, "Largest probability of error where chance is involved."] = 1e-12
     seed: SeedOption = 0
     as_json: JsonOption = False
 
@@ -68,7 +66,6 @@ class VerdictOut(Out):
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR|FILE",
             help="A folder for picture, table and mask; or a .json, .npz, .npy or .csv for the mask.",
         ),
@@ -94,12 +91,8 @@ def certify(
     learnable: Learnable,
     sure: Sureness,
     place: CertifiedOut,
-    count: Annotated[
-        bool, typer.Option("--count", help="Count complex solutions too: odd means maximal.")
-    ] = False,
-    theorems: Annotated[
-        bool, typer.Option("--theorems", help="What the sources' theorems say of it, in full.")
-    ] = False,
+    count: Annotated[bool, "Count complex solutions too: odd means maximal."] = False,
+    theorems: Annotated[bool, "What the sources' theorems say of it, in full."] = False,
 ) -> None:
     """Say, without sampling, whether an allocation can match always, never, or sometimes."""
     from sublearn.verdicts import certify as verb
@@ -144,16 +137,12 @@ class Choice(Sureness):
 
     scores: Annotated[
         list[str] | None,
-        typer.Option(
-            "--scores", metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."
-        ),
+        typer.Option(metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."),
     ] = None
     forbidden: ForbiddenOption = None
     effort: Annotated[
         int | None,
-        typer.Option(
-            "--effort", min=0, help="Steps of the search over gates (ReLU).", show_default="2000"
-        ),
+        typer.Option(min=0, help="Steps of the search over gates (ReLU).", show_default="2000"),
     ] = None
 
     @contextmanager
@@ -211,13 +200,10 @@ def _parts(advance: Callable[[float, str], None]) -> Callable[[int, int], None]:
 
 def design(
     about: OwnProblem,
-    learn: Annotated[
-        list[str], typer.Option("--learn", metavar="NAME", help="A weight to choose from.")
-    ],
+    learn: Annotated[list[str], typer.Option(metavar="NAME", help="A weight to choose from.")],
     required: Annotated[
         list[str] | None,
         typer.Option(
-            "--required",
             metavar="NAME:WHAT|FILE",
             help="Entries that must be learnable: as in --learn, or a file as in --forbidden.",
         ),
@@ -225,16 +211,13 @@ def design(
     plastic: Annotated[
         str | None,
         typer.Option(
-            "--plastic",
             metavar="COUNT",
             help="A budget: 200 | 20% (of the weights that may be chosen) | '2 per row' | '3 per column'.",
         ),
     ] = None,
-    no_autapses: Annotated[
-        bool, typer.Option("--no-autapses", help="No unit is connected to itself.")
-    ] = False,
+    no_autapses: AutapsesOption = False,
     want: Annotated[
-        str | None, typer.Option("--want", help="'maximal' or 'best score'.", show_default=False)
+        str | None, typer.Option(help="'maximal' or 'best score'.", show_default=False)
     ] = None,
     *,
     choice: Choice,
@@ -262,8 +245,7 @@ def repair(
     choice: Choice,
     place: VerdictOut,
     into: Annotated[
-        list[str] | None,
-        typer.Option("--into", metavar="NAME", help="Weights that may take what moves."),
+        list[str] | None, typer.Option(metavar="NAME", help="Weights that may take what moves.")
     ] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
@@ -280,10 +262,8 @@ def repair(
 
 def census(
     about: Drawn,
-    learn: Annotated[str, typer.Option("--learn", metavar="NAME", help="The weight to look at.")],
-    draws: Annotated[
-        int | None, typer.Option("--draws", min=1, help="Draw so many instead of all.")
-    ] = None,
+    learn: Annotated[str, typer.Option(metavar="NAME", help="The weight to look at.")],
+    draws: Annotated[int | None, typer.Option(min=1, help="Draw so many instead of all.")] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -311,3 +291,32 @@ def census(
         lines.append(f"{count.unbound} break a bound and have full rank")
     lines.append(f"grade: {count.grade}")
     typer.echo("\n".join(lines))
+
+
+def patterns(
+    about: Drawn,
+    learnable: Learnable,
+    rank: Annotated[bool, "Also count those of full rank; k m at most 16."] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the activation patterns that Lemmas D.3 and D.4 leave to a shallow ReLU network."""
+    from sublearn.patterns import allocation_patterns, full_rank_patterns, learnable_rows
+
+    problem = about.problem
+    held = learnable.once(problem)
+    counts = allocation_patterns(problem, held)
+    full = full_rank_patterns(problem, held, seed=seed) if rank else None
+    rows = learnable_rows(held)
+    if as_json:
+        found = {"rows": rows, **counts.to_dict(), "full_rank": full}
+        print_json({**asked(problem, held), **found})
+        return
+    sizes = ", ".join(f"{count} in row {row}" for row, count in rows.items())
+    typer.echo(f"learnable: {sizes}; {problem.samples} samples")
+    typer.echo(f"patterns                                 {counts.all}")
+    typer.echo(f"enough rows on for each sample (D.3)     {counts.enough_rows}")
+    typer.echo(f"enough samples on for each row (D.4)     {counts.enough_samples}")
+    typer.echo(f"both                                     {counts.both}")
+    if full is not None:
+        typer.echo(f"of full rank                             {full}")

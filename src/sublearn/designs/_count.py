@@ -57,11 +57,14 @@ def read_count(count: object, choice: Choice, what: str = "count") -> Count:
     allowed = int(choice.allowed.sum())
     if isinstance(count, float) and not count.is_integer():
         raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
-    if not isinstance(count, str):
-        return _checked(Count(whole_number(what, count, least=1)), what, allowed)
-    text = " ".join(count.split())
-    if text.isdigit():
-        return _checked(Count(whole_number(what, int(text), least=1)), what, allowed)
+    text = " ".join(count.split()) if isinstance(count, str) else ""
+    if text.isdigit() or not isinstance(count, str):
+        total = whole_number(what, int(text) if text else count, least=1)
+        if total > allowed:
+            raise BadInputError(
+                f"{what} must be at most {allowed}, the number of weights that may be chosen, not {total}."
+            )
+        return Count(total)
     share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", text)
     if share is not None and 0 < float(share[1]) <= 100:
         return Count(max(1, int(allowed * float(share[1]) / 100 + 0.5)))
@@ -77,14 +80,6 @@ def read_count(count: object, choice: Choice, what: str = "count") -> Count:
             )
         return Count(int(np.minimum(sizes, quotas).sum()), plain.axis, plain.each)
     raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
-
-
-def _checked(read: Count, what: str, allowed: int) -> Count:
-    if read.total > allowed:
-        raise BadInputError(
-            f"{what} must be at most {allowed}, the number of weights that may be chosen, not {read.total}."
-        )
-    return read
 
 
 def check_required(count: Count, choice: Choice, start: Ids) -> None:

@@ -224,15 +224,12 @@ def _needed(problem: Problem, error: float, seed: int) -> Needed:
         return needed_rank(problem, error=error, seed=seed)
     own = replace(problem, network=teacher, teacher=None)
     choice = Choice(teacher, teacher.shapes, None, None)
-    limit, order = teacher.expressible(problem.samples), choice.order()
     found = best_basis(
         BasisQuery(
             problem=own,
             choice=choice,
-            order=order,
-            start=order[:0],
-            wanted=limit,
-            gains=(),
+            order=choice.order(),
+            wanted=teacher.expressible(problem.samples),
             error=error,
             seed=seed,
         )
@@ -316,7 +313,6 @@ def repair(
             problem=problem,
             choice=choice,
             order=order,
-            start=held[:0],
             wanted=wanted,
             gains=(stays, choice.score),
             error=error,

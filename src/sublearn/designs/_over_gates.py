@@ -15,8 +15,8 @@ a bound, if generic numbers happen to behave like special ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import fsum
 
@@ -33,14 +33,7 @@ from sublearn.designs._witness import realise
 from sublearn.ensembles import LowRank, Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
-from sublearn.verdicts import (
-    Point,
-    doubt_of,
-    draw_point,
-    miss_probability,
-    points_needed,
-    settled_gates,
-)
+from sublearn.verdicts import Point, drawn_gates, miss_probability, points_needed
 
 EFFORT = 2000
 """How many nodes are bounded, unless told otherwise."""
@@ -109,9 +102,9 @@ class BasisQuery:
     problem: Problem
     choice: Choice
     order: Ids
-    start: Ids
+    start: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     wanted: int
-    gains: Gains
+    gains: Gains = ()
     error: float
     seed: int
     effort: int = EFFORT
@@ -168,9 +161,9 @@ class GateSearch:
     def run(self, progress: Progress | None) -> Basis:
         root = np.full(self.gates, -1, dtype=np.int8)
         ids, top = self._bound(root, None)
-        best, value = self._drawn(top)
+        best, value = self._best(self._drawn(), top, self.candidates[:0], (-1.0,))
         if value < top:
-            best, value = self._guessed(ids, top, best, value)
+            best, value = self._best(self._guessed(ids), top, best, value)
         heap = [(tuple(-v for v in top), 0, 0, root, ids)]
         unsettled: Value = (-1.0,)
         count, nodes = 0, 0
@@ -230,25 +223,31 @@ class GateSearch:
         mixed = (known & differs).any(axis=1) & (known & ~differs).any(axis=1)
         return not mixed.any()
 
-    def _drawn(self, top: Value) -> tuple[Ids, Value]:
-        """The best basis at gates of random draws."""
-        best = self.candidates[:0]
-        value: Value = (-1.0,)
-        seen = set()
-        for _ in range(self.drawn):
-            state = self._draw()
-            if state is None or state.tobytes() in seen:
-                continue
-            seen.add(state.tobytes())
+    def _best(
+        self, states: Iterable[tuple[State, bool]], top: Value, best: Ids, value: Value
+    ) -> tuple[Ids, Value]:
+        """The best basis at some gates, known to occur or not, or what was the best before."""
+        for state, occurs in states:
             ids, worth = self._basis(state)
-            if worth > value:
+            if worth > value and (occurs or realise(self.problem, self._fixed(state), self.draws)):
                 best, value = ids, worth
             if value >= top:
                 break
         return best, value
 
-    def _guessed(self, aim: Ids, top: Value, best: Ids, value: Value) -> tuple[Ids, Value]:
-        """The best basis at gates that leave room for ``aim``, the basis with all gates open.
+    def _drawn(self) -> Iterator[tuple[State, bool]]:
+        """The gates of random draws."""
+        seen = set()
+        for _ in range(self.drawn):
+            gates = drawn_gates(self.problem, self.problem.network, self.draws)
+            if gates is not None:
+                state = np.concatenate([gates[p].ravel() for p in self.shapes]).astype(np.int8)
+                if state.tobytes() not in seen:
+                    seen.add(state.tobytes())
+                    yield state, True
+
+    def _guessed(self, aim: Ids) -> Iterator[tuple[State, bool]]:
+        """Gates that leave room for ``aim``, the basis with all gates open.
 
         A unit that is on for k samples lets at most k weights of its row be independent.
         """
@@ -262,22 +261,8 @@ class GateSearch:
                 rank = np.argsort(np.argsort(self.draws.random(shape), axis=1), axis=1)
                 parts.append((rank < count[:, None]).ravel())
             state = np.concatenate(parts).astype(np.int8)
-            if not self._possible(state):
-                continue
-            ids, worth = self._basis(state)
-            if worth > value and realise(self.problem, self._fixed(state), self.draws):
-                best, value = ids, worth
-            if value >= top:
-                break
-        return best, value
-
-    def _draw(self) -> State | None:
-        weights, inputs = draw_point(self.problem, self.problem.network, self.draws)
-        doubt = doubt_of(self.problem, inputs)
-        settled = settled_gates(self.problem.network, weights, inputs, doubt)
-        if settled is None:
-            return None
-        return np.concatenate([settled[0][p].ravel() for p in self.shapes]).astype(np.int8)
+            if self._possible(state):
+                yield state, False
 
     def _fixed(self, state: State) -> Gates:
         return self._gates(state.astype(np.float64))
@@ -328,11 +313,9 @@ def share_of_gates(
     known: dict[bytes, bool] = {}
     full = 0
     for _ in range(sampled):
-        settled = None
-        while settled is None:
-            weights, inputs = draw_point(problem, network, rng)
-            settled = settled_gates(network, weights, inputs, doubt_of(problem, inputs))
-        gates = settled[0]
+        gates = None
+        while gates is None:
+            gates = drawn_gates(problem, network, rng)
         key = b"".join(held.astype(np.int8).tobytes() for held in gates.values())
         if key not in known:
             # Twice: a point that misses full rank is rarer than one in a thousand.

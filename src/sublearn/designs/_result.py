@@ -92,15 +92,8 @@ class Design(Allocation):
 
     def to_dict(self) -> dict[str, Any]:
         """The claim as plain values, for JSON."""
-        return {
-            "claim": self.claim,
-            "grade": self.grade.to_dict(),
-            "value": self.value,
-            "bound": self.bound,
-            "gates": None if self.gates is None else self.gates.to_dict(),
-            "needed": self.needed,
-            "short": self.short,
-        }
+        gates = None if self.gates is None else self.gates.to_dict()
+        return {**self._said(), "grade": self.grade.to_dict(), "gates": gates}
 
     @property
     def headline(self) -> str:

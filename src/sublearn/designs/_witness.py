@@ -8,11 +8,9 @@ and brings the set as near to 0 as one likes, where every law with a density her
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Array
 from sublearn.ensembles import LowRank, Problem, draw_weights
 from sublearn.networks import Gates, Network
 from sublearn.verdicts import doubt_of, settled_gates
@@ -35,13 +33,11 @@ def realise(problem: Problem, gates: Gates, rng: np.random.Generator) -> bool:
         if point is None:
             continue
         settled = settled_gates(network, *point, doubt_of(problem, point[1]))
-        if settled is not None and _agree(gates, *settled):
-            return True
+        if settled is not None:
+            found, free = settled
+            if all(((found[p] == gates[p]) | free[p]).all() for p in gates):
+                return True
     return False
-
-
-def _agree(gates: Gates, settled: Mapping[int, Array], free: Mapping[int, Mask]) -> bool:
-    return all(((settled[p] == gates[p]) | free[p]).all() for p in gates)
 
 
 def _attempt(

@@ -10,9 +10,8 @@ from sublearn.ensembles._distributions import (
     StudentT,
     Uniform,
 )
-from sublearn.ensembles._fresh import fresh_samples
 from sublearn.ensembles._given import Given
-from sublearn.ensembles._instance import Instance, Origin, draw
+from sublearn.ensembles._instance import Instance, Origin, draw, fresh_samples
 from sublearn.ensembles._instance import check_instance as check_instance
 from sublearn.ensembles._instance import draw_from as draw_from
 from sublearn.ensembles._problem import Ensemble, Gaussian, Problem

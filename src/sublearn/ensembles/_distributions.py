@@ -21,11 +21,11 @@ class Distribution(ABC):
     """Independent entries of one law, of scale ``g``.
 
     ``has_density``: the law has a density, positive around 0; only then do generic facts hold.
-    ``has_full_support``: every open set has positive probability.
+    ``has_full_support``: every open set has positive probability. Whoever says nothing has neither.
     """
 
-    has_density: ClassVar[bool]
-    has_full_support: ClassVar[bool]
+    has_density: ClassVar[bool] = False
+    has_full_support: ClassVar[bool] = False
 
     g: float = 1.0
 
@@ -49,8 +49,7 @@ class Distribution(ABC):
 class Normal(Distribution):
     """Gaussian: the paper's choice."""
 
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = True
+    has_density = has_full_support = True
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.standard_normal(shape)
@@ -60,8 +59,7 @@ class Normal(Distribution):
 class Uniform(Distribution):
     """Uniform on [-sqrt 3, sqrt 3] before scaling."""
 
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = False
+    has_density = True
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape)
@@ -71,8 +69,7 @@ class Uniform(Distribution):
 class StudentT(Distribution):
     """Student's t with ``df`` degrees of freedom, scaled to variance 1 where it has one (df > 2)."""
 
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = True
+    has_density = has_full_support = True
 
     df: float = 3.0
 
@@ -89,9 +86,6 @@ class StudentT(Distribution):
 class Rademacher(Distribution):
     """+1 or -1 with equal probability: no density."""
 
-    has_density: ClassVar[bool] = False
-    has_full_support: ClassVar[bool] = False
-
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return np.asarray(2.0 * rng.integers(0, 2, shape) - 1.0)
 
@@ -99,9 +93,6 @@ class Rademacher(Distribution):
 @dataclass(frozen=True)
 class Sparse(Distribution):
     """Gaussian with probability ``density``, else exactly 0: no density as a law."""
-
-    has_density: ClassVar[bool] = False
-    has_full_support: ClassVar[bool] = False
 
     density: float = 0.5
 
@@ -124,8 +115,7 @@ class LowRank(Distribution):
     factors have densities, so generic facts hold for them.
     """
 
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = False
+    has_density = True
 
     rank: int = 1
 
@@ -157,8 +147,7 @@ class Correlated(Distribution):
     density; inputs of low rank are :class:`LowRank`.
     """
 
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = True
+    has_density = has_full_support = True
 
     covariance: tuple[tuple[float, ...], ...] = ((1.0,),)
 
@@ -186,3 +175,11 @@ class Correlated(Distribution):
         root = np.linalg.cholesky(np.array(self.covariance))
         drawn = root @ rng.standard_normal((self.features, shape[-1]))
         return np.asarray(drawn, dtype=np.float64).reshape(shape)
+
+
+def check_law(name: str, law: object, what: str | None = None) -> None:
+    """Refuse what is no law, or is one of inputs and meant for something else."""
+    if not isinstance(law, Distribution):
+        raise BadInputError(f"{name} must be a distribution such as Normal(), not {law!r}.")
+    if name != "inputs" and isinstance(law, (LowRank, Correlated)):
+        raise BadInputError(f"{type(law).__name__} is for inputs, not for {what or name}.")

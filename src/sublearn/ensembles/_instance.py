@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -124,10 +124,9 @@ class Instance:
         shown = network if teacher is None else teacher
         if not isinstance(shown, Network):
             raise BadInputError(f"teacher must be a network, not {teacher!r}.")
-        source = Teacher(shown, {k: np.asarray(v, np.float64) for k, v in teacher_weights.items()})
+        source = Teacher(shown, _floats(teacher_weights))
         given, factors = _inputs_of(network, inputs)
-        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
-        return cls._made(network, allocation, frozen, given, source, factors)
+        return cls._made(network, allocation, _floats(weights), given, source, factors)
 
     @classmethod
     def given(
@@ -140,10 +139,8 @@ class Instance:
     ) -> Instance:
         """A student asked for float64 targets; ``inputs`` as in :meth:`from_teacher`."""
         view, factors = _inputs_of(network, inputs)
-        frozen = {name: np.asarray(value, np.float64) for name, value in weights.items()}
-        out = cls(network, allocation, frozen, view, np.asarray(targets, np.float64))
-        object.__setattr__(out, "input_factors", factors)
-        return out
+        asks = np.asarray(targets, np.float64)
+        return cls._made(network, allocation, _floats(weights), view, asks, factors)
 
     @classmethod
     def _made(
@@ -152,16 +149,18 @@ class Instance:
         allocation: Allocation,
         weights: Mapping[str, Array],
         inputs: Array,
-        teacher: Teacher,
+        asks: Teacher | Array,
         factors: tuple[Array, Array] | None = None,
         origin: Origin | None = None,
     ) -> Instance:
-        samples = inputs.shape[-1] if inputs.ndim else 0
-        check_teacher(network, teacher.network, samples)
-        out = cls(network, allocation, weights, inputs, teacher.outputs(inputs))
-        object.__setattr__(out, "teacher", teacher)
-        object.__setattr__(out, "input_factors", factors)
-        object.__setattr__(out, "origin", origin)
+        """A student asked for targets, or for the outputs of a teacher."""
+        teacher = asks if isinstance(asks, Teacher) else None
+        if isinstance(asks, Teacher):
+            samples = inputs.shape[-1] if inputs.ndim else 0
+            check_teacher(network, asks.network, samples)
+            asks = asks.outputs(inputs)
+        out = cls(network, allocation, weights, inputs, asks)
+        vars(out).update(teacher=teacher, input_factors=factors, origin=origin)
         return out
 
     def __repr__(self) -> str:
@@ -209,16 +208,10 @@ class Instance:
         if factors is not None:
             factors = factors[0], np.ascontiguousarray(factors[1][:, kept])
         inputs = np.ascontiguousarray(self.inputs[..., kept])
+        network, held, whole = self.network, self.allocation, self._as_given()
         if self.teacher is None:
-            return Instance.given(
-                self.network,
-                self.allocation,
-                self._as_given(),
-                factors or inputs,
-                self.targets[:, kept],
-            )
-        whole = self._as_given()
-        return self._made(self.network, self.allocation, whole, inputs, self.teacher, factors)
+            return Instance.given(network, held, whole, factors or inputs, self.targets[:, kept])
+        return self._made(network, held, whole, inputs, self.teacher, factors)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
@@ -239,30 +232,20 @@ class Instance:
         if origin.problem.source.lacks_density:
             return False
         again = draw(origin.problem, self.allocation, seed=origin.seed, trial=origin.trial)
-        return self._same_numbers(again)
+        (networks, mine), (others, theirs) = self._made_of(), again._made_of()
+        same_parts = networks == others and mine.keys() == theirs.keys()
+        return same_parts and all(np.array_equal(mine[part], theirs[part]) for part in mine)
 
-    def _same_numbers(self, other: Instance) -> bool:
-        def pairs() -> Iterator[tuple[Array, Array]]:
-            yield from ((self.weights[name], other.weights[name]) for name in self.network.shapes)
-            yield self.inputs, other.inputs
-            yield self.targets, other.targets
-            if self.teacher is not None and other.teacher is not None:
-                mine, theirs = self.teacher.weights, other.teacher.weights
-                yield from ((mine[name], theirs[name]) for name in self.teacher.network.shapes)
-            if self.input_factors is not None and other.input_factors is not None:
-                yield from zip(self.input_factors, other.input_factors, strict=True)
-
-        same_parts = (
-            self.network == other.network
-            and (self.teacher is None) == (other.teacher is None)
-            and (self.input_factors is None) == (other.input_factors is None)
-            and (
-                self.teacher is None
-                or other.teacher is None
-                or self.teacher.network == other.teacher.network
-            )
-        )
-        return same_parts and all(np.array_equal(mine, theirs) for mine, theirs in pairs())
+    def _made_of(self) -> tuple[list[Network], dict[str, Array]]:
+        """The networks, and all numbers by what they are."""
+        networks, held = [self.network], {"inputs": self.inputs, "targets": self.targets}
+        held |= {f"weight {name}": value for name, value in self.weights.items()}
+        if self.teacher is not None:
+            networks.append(self.teacher.network)
+            held |= {f"teacher {name}": value for name, value in self.teacher.weights.items()}
+        if self.input_factors is not None:
+            held |= zip(("left", "right"), self.input_factors, strict=True)
+        return networks, held
 
     @property
     def inputs_are_rounded(self) -> bool:
@@ -367,6 +350,10 @@ class Instance:
         """Outputs minus targets, (d, m), in float64."""
         return self.network.forward(self.with_values(values), self.inputs) - self.targets
 
+    def jacobian(self, values: ArrayLike) -> Array:
+        """The derivative of :meth:`residual` by the learnable weights, (d m, r), in float64."""
+        return self.network.jacobian(self.with_values(values), self.inputs, self.allocation)
+
 
 def check_instance(instance: object) -> Instance:
     """``instance`` itself, or a sentence that says where one comes from."""
@@ -378,6 +365,10 @@ def check_instance(instance: object) -> Instance:
     return instance
 
 
+def _floats(weights: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    return {name: np.asarray(value, np.float64) for name, value in weights.items()}
+
+
 def _inputs_of(
     network: Network, inputs: ArrayLike | tuple[ArrayLike, ArrayLike]
 ) -> tuple[Array, tuple[Array, Array] | None]:
@@ -387,11 +378,8 @@ def _inputs_of(
     features = sum(network.input_blocks)
     factors = [settled("a factor of the inputs", factor) for factor in inputs]
     shapes = [factor.shape for factor in factors]
-    if (
-        [len(shape) for shape in shapes] != [2, 2]
-        or shapes[0][0] != features
-        or shapes[0][1] != shapes[1][0]
-    ):
+    pair = [len(shape) for shape in shapes] == [2, 2]
+    if not pair or shapes[0][0] != features or shapes[0][1] != shapes[1][0]:
         raise BadInputError(
             f"inputs must be an array, or a pair of matrices ({features} x k) and (k x samples), not "
             f"{' and '.join(map(str, shapes))}."
@@ -445,14 +433,30 @@ def draw_from(
     network, given = problem.network, problem.ensemble.given
     weights = {**draw_weights(network, problem.ensemble.weights, rng), **given.weights}
     drawn = given.instead_of(problem.source.draw(problem, rng))
-    if isinstance(drawn.asks, Teacher):
-        return Instance._made(
-            network, held, weights, drawn.inputs, drawn.asks, drawn.factors, origin
-        )
-    inputs = drawn.factors or drawn.inputs
-    return _from(origin, Instance.given(network, held, weights, inputs, drawn.asks))
+    return Instance._made(network, held, weights, drawn.inputs, drawn.asks, drawn.factors, origin)
 
 
-def _from(origin: Origin | None, instance: Instance) -> Instance:
-    object.__setattr__(instance, "origin", origin)
-    return instance
+def fresh_samples(
+    problem: Problem, count: int, *, seed: int = 0, trial: int = 0
+) -> tuple[Array, Array]:
+    """``count`` new inputs, and what the teacher of ``draw(problem, ., seed=seed, trial=trial)`` says.
+
+    The inputs are drawn like those of the instance, independently of them. From labelled data they are
+    samples that the instance does not have.
+
+    >>> import sublearn as sl
+    >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)
+    >>> inputs, targets = fresh_samples(problem, 100, seed=0, trial=17)
+    >>> inputs.shape, targets.shape
+    ((4, 1, 100), (4, 100))
+    """
+    whole_number("count", count, least=1)
+    whole_number("seed", seed, least=0)
+    whole_number("trial", trial, least=0)
+    if problem.ensemble.given.inputs is not None:
+        raise BadInputError("inputs are given: no law says what fresh ones would be.")
+    # The same draws in the same order as `draw` makes them.
+    rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
+    draw_weights(problem.network, problem.ensemble.weights, rng)
+    own = trial_stream(seed, problem.digest, trial, Purpose.FRESH)
+    return problem.source.fresh(problem, count, rng, own)

@@ -15,13 +15,20 @@ from numpy.typing import ArrayLike
 from sublearn._errors import BadInputError, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Masks, OwnRule, Rule, draw_flat, mask_of
-from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
+from sublearn.ensembles._distributions import (
+    Correlated,
+    Distribution,
+    LowRank,
+    Normal,
+    check_law,
+)
 from sublearn.ensembles._given import Given
 from sublearn.ensembles._source import Source, Targets, Taught
 from sublearn.ensembles._teacher import settled
 from sublearn.networks import Network
 
 MOST_SAMPLES = 10**9  # beyond it sizes of arrays overflow before memory is asked for
+PARTS = ("weights", "teacher", "inputs")  # that have a law
 _LIGHT = 2**26  # bytes; problems that take less are not weighed, they are made by the thousand
 
 
@@ -35,31 +42,20 @@ class Ensemble:
     given: Given = field(default_factory=Given)
 
     def __post_init__(self) -> None:
-        for part in ("weights", "teacher", "inputs"):
-            value = getattr(self, part)
-            if not isinstance(value, Distribution):
-                raise BadInputError(
-                    f"{part} must be a distribution such as Normal(), not {value!r}."
-                )
-            if part != "inputs" and isinstance(value, (LowRank, Correlated)):
-                raise BadInputError(f"{type(value).__name__} is for inputs, not for {part}.")
+        for part in PARTS:
+            check_law(part, getattr(self, part))
         if not isinstance(self.given, Given):
             raise BadInputError(f"given must be a Given, not a {type(self.given).__name__}.")
 
     @property
     def without_density(self) -> tuple[str, ...]:
         """The parts without a density, given or by their law: generic facts say nothing about a draw."""
-        parts = ("weights", "teacher", "inputs")
-        laws = [part for part in parts if not getattr(self, part).has_density]
+        laws = [part for part in PARTS if not getattr(self, part).has_density]
         return tuple(dict.fromkeys((*laws, *self.given.parts)))
 
     def describe(self) -> dict[str, Any]:
         """Names and parameters of the three laws, and the digest of what is given."""
-        laws = {
-            "weights": self.weights.describe(),
-            "teacher": self.teacher.describe(),
-            "inputs": self.inputs.describe(),
-        }
+        laws: dict[str, Any] = {part: getattr(self, part).describe() for part in PARTS}
         return {**laws, "given": self.given.digest} if self.given.parts else laws
 
 
@@ -286,25 +282,18 @@ class Problem:
             raise BadInputError(
                 f"nothing is left of d m = {self.effective_equations} for {open_rules[0]}."
             )
-        flat = {}
-        for name in self.network.shapes:  # a fixed order, whatever the dict's
-            if name in rules:
-                rule = rules[name]
-                count = rest if rule.count is None else rule.count
-                if isinstance(rule, Masks):
-                    flat[name] = np.flatnonzero(mask_of(self.network, name, rule.mask(trial)))
-                elif isinstance(rule, OwnRule):
-                    flat[name] = rule.draw(name, self.network.existing(name), count, rng)
-                else:
-                    flat[name] = draw_flat(
-                        rule,
-                        name,
-                        self.network.shapes[name],
-                        self.network.degree_bounds(name, self.effective_samples),
-                        count,
-                        rng,
-                        self.network.connections.get(name),
-                    )
-        drawn = Allocation(self.network.shapes, flat)
-        self.network.check_allocation(drawn)
+        network, flat = self.network, {}
+        for name in (name for name in network.shapes if name in rules):  # whatever the dict's order
+            rule = rules[name]
+            count = rest if rule.count is None else rule.count
+            if isinstance(rule, Masks):
+                flat[name] = np.flatnonzero(mask_of(network, name, rule.mask(trial)))
+            elif isinstance(rule, OwnRule):
+                flat[name] = rule.draw(name, network.existing(name), count, rng)
+            else:
+                bounds = network.degree_bounds(name, self.effective_samples)
+                shape, exists = network.shapes[name], network.connections.get(name)
+                flat[name] = draw_flat(rule, name, shape, bounds, count, rng, exists)
+        drawn = Allocation(network.shapes, flat)
+        network.check_allocation(drawn)
         return drawn

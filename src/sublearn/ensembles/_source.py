@@ -16,7 +16,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.datasets import Dataset
-from sublearn.ensembles._distributions import Correlated, Distribution, LowRank, Normal
+from sublearn.ensembles._distributions import Distribution, LowRank, Normal, check_law
 from sublearn.ensembles._teacher import Teacher
 from sublearn.networks import Network
 
@@ -103,10 +103,7 @@ class Targets(Source):
     law: Distribution = field(default_factory=Normal)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, Distribution):
-            raise BadInputError(f"law must be a distribution such as Normal(), not {self.law!r}.")
-        if isinstance(self.law, (LowRank, Correlated)):
-            raise BadInputError(f"{type(self.law).__name__} is for inputs, not for targets.")
+        check_law("law", self.law, "targets")
 
     @property
     def spec(self) -> str:

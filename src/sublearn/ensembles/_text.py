@@ -28,7 +28,7 @@ from sublearn.ensembles._distributions import (
     StudentT,
     Uniform,
 )
-from sublearn.ensembles._problem import Ensemble, Problem
+from sublearn.ensembles._problem import PARTS, Ensemble, Problem
 from sublearn.networks import Network
 
 FORMS = {
@@ -234,7 +234,6 @@ LAWS: dict[str, type[Distribution]] = {
     "sparse": Sparse,
 }
 _SETTINGS = {"student-t": "df", "sparse": "density"}
-_PARTS = ("weights", "teacher", "inputs")
 
 
 def ensemble_from_text(text: str) -> Ensemble:
@@ -249,7 +248,7 @@ def ensemble_from_text(text: str) -> Ensemble:
     laws: dict[str, Any] = {}
     for word in text.split():
         part, equals, rest = word.partition("=")
-        one_of(f"the part of {word!r}", part, _PARTS)
+        one_of(f"the part of {word!r}", part, PARTS)
         named, star, scale = rest.partition("*")
         name, colon, setting = named.partition(":")
         if not equals or part in laws:

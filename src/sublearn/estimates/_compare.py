@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
 from sublearn.estimates._count import How, Unfinished, count_trials
 from sublearn.estimates._within import Within, WithinEstimate, WithinQuestion
-from sublearn.plots import COLOURS, Row, Shown, figure, ink
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
 from sublearn.training import LEARNERS, Learner
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +97,6 @@ class Trainability(Shown):
 
     def plot(self) -> Figure:
         """The share that each learner brings within eps, with its 95% interval."""
-        fig: Figure
         fig, ax = figure(height=0.8 + 0.4 * len(self.runs))
         for place, row in enumerate(self.table()):
             ax.barh(place, row["share"], height=0.6, color=COLOURS[0])

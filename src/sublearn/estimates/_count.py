@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
@@ -27,10 +27,7 @@ from sublearn._limits import check_workers, in_time
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._files import described, load, save
-from sublearn.plots import COLOURS, Row, Shown, figure, ink
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 Asked = TypeVar("Asked", bound="Question[Any]")
@@ -92,11 +89,9 @@ class Counted(Shown, Generic[Asked, Record]):
     early_level: ClassVar[float] = 0.95
 
     @classmethod
-    def of(
-        cls, question: Asked, records: tuple[Record, ...], early: bool = False, seconds: float = 0.0
-    ) -> Self:
-        """What the records of a question come to."""
-        return cls(question, records, early, seconds)
+    def of(cls, question: Asked) -> Self:
+        """No trials of a question yet."""
+        return cls(question)
 
     @staticmethod
     @abstractmethod
@@ -161,6 +156,11 @@ class Counted(Shown, Generic[Asked, Record]):
     def facts(self) -> dict[str, Any]:
         """What is counted, and how, as plain values."""
 
+    def plain(self, *names: str) -> dict[str, Any]:
+        """Some of what is said here by name, for :meth:`facts`: tuples become lists."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; seconds stand apart from what is reproducible."""
         return {
@@ -184,7 +184,6 @@ class Counted(Shown, Generic[Asked, Record]):
         """The trials as one bar, by outcome, with the 95% interval of the share below it."""
         from matplotlib.ticker import PercentFormatter
 
-        fig: Figure
         fig, ax = figure(height=1.7)
         low, high = self.confidence
         least, most = self.bounds if self.trials else (round(low), round(high))

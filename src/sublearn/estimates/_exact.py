@@ -126,14 +126,8 @@ class Estimate(Counted[MatchQuestion, Trial]):
     early_level = 0.975
 
     @classmethod
-    def of(
-        cls,
-        question: MatchQuestion,
-        records: tuple[Trial, ...],
-        early: bool = False,
-        seconds: float = 0.0,
-    ) -> Self:
-        return cls(question, records, early, seconds, question.verdict())
+    def of(cls, question: MatchQuestion) -> Self:
+        return cls(question, verdict=question.verdict())
 
     @staticmethod
     def counts(record: Trial) -> bool:
@@ -243,16 +237,8 @@ class Estimate(Counted[MatchQuestion, Trial]):
 
     def facts(self) -> dict[str, Any]:
         return {
-            "method": self.method,
-            "matched": self.matched,
-            "refuted": self.refuted,
-            "undecided": self.undecided,
-            "proved": self.proved,
-            "bracket": list(self.bracket),
-            "confidence": list(self.confidence),
-            "sampled": self.sampled,
-            "rungs": self.rungs,
-            "restarts": self.restarts,
+            **self.plain("method", "matched", "refuted", "undecided", "proved", "bracket"),
+            **self.plain("confidence", "sampled", "rungs", "restarts"),
             "curve": [list(point) for point in self.curve],
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -56,11 +56,11 @@ def save(found: Counted[Any, Any], path: Path) -> None:
     if path.exists() and not path.is_file():
         raise BadInputError(f"an estimate must be saved as a file, and {path} is none.")
     kinds = get_type_hints(found.record)
-    columns = {
-        name: [_written(kinds[name], record[place]) for record in found.records]
-        for place, name in enumerate(found.record._fields)
-        if name != "trial"
-    }
+    columns: dict[str, Any] = {}
+    for place, name in list(enumerate(found.record._fields))[1:]:  # but for the trial's number
+        cells = [record[place] for record in found.records]
+        # JSON has no nan.
+        columns[name] = [float(v).hex() for v in cells] if kinds[name] is float else cells
     content = {
         "format": FORMAT,
         "kind": type(found).__name__,
@@ -94,7 +94,8 @@ def load(
         early, seconds = content["early"], content["seconds"]
         if type(early) is not bool or type(seconds) is not float or not 0 <= seconds < math.inf:
             raise Unreadable("early or seconds is none")
-        return kind.of(question, _records(kind, content["trials"]), early, seconds)
+        records = _records(kind, content["trials"])
+        return replace(kind.of(question), records=records, early=early, seconds=seconds)
     except Unreadable as problem_with_it:
         raise BadInputError(f"{path} cannot be read as an estimate ({problem_with_it}).") from None
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -119,10 +120,6 @@ def _records(kind: type[Counted[Any, Any]], columns: Mapping[str, Any]) -> tuple
     return tuple(
         kind.record(trial, *values) for trial, values in enumerate(zip(*read, strict=True))
     )
-
-
-def _written(kind: Any, value: Any) -> Any:
-    return float(value).hex() if kind is float else value  # JSON has no nan
 
 
 def _read(name: str, kind: Any, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from sublearn.ensembles import Instance, Problem, fresh_samples
 from sublearn.estimates._count import Counted, How, Question, count_trials
 from sublearn.estimates._within import Within, WithinQuestion, within_of
 from sublearn.matchers import Budget, decide, single_thread
-from sublearn.plots import COLOURS, Row, figure, ink, legend, name_axes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots import COLOURS, Figure, Row, figure, ink, legend, name_axes
 
 
 class FreshTrial(NamedTuple):
@@ -148,7 +145,6 @@ class Generalisation(Counted[FreshQuestion, FreshTrial]):
 
     def plot(self) -> Figure:
         """The share of solved instances whose fresh error is below a level; 1 is that of answering 0."""
-        fig: Figure
         fig, ax = figure()
         errors = np.sort(self.relative)
         ax.step(

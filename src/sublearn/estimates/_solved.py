@@ -129,19 +129,12 @@ class SolvedEstimate(Counted[SolvedQuestion, SolvedTrial]):
 
     def facts(self) -> dict[str, Any]:
         return {
-            "goal": self.goal,
-            "loss": self.loss,
+            **self.plain("goal", "loss"),
             "learner": self.learner.name,
             "settings": settings_of(self.learner),
-            "steps": self.question.steps,
-            "starts": self.question.starts,
-            "precision": self.question.precision,
-            "solved": self.solved,
-            "share": self.share,
-            "confidence": list(self.confidence),
-            "median_steps": self.median_steps,
-            "median_accuracy": self.median_accuracy,
-            "median_loss": self.median_loss,
+            **{name: getattr(self.question, name) for name in ("steps", "starts", "precision")},
+            **self.plain("solved", "share", "confidence"),
+            **self.plain("median_steps", "median_accuracy", "median_loss"),
         }
 
     def __str__(self) -> str:

@@ -17,6 +17,7 @@ from sublearn.estimates._count import Counted, HowFar, Question, count_trials
 from sublearn.estimates._files import learner_of
 from sublearn.training import (
     LEARNERS,
+    Descent,
     Goal,
     Learner,
     LevenbergMarquardt,
@@ -100,18 +101,11 @@ class WithinQuestion(Question[WithinTrial]):
 
     def answer(self, trials: range) -> list[WithinTrial]:
         instances = [self.draw(trial) for trial in trials]
+        squares = (float(np.mean(instance.targets**2)) for instance in instances)
+        trained = zip(trials, squares, self.train(trials, instances), strict=True)
         return [
-            WithinTrial(
-                trial,
-                best.within,
-                best.error,
-                float(np.mean(instance.targets**2)),
-                best.starts,
-                best.steps,
-            )
-            for trial, instance, best in zip(
-                trials, instances, self.train(trials, instances), strict=True
-            )
+            WithinTrial(trial, best.within, best.error, square, best.starts, best.steps)
+            for trial, square, best in trained
         ]
 
     def train(self, trials: range, instances: list[Instance]) -> list[Best]:
@@ -169,9 +163,7 @@ class WithinQuestion(Question[WithinTrial]):
         )
         for place, i in enumerate(chosen):
             rows = slice(place * count, (place + 1) * count)
-            best[i].add(
-                found.loss[rows], found.reached[rows], found.steps[rows], found.values[rows]
-            )
+            best[i].add(found, rows)
 
 
 class Best:
@@ -181,15 +173,15 @@ class Best:
         self.within, self.error, self.starts, self.steps = False, float("inf"), 0, 0
         self.values: Array | None = None
 
-    def add(self, errors: Any, reached: Any, steps: Any, values: Any) -> None:
+    def add(self, found: Descent, rows: slice) -> None:
         """Some more starts; those behind the first that is within eps do not count."""
-        for error, there, count, found in zip(errors, reached, steps, values, strict=True):
+        for row in range(rows.start, rows.stop):
             self.starts += 1
-            self.steps += int(count)
-            if there or error < self.error:
-                self.error, self.values = float(error), found
-            if there:
-                self.within = True
+            self.steps += int(found.steps[row])
+            self.within = bool(found.reached[row])
+            if self.within or found.loss[row] < self.error:
+                self.error, self.values = float(found.loss[row]), found.values[row]
+            if self.within:
                 return
 
 
@@ -258,17 +250,12 @@ class WithinEstimate(Counted[WithinQuestion, WithinTrial]):
     def facts(self) -> dict[str, Any]:
         return {
             "criterion": "mean squared error < eps",
-            "eps": self.eps,
-            "relative_eps": self.relative_eps,
+            **self.plain("eps", "relative_eps"),
             "learner": self.learner.name,
             "settings": settings_of(self.learner),
-            "steps": self.steps,
-            "starts": self.starts,
-            "within": self.within,
+            **self.plain("steps", "starts", "within"),
             "not_reached": self.trials - self.within,
-            "share": self.share,
-            "confidence": list(self.confidence),
-            "median_error": self.median_error,
+            **self.plain("share", "confidence", "median_error"),
         }
 
     def __str__(self) -> str:

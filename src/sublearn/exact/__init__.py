@@ -4,6 +4,8 @@ from sublearn.exact import _simplex as simplex
 from sublearn.exact._basis import ColumnBasis
 from sublearn.exact._circuits import dependencies, smallest_circuit
 from sublearn.exact._dyadics import Dyadics
+from sublearn.exact._dyadics import leading as leading
+from sublearn.exact._dyadics import nearest as nearest
 from sublearn.exact._elimination import Echelon, eliminate
 from sublearn.exact._factors import columns, screen
 from sublearn.exact._field import PrimeField, is_prime, random_prime

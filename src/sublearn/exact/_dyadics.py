@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,19 +102,12 @@ class Dyadics:
     def pivots(self) -> list[int]:
         """Each column that is no combination of those before it."""
         reduced, _, rank = self.whole.rref()
-        width, entries = self.shape[1], reduced.entries()
-        out, column = [], 0
-        for row in range(rank):
-            while entries[row * width + column] == 0:
-                column += 1
-            out.append(column)
-        return out
+        return leading(reduced.tolist()[:rank])
 
     def floats(self) -> Array:
         """The nearest float64 numbers; infinite beyond their range."""
-        return np.array([_nearest(int(e), self.exponent) for e in self.whole.entries()]).reshape(
-            self.shape
-        )
+        found = [nearest(int(e), self.exponent) for e in self.whole.entries()]
+        return np.array(found).reshape(self.shape)
 
     def rationals(self) -> list[list[Any]]:
         """Rows of fractions (flint's)."""
@@ -143,10 +136,20 @@ class Dyadics:
         return max(0, -self.exponent), max(0, most + self.exponent) if most else 0
 
 
-def _nearest(mantissa: int, exponent: int) -> float:
+def leading(rows: Iterable[Sequence[Any]]) -> list[int]:
+    """Where the first entry of each row stands that is not 0."""
+    return [next(c for c, entry in enumerate(row) if entry != 0) for row in rows]
+
+
+def nearest(mantissa: int, exponent: int) -> float:
+    """The float64 number nearest to mantissa 2^exponent; infinite beyond their range.
+
+    >>> nearest(3, -1), nearest(1, -5000), nearest(-1, 5000)
+    (1.5, 0.0, -inf)
+    """
     try:
         if exponent >= 0:
-            return float(mantissa << exponent)
+            return float(mantissa << min(exponent, 4000))
         return mantissa / (1 << -exponent)  # whole numbers divide with one rounding
     except OverflowError:
         return float("inf") if mantissa > 0 else float("-inf")

@@ -65,8 +65,8 @@ class _All(Mapping[str, Experiment]):
         if name not in _NAMES:
             raise KeyError(name)
         module = import_module(f"{__name__}._{name.replace('-', '_')}")
-        experiment: Experiment = module.EXPERIMENT
-        return experiment
+        declared = vars(module.EXPERIMENT)
+        return Experiment(name=name, draw=module.draw, find=module.find, **declared)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)

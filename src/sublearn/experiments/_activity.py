@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import DECIDED, point, said
+from sublearn.experiments._lines import Figures, quartiles
+from sublearn.experiments._table import DECIDED, Declared, point, said
 from sublearn.experiments.tasks import Activity
-from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 _NETWORK, _SAMPLES, _N = "lrnn:n=16,b=1,d=2,T=4", 4, 16
 _WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
@@ -35,10 +35,8 @@ def draw(table: Table) -> Figures:
         for ax, names in zip(axes, (("silent_moved", "moved"), ("change", "redrawn")), strict=True):
             for dashed, name in enumerate(names):
                 some = Table(row for row in some if row[name] is not None)
-                ends = [some.column(column) for column in (name, f"{name}_quarter", f"{name}_rest")]
-                label = f"first {place}, {_LABELS[name]}"
-                x = some.column("used")
-                curve(ax, x, *ends, label=label, colour=colour + 2 * dashed, dashed=bool(dashed))
+                look = {"colour": colour + 2 * dashed, "dashed": bool(dashed)}
+                quartiles(ax, some, "used", name, f"first {place}, {_LABELS[name]}", **look)
     words = "share of lines with learnable weights"
     name_axes(axes[0], words, "share of units moved", unit_interval=True)
     axes[1].set_yscale("log")
@@ -59,8 +57,7 @@ def _answer(table: Table) -> list[str]:
     rows = table.where(g=1.0).where(lambda row: row["silent_moved"] is not None)
     if not rows:
         return []
-    least = min(row["silent_moved"] for row in rows)
-    most = max(row["silent_moved"] for row in rows)
+    least, most = (end(rows.column("silent_moved")) for end in (min, max))
     kind = "Yes" if least > 0.5 else "No" if most < 0.5 else "Not decided by this"
     return [
         f"{kind}: among units without a learnable weight of their own, the nearest match found moves "
@@ -71,26 +68,16 @@ def _answer(table: Table) -> list[str]:
 def find(table: Table) -> str:
     lines = _answer(table)
     for place in table.distinct("place"):
-        for row in table.where(place=place, g=1.0):
-            if row["change"] is None:
-                continue
+        for row in table.where(lambda row: row["change"] is not None, place=place, g=1.0):
             silent = row["silent_moved"]
-            others = (
-                ""
-                if silent is None
-                else f", {row['silent_moved']:.0%} of those without learnable weights"
-            )
+            others = "" if silent is None else f", {silent:.0%} of those without learnable weights"
             lines.append(
                 f"First {row['k']} {place} of W: the nearest match found moves {row['moved']:.0%} "
                 f"of the units{others} (medians over {row['matched']} matches); squared change over "
                 f"activity {row['change']:.3g}, by another draw {row['redrawn']:.3g}."
             )
-    growth = {g: table.where(g=g) for g in table.distinct("g")}
-    each = "; ".join(
-        f"g = {g:g}: {rows[0]['growth']:.3g}"
-        for g, rows in growth.items()
-        if rows and rows[0]["growth"] is not None
-    )
+    firsts = [rows[0] for _, rows in table.apart("g") if rows[0]["growth"] is not None]
+    each = "; ".join(f"g = {row['g']:g}: {row['growth']:.3g}" for row in firsts)
     if each:
         lines.append(
             f"Appendix E.3, mean square of hidden states in the last step over the first: {each}."
@@ -98,8 +85,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="activity",
+EXPERIMENT = Declared(
     title="From learnt weights to changed activity",
     source="Introduction and appendix F; appendix E.3",
     claim="Learning in few synapses can change activity widely, through connections that stay as they "
@@ -114,6 +100,4 @@ EXPERIMENT = Experiment(
         "used": "share of lines in use",
         "g": "scale of the weights g",
     },
-    draw=draw,
-    find=find,
 )

@@ -3,7 +3,8 @@
 An experiment's finding has all its numbers. Here stands the one question behind it, and the rule by which
 its table answers yes, no, or neither: shares are told apart by their 95% intervals, means by two standard
 errors, and what these leave open is not decided. Yes and no are about the source's claim as it was put
-to the test, at the sizes of the table.
+to the test, at the sizes of the table. A rule need not ask whether the rows it speaks of are there: what
+fails without them has no answer.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from sublearn.estimates import clopper_pearson
+from sublearn.experiments._conjectures import label_and_vector
+from sublearn.experiments._depth import rises
 from sublearn.experiments._equations import by_left
+from sublearn.experiments._fig2b import by_rows
 from sublearn.experiments._generalisation import RNN
+from sublearn.experiments._laws import apart_from_normal
 from sublearn.experiments._noise_and_size import curves, exponent
 from sublearn.experiments._table import NEWTON, by_ladder, pooled
 from sublearn.runs import Row, Table
@@ -44,8 +49,8 @@ def answer(name: str, title: str, table: Table, finding: str) -> Answer:
     question, rule = _RULES.get(name, (title, None))
     try:
         found = rule(table) if rule is not None and table else None
-    except (KeyError, TypeError, ValueError, IndexError, AssertionError, ArithmeticError):
-        found = None  # a table of that name which somebody else wrote
+    except (LookupError, TypeError, ValueError, StopIteration, AssertionError, ArithmeticError):
+        found = None  # rows are missing, or somebody else wrote a table of that name
     if found is not None:
         return Answer(question, *found)
     first = finding.splitlines()[0] if finding else ""
@@ -80,8 +85,6 @@ def _rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
 
 def _warmup(table: Table) -> Found | None:
     equal, other = table.where(moved=0), table.where(lambda row: row["moved"])
-    if not equal or not other:
-        return None
     counts = (
         f"{_share(pooled(equal))} matched where every row has m, {_share(pooled(other))} elsewhere"
     )
@@ -107,24 +110,16 @@ def _example(table: Table) -> Found | None:
 def _fig2a(table: Table) -> Found | None:
     ladder = by_ladder(table)
     groups = [rows for _, rows in ladder.apart("n")]
-    if not groups or any(len(rows) < 2 for rows in groups):
+    if any(len(rows) < 2 for rows in groups):
         return None
     if all(pooled(rows)["low"] > NEAR_ONE for rows in groups):
         return NO, f"it is near 1 at every size and every k: {_share(pooled(ladder))} matched"
-    ends = _ends(groups)
-    return _rise(*ends, "in the fewest rows", "in all")
+    return _rise(*_ends(groups), "in the fewest rows", "in all")
 
 
 def _fig2b(table: Table) -> Found | None:
     ladder = by_ladder(table)
-    used = {
-        "below": ladder.where(lambda row: row["rows_used"] < 0.25),
-        "at": ladder.where(rows_used=0.25),
-        "above": ladder.where(lambda row: row["rows_used"] > 0.25),
-    }
-    if not all(used.values()):
-        return None
-    below, at, above = (pooled(rows) for rows in used.values())
+    below, at, above = map(pooled, by_rows(ladder).values())
     words = f"{_share(below)} matched below d rows, {_share(at)} at d, {_share(above)} above"
     if below["matched"] or at["refuted"]:
         return NO, words
@@ -134,19 +129,14 @@ def _fig2b(table: Table) -> Found | None:
 
 def _fig3a(table: Table) -> Found | None:
     ladder = by_ladder(table)
-    rows = sorted(ladder.distinct("k"))
-    if len(rows) < 2:
-        return None
-    few, many = (pooled(ladder.where(k=k)) for k in (rows[0], rows[-1]))
-    return _rise(few, many, f"in k = {rows[0]} rows", f"in {rows[-1]}")
+    first, *_, last = sorted(ladder.distinct("k"))
+    few, many = (pooled(ladder.where(k=k)) for k in (first, last))
+    return _rise(few, many, f"in k = {first} rows", f"in {last}")
 
 
 def _fig3b(table: Table) -> Found | None:
     groups = [rows for _, rows in by_ladder(table).apart("n") if len(rows) > 1]
-    if not groups:
-        return None
-    ends = _ends(groups)
-    return _rise(*ends, "exactly in the fewest rows", "in all")
+    return _rise(*_ends(groups), "exactly in the fewest rows", "in all")
 
 
 def _fig3c(table: Table) -> Found | None:
@@ -186,10 +176,7 @@ def _variance(table: Table) -> Found | None:
 
 def _columns(table: Table) -> Found | None:
     groups = [rows for _, rows in by_ladder(table).apart("n", "d") if len(rows) > 1]
-    if not groups:
-        return None
-    ends = _ends(groups)
-    return _rise(*ends, "in the fewest columns", "in all")
+    return _rise(*_ends(groups), "in the fewest columns", "in all")
 
 
 def _equations(table: Table) -> Found | None:
@@ -228,8 +215,6 @@ def _theorem_map(table: Table) -> Found | None:
 
 def _deficient_fraction(table: Table) -> Found | None:
     layers = table.where(where="one layer")
-    if not layers:
-        return None
     most = max(layers, key=lambda row: row["share"])
     if not sum(layers.column("deficient")):
         return OPEN, "no deficient one was drawn"
@@ -256,9 +241,7 @@ def _first_order(table: Table) -> Found | None:
         strict = rows.where(eps=min(rows.column("eps")))
         newton = strict.where(learner=NEWTON)
         # AdaHessian looks at curvature too.
-        first = [row for row in strict if str(row["learner"]).startswith(_FIRST)]
-        if not newton or not first:
-            return None
+        first = (row for row in strict if str(row["learner"]).startswith(_FIRST))
         best = max(first, key=lambda row: row["within"])
         apart_in.append(best["within_high"] < newton[0]["within_low"])
         words.append(
@@ -275,7 +258,7 @@ def _activations(table: Table) -> Found | None:
     kinds = ("linear", "relu", "tanh", "sigmoid")  # of the same feed-forward network
     rows = {kind: table.where(kind=kind, method="ladder") for kind in kinds}
     exact = {kind: pooled(some) for kind, some in rows.items() if some}
-    if "linear" not in exact or len(exact) < 2:
+    if len(exact) < 2:
         return None
     words = ", ".join(f"{kind} {_share(row)}" for kind, row in exact.items())
     low = exact["linear"]["low"]
@@ -285,7 +268,7 @@ def _activations(table: Table) -> Found | None:
 
 def _generalisation(table: Table) -> Found | None:
     rows = table.where(lambda row: row["solved"], case=RNN)
-    most = max((row["samples"] for row in rows), default=0)
+    most = max(rows.column("samples"))
     fewer = rows.where(lambda row: row["samples"] < most)
     if not fewer:
         return None
@@ -296,8 +279,7 @@ def _generalisation(table: Table) -> Found | None:
 
 
 def _conjectures(table: Table) -> Found | None:
-    label, vector = table.where(target="label"), table.where(target="vector")
-    pairs = [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+    pairs = label_and_vector(table)
     if not pairs:
         return None
     counts = (sum(one[side]["solved"] for one in pairs) for side in (0, 1))
@@ -310,33 +292,22 @@ def _conjectures(table: Table) -> Found | None:
 def _depth(table: Table) -> Found | None:
     words, kinds = [], []
     for case, rows in ((c["case"], r) for c, r in table.apart("case")):
-        near = [row for row in rows if row.get("within") is not None]
-        if len(near) < 2:
-            return None
-        few, most = near[0], near[-1]
-        up = most["within_low"] > few["within_high"]
-        down = most["within_high"] < few["within_low"]
-        kinds.append(YES if up else NO if down else OPEN)
+        few, *_, most = (row for row in rows if row.get("within") is not None)
+        kinds.append({True: YES, False: NO, None: OPEN}[rises(few, most)])
         words.append(f"{case}: {few['within']} of {few['trials']}, spread {most['within']}")
     return (kinds[0] if len(set(kinds)) == 1 else OPEN), "; ".join(words)
 
 
 def _laws(table: Table) -> Found | None:
-    for row in table:
-        for usual in table.where(law="normal", case=row["case"], k=row["k"]):
-            low, high = usual["low"], usual["high"]
-            if row["low"] > high or row["high"] < low:
-                words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
-                return NO, f"{row['case']}, k = {row['k']}: {words}"
+    for row, usual in apart_from_normal(table):
+        words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
+        return NO, f"{row['case']}, k = {row['k']}: {words}"
     return OPEN, "no interval of another law is apart from the normal one's"
 
 
 def _curvature(table: Table) -> Found | None:
     up = table.where(towards="flatter", bends="up")
-    straight = [up.where(steps=steps)[0] for steps in up.distinct("steps")]
-    if len(straight) < 2:
-        return None
-    short, long = straight[0], straight[-1]
+    short, *_, long = (rows[0] for _, rows in up.apart("steps"))
     words = (
         f"a gradient step {long['steps'] / short['steps']:.0f} times as long gains "
         f"{long['fall']:.2f} of its slope instead of {short['fall']:.2f} (medians), and "
@@ -352,13 +323,9 @@ def _difficulty(table: Table) -> Found | None:
         low = min(rows, key=lambda row: row["ratio"])
         best.append(low["size"])
         inside.append(rows[0] is not low is not rows[-1])
-    if len(best) < 2:
-        return None
-    words = (
-        f"difficulty over its critical value is lowest at N = {best[0]:.0f}, with more noise at "
-    )
-    there = all(inside) and best[-1] < best[0]
-    return (YES if there else NO), f"{words}{best[-1]:.0f} (medians)"
+    calm, *_, noisy = best
+    words = f"difficulty over its critical value is lowest at N = {calm:.0f}, with more noise at "
+    return (YES if all(inside) and noisy < calm else NO), f"{words}{noisy:.0f} (medians)"
 
 
 def _rate_check(table: Table) -> Found | None:
@@ -371,10 +338,7 @@ def _rate_check(table: Table) -> Found | None:
 
 
 def _linear_size(table: Table) -> Found | None:
-    rates = [row for row in table.where(quantity="rate") if row["best"] is not None]
-    if not rates:
-        return None
-    row = rates[0]
+    row = next(row for row in table.where(quantity="rate") if row["best"] is not None)
     low, high = (row[name] for name in ("best_low", "best_high"))
     slides, ours = (row[name] for name in ("best_slides", "best_predicted"))
     words = f"measured {low:.0f} to {high:.0f}, by the slides {slides:.0f}, by the maximum of <k> "
@@ -394,8 +358,6 @@ def _deep_size(table: Table) -> Found | None:
     noisy = table.where(lambda row: row["gamma3"] and row["repeats"] > 1)
     ends = [rows[-1] for _, rows in noisy.apart("gamma3", "cycles")]
     ends = [row for row in ends if row["more"] is not None and row["more_error"]]
-    if not ends:
-        return None
     far = max(ends, key=lambda row: row["more"] / row["more_error"])
     more, error = far["more"], far["more_error"]
     words = (
@@ -416,13 +378,10 @@ def _placement(table: Table) -> Found | None:
 
 
 def _tuning(table: Table) -> Found | None:
-    methods = table.distinct("method")
-    if "race" not in methods or len(methods) < 2:
-        return None
-    mean = {m: fmean(table.where(method=m).column("regret")) for m in methods}
-    best = min((m for m in methods if m != "race"), key=mean.__getitem__)
-    words = f"mean regret {mean['race']:.3f}, of the best single rule ({best}) {mean[best]:.3f}"
-    return (YES if mean["race"] < mean[best] else NO), words
+    mean = {c["method"]: fmean(rows.column("regret")) for c, rows in table.apart("method")}
+    race, best = mean.pop("race"), min(mean, key=mean.__getitem__)
+    words = f"mean regret {race:.3f}, of the best single rule ({best}) {mean[best]:.3f}"
+    return (YES if race < mean[best] else NO), words
 
 
 Rule = Callable[[Table], Found | None]

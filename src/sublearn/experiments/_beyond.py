@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided
-from sublearn.experiments._table import DECIDED, decided_words, point, pooled, said
+from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, quartiles
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Matches
-from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 # The network, its samples, the weight that learns, d m, and the numbers of learnable weights.
 _CASES = {
@@ -32,15 +32,13 @@ def _points(trials: int, few: bool) -> tuple[Point, ...]:
 
 
 def draw(table: Table) -> Figures:
-    cases = table.distinct("case")
     fig, axes = panels(4, across=2)
-    for colour, case in enumerate(cases):
-        rows = table.where(case=case)
+    for colour, (common, rows) in enumerate(table.apart("case")):
+        case = str(common["case"])
         decided(axes[0], rows, "ratio", case, colour)
         matched = rows.where(lambda row: row["size"] is not None)
         for ax, name in zip(axes[1:], _MEASURES, strict=True):
-            ends = [matched.column(column) for column in (name, f"{name}_quarter", f"{name}_rest")]
-            curve(ax, matched.column("ratio"), *ends, label=case, colour=colour)
+            quartiles(ax, matched, "ratio", name, case, colour=colour)
     words = "learnable weights over equations, r / (d m)"
     name_axes(axes[0], words, MATCH_PROBABILITY, unit_interval=True)
     for ax, name in zip(axes[1:], _MEASURES.values(), strict=True):
@@ -72,11 +70,9 @@ def _answer(table: Table) -> list[str]:
 
 def find(table: Table) -> str:
     lines = _answer(table)
-    for case in table.distinct("case"):
-        rows = table.where(case=case)
-        below = rows.where(lambda row: row["ratio"] < 1)
-        at = rows.where(ratio=1.0)
-        more = [row for row in rows if row["ratio"] > 1]
+    for common, rows in table.apart("case"):
+        case, below = common["case"], rows.where(lambda row: row["ratio"] < 1)
+        at, more = rows.where(ratio=1.0), rows.where(lambda row: row["ratio"] > 1)
         for head, some in (("below", below), ("at", at), ("above", more[-1:])):
             lines += [
                 f"{case}, {head} r = d m (r = {row['r']}): {decided_words(row)}." for row in some
@@ -92,8 +88,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="beyond",
+EXPERIMENT = Declared(
     title="More learnable weights than equations",
     source="Appendix F.1",
     claim="r = d m is the least number of learnable weights that can match a linear teacher; with more, "
@@ -102,11 +97,5 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(20, few=True)),
     full=Plan(_points(DECIDED, few=False)),
     hours=0.01,
-    columns={
-        "case": "network kind",
-        "r": "learnable weights r",
-        "ratio": "r / (d m)",
-    },
-    draw=draw,
-    find=find,
+    columns={"case": "network kind", "r": "learnable weights r", "ratio": "r / (d m)"},
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     full_plan,
     point,
@@ -12,7 +13,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 
 def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
@@ -37,8 +38,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="columns",
+EXPERIMENT = Declared(
     title="The column twin of Figure 2a",
     source="Section 3.3 and Lemma B.7; the paper shows no such figure",
     claim="What holds for rows holds for columns: using fewer columns leaves fewer quadratic "
@@ -57,6 +57,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.08,
     columns={"n": "units n", "d": "outputs d", "c": "columns c", "columns_used": "c / n"},
-    draw=draw,
-    find=find,
 )

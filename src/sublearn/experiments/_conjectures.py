@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import point, said, solved_words
+from sublearn.experiments._lines import Figures, spans
+from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2
 DATA = {
@@ -37,8 +37,7 @@ def draw(table: Table) -> Figures:
         places = [names.index(row["data"]) + 0.12 * (2 * shade - 1) for row in rows]
         look = {"color": COLOURS[shade], "marker": MARKERS[shade], "linestyle": "none"}
         left.plot(rows.column("share"), places, label=words, **look)
-        for place, row in zip(places, rows, strict=True):
-            left.plot([row["low"], row["high"]], [place] * 2, color=COLOURS[shade], lw=1.4)
+        spans(left, rows, places, shade)
         right.plot(rows.column("median_right"), places, label=words, **look)
     name_axes(left, "share of trials solved, with its 95% interval", "data")
     name_axes(right, "labels right at the end (median share)", "data")
@@ -51,14 +50,19 @@ def draw(table: Table) -> Figures:
     return {"conjectures": fig}
 
 
+def label_and_vector(table: Table) -> list[tuple[Row, Row]]:
+    """The rows of the two targets, by data that have both."""
+    label, vector = table.where(target="label"), table.where(target="vector")
+    return [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+
+
 def find(table: Table) -> str:
     lines = [
         f"{DATA[row['data']]}, {TARGETS[row['target']]}: {solved_words(row)}"
         f"; {row['median_right']:.1%} of the labels are right at the end."
         for row in table
     ]
-    label, vector = table.where(target="label"), table.where(target="vector")
-    pairs = [(a, b) for a in label for b in vector if a["data"] == b["data"]]
+    pairs = label_and_vector(table)
     if pairs and all(a["low"] > b["high"] for a, b in pairs):
         lines.append(
             "A label is easier than a vector on all of these data: their intervals are apart."
@@ -68,7 +72,7 @@ def find(table: Table) -> str:
             "A label is solved more often than a vector on all of these data, as conjectured; so few "
             "trials do not part their intervals."
         )
-    solved = {str(row["data"]): row for row in label if row["solved"]}
+    solved = {str(row["data"]): row for row in table.where(target="label") if row["solved"]}
     if {"mnist", "noise"} <= solved.keys():
         steps = {name: row["median_steps"] for name, row in solved.items()}
         text = (
@@ -83,8 +87,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="conjectures",
+EXPERIMENT = Declared(
     title="Why Adam suffices on MNIST: two conjectures",
     source="Appendix E.1",
     claim="First-order learning does better on MNIST than in the other experiments because (1) random "
@@ -95,6 +98,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
     full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=12)),
     hours=0.12,
-    draw=draw,
-    find=find,
 )

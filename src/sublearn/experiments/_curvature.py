@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._lines import Figures, in_panels
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Directions
-from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import COLOURS, Axes, curve, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 ANGLES = 19
 _STEPS = (1.0, 2.0, 4.0)
@@ -26,29 +21,20 @@ def _point(towards: str, steps: float, students: int) -> Point:
 def _plane(ax: Axes, rows: Table, bends: str) -> None:
     """Slope across, curvature up: above the diagonal a step undoes more than it gains."""
     for colour, towards in enumerate(("flatter", "random")):
-        for steps in rows.distinct("steps"):
-            held = rows.where(bends=bends, towards=towards, steps=steps)
-            if held:
-                label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
-                ax.plot(
-                    held.column("slope"),
-                    held.column("curvature"),
-                    color=COLOURS[colour],
-                    marker="os"[colour],
-                    markersize=3.0,
-                    linewidth=1.3,
-                    label=label,
+        label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
+        look: Row = {"color": COLOURS[colour], "marker": "os"[colour], "markersize": 3.0}
+        for _, held in rows.where(bends=bends, towards=towards).apart("steps"):
+            slope, curvature, start = held.column("slope"), held.column("curvature"), held[0]
+            ax.plot(slope, curvature, linewidth=1.3, label=label, **look)
+            if towards == "flatter":
+                ax.annotate(
+                    f"{start['steps']:g} |g|/|q|",
+                    (start["slope"], start["curvature"]),
+                    xytext=(5, -3),
+                    textcoords="offset points",
+                    fontsize=8,
+                    color=ink(),
                 )
-                if towards == "flatter":
-                    start = held[0]
-                    ax.annotate(
-                        f"{steps:g} |g|/|q|",
-                        (start["slope"], start["curvature"]),
-                        xytext=(5, -3),
-                        textcoords="offset points",
-                        fontsize=8,
-                        color=ink(),
-                    )
     low, high = ax.get_ylim()
     ax.fill_between(
         [0.0, 1.3],
@@ -65,22 +51,16 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
     name_axes(ax, "slope (gradient step: 1)", "curvature, same unit", title=_BENDS[bends])
 
 
-def _turning(ax: Axes, rows: Table, steps: float) -> None:
+def _turning(ax: Axes, rows: Table) -> None:
     for colour, (towards, bends) in enumerate(
         (t, b) for b in ("up", "down") for t in ("flatter", "random")
     ):
-        held = rows.where(steps=steps, towards=towards, bends=bends)
+        held = rows.where(towards=towards, bends=bends)
         if held:
             ends = (held.column("fall_low"), held.column("fall_high"))
             label = f"{towards}, bends {bends}"
             curve(ax, held.column("angle"), held.column("fall"), *ends, label=label, colour=colour)
     ax.axhline(0.0, color="#777777", linewidth=0.8)
-    name_axes(
-        ax,
-        "angle to the gradient (degrees)",
-        "fall of F / slope",
-        title=f"steps of {steps:g} |g|/|q|",
-    )
 
 
 def draw(table: Table) -> Figures:
@@ -89,14 +69,10 @@ def draw(table: Table) -> Figures:
         _plane(ax, table, bends)
     shared_legend(fig, axes, across=3)
     figures = {"slope-against-curvature": fig}
-    lengths = table.distinct("steps")
-    fig, axes = panels(len(lengths), width=3.6)
-    for ax, steps in zip(axes, lengths, strict=False):
-        _turning(ax, table, steps)
-    if not lengths:
-        name_axes(axes[0], "angle to the gradient (degrees)", "fall of F / slope")
-    shared_legend(fig, axes)
-    return {**figures, "fall-against-angle": fig}
+    words, title = "angle to the gradient (degrees)", "steps of {steps:g} |g|/|q|"
+    look: Row = {"y": "fall of F / slope", "unit_interval": False, "width": 3.6}
+    turning = in_panels(table, ["steps"], _turning, words, title, **look)
+    return {**figures, "fall-against-angle": turning}
 
 
 def _words(rows: Table, steps: float, bends: str) -> str:
@@ -135,8 +111,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="curvature",
+EXPERIMENT = Declared(
     title="Gradient against curvature",
     source="Slides, 'Error Reduction Depends on Gradient, Hessian' (Figure 3A of the source)",
     claim="Curvature competes with the gradient to accelerate, slow or reverse learning.",
@@ -144,6 +119,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
     hours=0.01,
-    draw=draw,
-    find=find,
 )

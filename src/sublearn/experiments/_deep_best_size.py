@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._linear_size import best_words
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import decided_words, interval
+from sublearn.experiments._linear_size import best_words, measured_at
+from sublearn.experiments._lines import Figures, in_panels
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import decided_words, means
 from sublearn.experiments.tasks import GAMMA, DeepRates
-from sublearn.plots import COLOURS, curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import COLOURS, Axes, ink, log_ticks
+from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
 _LEVELS = (0.03, 0.05)
-WIDE = 3.0
-"""Ends of an interval of best sizes that are further apart than so many times say nothing."""
 
 
 def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Point, ...]:
@@ -26,40 +24,37 @@ def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Poi
     return tuple(point(gamma3, steps) for steps in approached for gamma3 in _LEVELS)
 
 
+def _lines(ax: Axes, rows: Table) -> None:
+    sizes = rows.column("size")
+    means(ax, rows, "size", "measured, mean of students", "gain")
+    formula = rows.column("gain_predicted")
+    ax.plot(sizes, formula, color=ink(), linewidth=1.0, label="<k> by formula")
+    if rows[0]["best"] is not None:
+        label = "measured best size, 95%"
+        span = max(rows[0]["best_low"], 1.0), min(rows[0]["best_high"], 3 * sizes[-1])
+        ax.axvspan(*span, color=COLOURS[4], alpha=0.15, lw=0, label=label)
+    marks = (("best_of_curve", 2, "--", "best size by <k>"),
+             ("best_predicted", 1, "-.", "by the published equation"))  # fmt: skip
+    for name, colour, line, label in marks:
+        if rows[0][name] is not None:
+            ax.axvline(rows[0][name], color=COLOURS[colour], linestyle=line, label=label)
+    log_ticks(ax)
+    ax.set_xlim(0.9 * sizes[0], 1.1 * sizes[-1])
+
+
 def draw(table: Table) -> Figures:
-    groups = table.apart("approached", "gamma3")
-    fig, axes = panels(max(1, len(groups)), across=2, width=4.8, height=3.2)
-    for ax, (common, rows) in zip(axes, groups, strict=False):
-        sizes = rows.column("size")
-        ends = interval(rows, "gain", "gain_error")
-        curve(ax, sizes, rows.column("gain"), *ends, label="measured, mean of students")
-        formula = rows.column("gain_predicted")
-        ax.plot(sizes, formula, color=ink(), linewidth=1.0, label="<k> by formula")
-        if rows[0]["best"] is not None:
-            label = "measured best size, 95%"
-            span = max(rows[0]["best_low"], 1.0), min(rows[0]["best_high"], 3 * sizes[-1])
-            ax.axvspan(*span, color=COLOURS[4], alpha=0.15, lw=0, label=label)
-        marks = (("best_of_curve", 2, "--", "best size by <k>"),
-                 ("best_predicted", 1, "-.", "by the published equation"))  # fmt: skip
-        for name, colour, line, label in marks:
-            if rows[0][name] is not None:
-                ax.axvline(rows[0][name], color=COLOURS[colour], linestyle=line, label=label)
-        log_ticks(ax)
-        ax.set_xlim(0.9 * sizes[0], 1.1 * sizes[-1])
-        title = f"{common['approached']} steps into learning, gamma3 = {common['gamma3']:g}"
-        name_axes(ax, "number of weights N", "rate, more than at N = 235", title=title)
-    if not groups:
-        name_axes(axes[0], "number of weights N", "rate, more than at N = 235")
-    shared_legend(fig, axes, across=3)
-    return {"deep-best-size": fig}
-
-
-def right(row: Row, name: str) -> bool | None:
-    """Whether the size of column ``name`` lies in the measured interval; None where that is too wide."""
-    low, high = row["best_low"], row["best_high"]
-    if not low <= row[name] <= high:
-        return False
-    return True if row["inside"] and high < WIDE * low else None
+    by, title = ["approached", "gamma3"], "{approached} steps into learning, gamma3 = {gamma3:g}"
+    look: Row = {
+        "unit_interval": False,
+        "legend_across": 3,
+        "across": 2,
+        "width": 4.8,
+        "height": 3.2,
+    }
+    y = "rate, more than at N = 235"
+    return {
+        "deep-best-size": in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
+    }
 
 
 def find(table: Table) -> str:
@@ -67,9 +62,9 @@ def find(table: Table) -> str:
     held = [row for row in firsts if row["best"] is not None]
     if not held:
         return said([], "Too few students to tell where the best size lies." if table else "")
-    kept = [right(row, "best_predicted") for row in held]
+    kept = [measured_at(row, "best_predicted") for row in held]
     yes = False if False in kept else True if all(kept) else None
-    ours = [right(row, "best_of_curve") for row in held]
+    ours = [measured_at(row, "best_of_curve") for row in held]
     text = (
         f"the published equation's best size lies in the measured interval in "
         f"{len(kept) - kept.count(False)} of {len(kept)} settings, that of <k> in "
@@ -86,8 +81,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="deep-best-size",
+EXPERIMENT = Declared(
     title="Best size of deep sigmoid networks beside the formulas",
     source="Slides, 'Optimal Non-Linear Network Size'; the published code",
     claim="The best size of a nonlinear network is the root N* of an equation in gamma1, gamma2, gamma3, T "
@@ -96,6 +90,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(4, 20, (30,))),
     full=Plan(_points(32, 120, (30, 300))),
     hours=0.005,
-    draw=draw,
-    find=find,
 )

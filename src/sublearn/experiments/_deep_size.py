@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import errors_away, interval, with_error
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import errors_away, means, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import COLOURS, curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 LONG = 5000
 LONGEST = 20_000
@@ -35,17 +32,14 @@ def _point(
 
 def draw(table: Table) -> Figures:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
-    curves = list(dict.fromkeys((row["gamma3"], row["cycles"]) for row in table))
-    for colour, (gamma3, cycles) in enumerate(curves):
-        rows = table.where(gamma3=gamma3, cycles=cycles)
+    for colour, (common, rows) in enumerate(table.apart("gamma3", "cycles")):
+        gamma3, cycles = common.values()
         look: dict[str, Any] = {"colour": colour, "dashed": cycles in (LONG, LONGEST)}
         label = f"gamma3 = {gamma3:g}, {cycles} cycles"
-        sizes = rows.column("size")
-        curve(left, sizes, rows.column("value"), *interval(rows), label=label, **look)
+        means(left, rows, "size", label, **look)
         if gamma3 and rows[0]["best_size"] is not None:
             _mark(left, rows, colour)
-        ends = interval(rows, "less", "less_error")
-        curve(right, sizes, rows.column("less"), *ends, label=label, **look)
+        means(right, rows, "size", label, "less", **look)
     right.axhline(0.0, color="#777777", linewidth=0.8)
     sizes = table.column("size") or [235, 9235]
     left.set_xlim(0.7 * min(sizes), 1.2 * max(sizes))
@@ -78,14 +72,14 @@ def _without(rows: Table) -> str:
     first, best = rows[0], _best(rows)
     text = (
         f"Without synaptic noise, {first['cycles']} cycles, {first['repeats']} paired repeats: the error "
-        f"goes from {with_error(first, 'value', 'error')} at width {first['width']} to "
-        f"{with_error(rows[-1], 'value', 'error')} at width {rows[-1]['width']}"
+        f"goes from {with_error(first)} at width {first['width']} to "
+        f"{with_error(rows[-1])} at width {rows[-1]['width']}"
     )
     worst = max(rows, key=lambda row: row["value"])
     if worst is first and best is not first:
         text += (
-            f"; the smallest network is the worst, by {with_error(first, 'more', 'more_error')} over width "
-            f"{best['width']} ({errors_away(first, 'more', 'more_error'):.1f} standard errors)."
+            f"; the smallest network is the worst, by {with_error(first, 'more')} over width "
+            f"{best['width']} ({errors_away(first, 'more'):.1f} standard errors)."
         )
         return text
     return f"{text}; the worst is width {worst['width']}."
@@ -96,14 +90,14 @@ def _with(rows: Table) -> str:
     last, first, best = rows[-1], rows[0], _best(rows)
     text = (
         f"gamma3 = {last['gamma3']:g}, {last['cycles']} cycles, {last['repeats']} paired repeats: width "
-        f"{best['width']} is best with {with_error(best, 'value', 'error')}"
+        f"{best['width']} is best with {with_error(best)}"
     )
     for row, words in ((last, "largest"), (first, "smallest")):
         if row is not best:
             text += (
                 f"; the {words} network (width {row['width']}) has "
-                f"{with_error(row, 'more', 'more_error', sign=True)} more error "
-                f"({errors_away(row, 'more', 'more_error'):.1f} standard errors)"
+                f"{with_error(row, 'more', sign=True)} more error "
+                f"({errors_away(row, 'more'):.1f} standard errors)"
             )
     if last["best_size"] is not None:
         text += (
@@ -118,16 +112,14 @@ def _longer(table: Table) -> list[str]:
     """What more cycles do to the two flanks, and whether errors still fall."""
     noisy = table.where(lambda row: row["gamma3"] and row["repeats"] > 1)
     lines = []
-    for gamma3 in noisy.distinct("gamma3"):
-        curves = [
-            noisy.where(gamma3=gamma3, cycles=cycles)
-            for cycles in sorted(noisy.where(gamma3=gamma3).distinct("cycles"))
-        ]
+    for common, some in noisy.apart("gamma3"):
+        gamma3 = common["gamma3"]
+        curves = [some.where(cycles=cycles) for cycles in sorted(some.distinct("cycles"))]
         if len(curves) < 2:
             continue
         for place, words in ((0, "smallest"), (-1, "largest")):
             each = ", ".join(
-                f"{with_error(rows[place], 'more', 'more_error')} after {rows[place]['cycles']} (best: width "
+                f"{with_error(rows[place], 'more')} after {rows[place]['cycles']} (best: width "
                 f"{_best(rows)['width']})"
                 for rows in curves
             )
@@ -136,7 +128,7 @@ def _longer(table: Table) -> list[str]:
             )
         last = curves[-1]
         ends = "; ".join(
-            f"width {row['width']}: {with_error(row, 'change', 'change_error', sign=True)}"
+            f"width {row['width']}: {with_error(row, 'change', sign=True)}"
             for row in (last[0], _best(last), last[-1])
         )
         lines.append(f"Change over the last tenth of the {last[0]['cycles']} cycles: {ends}.")
@@ -146,8 +138,7 @@ def _longer(table: Table) -> list[str]:
 def find(table: Table) -> str:
     lines = []
     for gamma3 in table.distinct("gamma3"):
-        for cycles in table.where(gamma3=gamma3).distinct("cycles"):
-            rows = table.where(gamma3=gamma3, cycles=cycles)
+        for _, rows in table.where(gamma3=gamma3).apart("cycles"):
             if rows[0]["repeats"] < 2:
                 lines.append(f"gamma3 = {gamma3:g}: one repeat shows nothing.")
             else:
@@ -160,8 +151,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="deep-size",
+EXPERIMENT = Declared(
     title="Deep sigmoid networks: error against size",
     source="Slides, 'Optimal Non-Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
     claim="Larger networks learn better, but intrinsically noisy synapses eventually negate the benefits "
@@ -176,6 +166,4 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.13,
-    draw=draw,
-    find=find,
 )

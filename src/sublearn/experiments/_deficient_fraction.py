@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Deficiency
 from sublearn.plots import figure, legend, name_axes
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
 
@@ -63,8 +63,7 @@ def _points(draws: int) -> tuple[Point, ...]:
     )
 
 
-EXPERIMENT = Experiment(
-    name="deficient-fraction",
+EXPERIMENT = Declared(
     title="Allocations that keep every bound and are minimal all the same",
     source="Theorem 4.1, Lemma B.12; Theorem 3.4",
     claim="An allocation in one layer is maximal if no row has more than m learnable weights and no "
@@ -79,6 +78,4 @@ EXPERIMENT = Experiment(
         "n": "size n",
         "ratio": "n / d",
     },
-    draw=draw,
-    find=find,
 )

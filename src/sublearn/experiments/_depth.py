@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, reached
-from sublearn.experiments._table import DECIDED, NEWTON, decided_words, point, reached_words, said
+from sublearn.experiments._table import (
+    DECIDED,
+    NEWTON,
+    Declared,
+    decided_words,
+    point,
+    reached_words,
+    said,
+)
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import EXACT, WITHIN
 from sublearn.plots import name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _EPS = 1e-2
 _CASES = {
@@ -52,36 +58,31 @@ def draw(table: Table) -> Figures:
     return {"depth": fig}
 
 
-def _answer(rows: Table) -> str:
-    """Whether more rows give more matches within eps, for one case."""
-    few, most = rows[0], rows[-1]
+def rises(few: Row, most: Row) -> bool | None:
+    """Whether more instances come within eps in most rows than in few; None where intervals overlap."""
     if most["within_low"] > few["within_high"]:
-        return "yes"
-    return "no" if most["within_high"] < few["within_low"] else "not decided by this"
+        return True
+    return False if most["within_high"] < few["within_low"] else None
 
 
 def find(table: Table) -> str:
-    each = "; ".join(
-        f"{case}: {_answer(rows)}"
-        for case in table.distinct("case")
-        if (rows := table.where(case=case, question=WITHIN))
-    )
-    lines = (
-        [f"Does spreading over all rows bring more instances within eps? {each}."] if each else []
-    )
-    for case in table.distinct("case"):
-        rows = table.where(case=case)
-        exact: list[Any] = rows.where(question=EXACT)
-        near: list[Any] = rows.where(question=WITHIN)
-        each = "; ".join(f"k = {row['k']}: {decided_words(row)}" for row in exact)
-        lines.append(f"{case}, exact: {each}.")
-        each = "; ".join(f"k = {row['k']}: {reached_words(row)}" for row in near)
-        lines.append(f"{case}, within {_EPS:g}: {each}.")
+    words = {True: "yes", False: "no", None: "not decided by this"}
+    trained = table.where(question=WITHIN).apart("case")
+    each = "; ".join(f"{c['case']}: {words[rises(rows[0], rows[-1])]}" for c, rows in trained)
+    lines = [f"Does spreading over all rows bring more instances within eps? {each}."] * bool(each)
+    for common, rows in table.apart("case"):
+        for head, question, told in (
+            ("exact", EXACT, decided_words),
+            (f"within {_EPS:g}", WITHIN, reached_words),
+        ):
+            each = "; ".join(
+                f"k = {row['k']}: {told(row)}" for row in rows.where(question=question)
+            )
+            lines.append(f"{common['case']}, {head}: {each}.")
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="depth",
+EXPERIMENT = Declared(
     title="Deeper ReLU networks",
     source="Open question 2 of the summary; section 6",
     claim="Whether the rules of thumb for distributing learnable weights hold in deeper nonlinear "
@@ -91,6 +92,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(DECIDED, 100)),
     hours=0.04,
     columns={"case": "where the weights are", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Difficulties
 from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
 
@@ -24,11 +24,10 @@ def _point(gamma3: float, students: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    levels = table.distinct("gamma3")
+    levels = table.apart("gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
-    for row, gamma3 in enumerate(levels):
+    for row, (common, held) in enumerate(levels):
         left, right = axes[2 * row : 2 * row + 2]
-        held = table.where(gamma3=gamma3)
         sizes = held.column("size")
         ends = (held.column("difficulty_low"), held.column("difficulty_high"))
         label = "local task difficulty, median and quartiles"
@@ -42,7 +41,7 @@ def draw(table: Table) -> Figures:
         for ax, words in ((left, "difficulty"), (right, "ratio; below 1 it learns")):
             log_ticks(ax)
             ax.set_yscale("log")
-            name_axes(ax, "number of weights N", words, title=f"gamma3 = {gamma3:g}")
+            name_axes(ax, "number of weights N", words, title=f"gamma3 = {common['gamma3']:g}")
         low, high = right.get_ylim()
         shown = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50) if low <= tick <= high]
         right.set_yticks(shown, [f"{tick:g}" for tick in shown])
@@ -56,14 +55,13 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines, best = [], []
-    for gamma3 in table.distinct("gamma3"):
-        held = table.where(gamma3=gamma3)
+    for common, held in table.apart("gamma3"):
         first, last = held[0], held[-1]
         low = min(held, key=lambda row: row["ratio"])
         most = max(held, key=lambda row: row["learn"])
         best.append(low["size"])
         lines.append(
-            f"gamma3 = {gamma3:g}, {first['students']} students: the median difficulty falls from "
+            f"gamma3 = {common['gamma3']:g}, {first['students']} students: the median difficulty falls from "
             f"{first['difficulty']:.2g} at N = {first['size']} to {last['difficulty']:.2g} "
             f"at N = {last['size']}, the critical one from {first['critical']:.2g} to "
             f"{last['critical']:.2g}; their ratio is smallest at N = {low['size']}, "
@@ -83,8 +81,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="difficulty",
+EXPERIMENT = Declared(
     title="Local task difficulty against size",
     source="Slides, 'Local Task Difficulty' (low and high intrinsic noise)",
     claim="Top: low intrinsic noise, gamma3 = 0.05. Bottom: high intrinsic noise, gamma3 = 0.1. Learning "
@@ -94,6 +91,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
     full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
     hours=0.005,
-    draw=draw,
-    find=find,
 )

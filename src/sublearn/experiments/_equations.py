@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import decided_words, point, pooled, said
+from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ByEquations
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 _NETWORKS = {
     "n = T = m = 3, d = 1": ("lrnn:n=3,b=1,d=1,T=3", 3, (1, 2, 3)),
@@ -63,8 +63,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="equations",
+EXPERIMENT = Declared(
     title="Match probability against quadratic equations",
     source="Section 3.3, Lemma 3.3; Subag (2024)",
     claim="The more truly quadratic equations an allocation leaves, T b k - d m for k rows in use, the "
@@ -74,6 +73,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(5000)),
     hours=0.05,
     columns={"setting": "setting", "k": "rows allowed"},
-    draw=draw,
-    find=find,
 )

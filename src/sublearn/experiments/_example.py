@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import decided_words, point, said
+from sublearn.experiments._table import Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, figure, ink, legend, name_axes
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error
 # below 0.00004 (docs/notes/small-example.md prints it); 1 where the equation is linear.
@@ -70,8 +70,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="example",
+EXPERIMENT = Declared(
     title="The smallest recurrent example, all six allocations",
     source="Appendix B.1.1",
     claim="With n = T = m = 2 and b = d = 1, rows and columns are maximal; the diagonal has a match "
@@ -81,6 +80,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(20_000)),
     hours=0.04,
     columns={"allocation": "allocation", "printed": "MP printed", "exact": "MP, closed form"},
-    draw=draw,
-    find=find,
 )

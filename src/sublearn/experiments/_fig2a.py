@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     by_protocol,
     full_plan,
@@ -13,7 +14,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
@@ -38,8 +39,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="fig2a",
+EXPERIMENT = Declared(
     title="Figure 2a: the match probability of linear RNNs, decided",
     source="Figure 2a; section 3.3; appendix E.2",
     claim="For d = 4, T = m = n / 2 and b = 1 the match probability rises with the share of rows "
@@ -56,6 +56,4 @@ EXPERIMENT = Experiment(
     full=full_plan(_point, *((n, k) for n in (8, 12, 16) for k in range(4, n + 1))),
     hours=0.15,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
-    draw=draw,
-    find=find,
 )

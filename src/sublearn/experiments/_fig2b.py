@@ -6,6 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     decided_words,
     full_trials,
@@ -15,7 +16,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 
 def _learn(n: int, k: int) -> str:
@@ -49,20 +50,23 @@ def draw(table: Table) -> Figures:
     return {"fig2b": beside(table, ["n"], "rows_used", words, title, first)}
 
 
+def by_rows(ladder: Table) -> dict[str, Table]:
+    """Decided rows by whether fewer than d rows are in use, d, or more."""
+    return {
+        "fewer than d rows": ladder.where(lambda row: row["rows_used"] < 0.25),
+        "exactly d rows": ladder.where(rows_used=0.25),
+        "more than d rows": ladder.where(lambda row: row["rows_used"] > 0.25),
+    }
+
+
 def find(table: Table) -> str:
-    ladder = by_ladder(table)
-    below = ladder.where(lambda row: row["rows_used"] < 0.25)
-    at = ladder.where(lambda row: row["rows_used"] == 0.25)
-    above = ladder.where(lambda row: row["rows_used"] > 0.25)
+    parts = by_rows(by_ladder(table))
     lines = [
         f"Decided, {words}, all n together: {decided_words(pooled(rows))}."
-        for words, rows in (
-            ("fewer than d rows", below),
-            ("exactly d rows", at),
-            ("more than d rows", above),
-        )
+        for words, rows in parts.items()
         if rows
     ]
+    below, _, above = parts.values()
     if below and all(row["verdict"] == "minimal" for row in below):
         grades = ", ".join(below.distinct("verdict_grade"))
         lines.append(f"Below d rows certify says minimal without sampling (grade: {grades}).")
@@ -83,8 +87,7 @@ def _rows(n: int) -> list[int]:
     return sorted({-(-d // 2), d - 1, d, d + 1, n // 2, 3 * n // 4, n} - {0})
 
 
-EXPERIMENT = Experiment(
-    name="fig2b",
+EXPERIMENT = Declared(
     title="Figure 2b: from minimal to maximal at r / (T b) rows",
     source="Figure 2b; Theorems 3.4 and 3.5; appendix E.2",
     claim="With d = n / 4, allocations in fewer than a quarter of the rows are minimal, those in "
@@ -111,6 +114,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.12,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
-    draw=draw,
-    find=find,
 )

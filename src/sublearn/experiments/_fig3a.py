@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, beside
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     decided_words,
     full_plan,
@@ -13,7 +14,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 INPUTS, OUTPUTS, SAMPLES = 4, 6, 4
 
@@ -49,8 +50,7 @@ def find(table: Table) -> str:
     return said(lines + protocol_words(table, ["n", "k"]))
 
 
-EXPERIMENT = Experiment(
-    name="fig3a",
+EXPERIMENT = Declared(
     title="Figure 3a: three linear layers",
     source="Figure 3a; section 4; appendix E.2",
     claim="In a linear network of three layers (q = 4, d = 6, m = 4, 8 learnable weights per layer) "
@@ -65,6 +65,4 @@ EXPERIMENT = Experiment(
     full=full_plan(_point, *((n, k) for n in (6, 8, 10) for k in range(2, n + 1))),
     hours=0.06,
     columns={"n": "hidden units n", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -10,6 +10,7 @@ from sublearn.experiments._table import (
     DECIDED,
     NAMES,
     NEWTON,
+    Declared,
     by_ladder,
     point,
     pooled,
@@ -18,7 +19,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import ExactOrWithin
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2  # the paper's (appendix E.1)
 
@@ -97,8 +98,7 @@ def find(table: Table) -> str:
 _QUICK = {8: (4, 5, 6, 7, 8), 12: (4, 6, 8, 12), 16: (4, 6, 8, 12, 16)}
 _FULL = {n: tuple(range(4, n + 1)) for n in (8, 12, 16)}
 
-EXPERIMENT = Experiment(
-    name="fig3b",
+EXPERIMENT = Declared(
     title="Figure 3b: shallow ReLU networks, exactly and within eps",
     source="Figure 3b; section 5; appendices D and E.1",
     claim="In a shallow ReLU network (q = 6, d = 4, m = 6) with 24 learnable weights in the first k rows "
@@ -121,6 +121,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.32,
     columns={"n": "hidden units n", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

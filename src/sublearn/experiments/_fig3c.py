@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import point, said, solved_words
+from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
 from sublearn.plots import figure, name_axes, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 ALWAYS = 40  # rows above which the paper says 1
 
@@ -55,8 +55,7 @@ def find(table: Table) -> str:
 
 _ROWS = (13, 14, 16, 20, 30, 40, 60, 100)
 
-EXPERIMENT = Experiment(
-    name="fig3c",
+EXPERIMENT = Declared(
     title="Figure 3c: MNIST digits",
     source="Figure 3c; appendices E.1 and E.2",
     claim="On MNIST (q = 784, n = 1000, d = 10, m = 1000; 10,000 learnable weights in the first k rows; "
@@ -71,6 +70,4 @@ EXPERIMENT = Experiment(
     full=Plan(tuple(_point(k, 50) for k in _ROWS)),
     hours=0.07,
     columns={"k": "rows k"},
-    draw=draw,
-    find=find,
 )

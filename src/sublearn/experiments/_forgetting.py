@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Forgetting
-from sublearn.plots import COLOURS, MARKERS, curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import (
+    COLOURS,
+    MARKERS,
+    Axes,
+    curve,
+    ink,
+    log_ticks,
+    name_axes,
+    panels,
+    shared_legend,
+)
+from sublearn.runs import Plan, Point, Row, Table
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")
@@ -41,7 +48,7 @@ def _over_time(ax: Axes, table: Table) -> None:
     for colour, (kind, words) in enumerate(NAMES.items()):
         rows = table.where(irrelevant=kind, placement="spread")
         cycles = rows.column("cycles")
-        curve(ax, cycles, rows.column("value"), *interval(rows), label=words, colour=colour)
+        means(ax, rows, "cycles", words, colour=colour)
         look: dict[str, Any] = {"color": ink(), "linewidth": 1.0, "linestyle": ":"}
         label = None if colour else "predicted; but for white, where it ends"
         ax.plot(cycles, rows.column("predicted"), label=label, **look)
@@ -61,7 +68,7 @@ def _by_placement(ax: Axes, last: Table) -> None:
             if rows:
                 look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKERS[colour]}
                 label = words if not at else None
-                gap, half = max(rows[0]["forgotten"], 1e-6), half_width(rows[0], "forgotten_error")
+                gap, half = max(rows[0]["forgotten"], 1e-6), half_width(rows[0], "forgotten")
                 down = min(half, 0.9 * gap)  # the logarithm has no room for 0
                 place = at + 0.15 * (colour - 1)
                 ax.errorbar(place, gap, yerr=[[down], [half]], capsize=3, label=label, **look)
@@ -108,8 +115,7 @@ def find(table: Table) -> str:
         if not rows:
             continue
         each = "; ".join(
-            f"{NAMES[str(row['irrelevant'])]} {with_error(row, 'forgotten', 'forgotten_error')}"
-            for row in rows
+            f"{NAMES[str(row['irrelevant'])]} {with_error(row, 'forgotten')}" for row in rows
         )
         text = (
             f"{rows[0]['cycles']} cycles of the same length, {placement} weights: of a learned task is "
@@ -119,23 +125,22 @@ def find(table: Table) -> str:
         drawn = rows.where(irrelevant="second task")
         if drawn and drawn[0]["other"] is not None:
             lines.append(
-                f"{placement}: the first task's error ends at {with_error(drawn[0], 'value', 'error')} "
+                f"{placement}: the first task's error ends at {with_error(drawn[0])} "
                 f"where the nearest weights that solve the second have {drawn[0]['predicted']:.3f}; the "
-                f"second's own is then {with_error(drawn[0], 'other', 'other_error')}."
+                f"second's own is then {with_error(drawn[0], 'other')}."
             )
     for row in last.where(lambda row: row["more_error"], placement="concentrated"):
-        sure = abs(row["more"]) > half_width(row, "more_error")
+        sure = abs(row["more"]) > half_width(row, "more")
         way = "less" if row["more"] < 0 else "more"
         lines.append(
             f"{NAMES[str(row['irrelevant'])]}: concentrated weights forget "
             f"{way if sure else 'neither less nor more, as far as can be seen'}: pair by pair "
-            f"{with_error(row, 'more', 'more_error', sign=True)}."
+            f"{with_error(row, 'more', sign=True)}."
         )
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="forgetting",
+EXPERIMENT = Declared(
     title="What is forgotten while something else changes the weights",
     source="Slides, model: 'task irrelevant plasticity e.g. homeostatic plasticity, learning on other tasks'",
     claim="Homeostatic plasticity and learning on other tasks act on a task as a random direction of the "
@@ -144,6 +149,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(8)),
     full=Plan(_points(96)),
     hours=0.003,
-    draw=draw,
-    find=find,
 )

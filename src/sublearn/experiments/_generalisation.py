@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import DECIDED, NEWTON, point, said
+from sublearn.experiments._table import DECIDED, NEWTON, Declared, point, said
 from sublearn.experiments.tasks import FreshErrors
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 EPS = 1e-2
 FLOOR = 1e-4  # smaller errors are drawn here: they are rounding
@@ -72,13 +72,9 @@ def _words(row: Row) -> str:
 
 def find(table: Table) -> str:
     lines = []
-    for case in table.distinct("case"):
-        for learnable in table.where(case=case).distinct("learnable"):
-            rows = table.where(case=case, learnable=learnable)
-            each = "; ".join(
-                _words(row) for row in (rows[:1] + rows[-1:] if len(rows) > 1 else rows)
-            )
-            lines.append(f"{_TITLES[case]}, {learnable}: {each}.")
+    for common, rows in table.apart("case", "learnable"):
+        each = "; ".join(map(_words, rows[:1] + rows[-1:] if len(rows) > 1 else rows))
+        lines.append(f"{_TITLES[common['case']]}, {common['learnable']}: {each}.")
     whole = table.where(case=RNN, samples=6).where(lambda row: row["median"] is not None)
     if whole and max(row["three_quarters"] for row in whole) < 1e-6:
         lines.append(
@@ -94,8 +90,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="generalisation",
+EXPERIMENT = Declared(
     title="What a match is worth on fresh samples",
     source="Section 6, limitations; the summary's open questions",
     claim="The analysis is about expressivity; generalisation is left to future work.",
@@ -104,6 +99,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(exact=DECIDED, within=DECIDED, few=False)),
     hours=0.05,
     columns={"case": "network kind", "learnable": "learnable"},
-    draw=draw,
-    find=find,
 )

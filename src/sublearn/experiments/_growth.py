@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import DECIDED, decided_words, point, said
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _FAMILIES = {
     "one": "b = d = 1, T = m = n",
@@ -75,8 +75,7 @@ def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> tup
     )
 
 
-EXPERIMENT = Experiment(
-    name="growth",
+EXPERIMENT = Declared(
     title="Fixed kinds of allocation as the network grows",
     source="Section 3.3; Subag (2024)",
     claim="As the network grows the number of quadratic equations grows, so the match probability of "
@@ -86,6 +85,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
     hours=0.08,
     columns={"family": "family", "kind": "kind of allocation", "n": "units n"},
-    draw=draw,
-    find=find,
 )

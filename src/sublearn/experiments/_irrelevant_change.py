@@ -9,11 +9,11 @@ import numpy as np
 
 from sublearn.experiments._linear_size import steady_point
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import decided_words, interval, with_error
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import decided_words, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
-from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
 _LEVELS = (0.0, 0.05)
@@ -35,7 +35,7 @@ def draw(table: Table) -> Figures:
         for colour, (kind, words) in enumerate(NAMES.items()):
             rows = table.where(gamma3=gamma3, irrelevant=kind)
             sizes = rows.column("size")
-            curve(ax, sizes, rows.column("value"), *interval(rows), label=words, colour=colour)
+            means(ax, rows, "size", words, colour=colour)
             if rows and rows[0]["predicted"] is not None:
                 said_so = rows.column("predicted")
                 ax.plot(sizes, said_so, color=ink(), linewidth=1.0, label="white, predicted")
@@ -78,20 +78,16 @@ def find(table: Table) -> str:
         lines.append(
             decided_words(yes, f"without synaptic noise the error goes as N to the power: {each}.")
         )
-    for gamma3 in table.distinct("gamma3"):
-        for kind in table.where(gamma3=gamma3).distinct("irrelevant"):
-            rows = table.where(gamma3=gamma3, irrelevant=kind)
-            ends = " to ".join(f"{_value(row)} at N = {row['size']}" for row in (rows[0], rows[-1]))
-            lines.append(f"gamma3 = {gamma3:g}, {NAMES[str(kind)]}: from {ends}.")
+    for common, rows in table.apart("gamma3", "irrelevant"):
+        ends = " to ".join(
+            f"{with_error(row, digits=2)} at N = {row['size']}" for row in (rows[0], rows[-1])
+        )
+        kind = NAMES[str(common["irrelevant"])]
+        lines.append(f"gamma3 = {common['gamma3']:g}, {kind}: from {ends}.")
     return said(lines)
 
 
-def _value(row: Row) -> str:
-    return with_error(row, "value", "error", digits=2)
-
-
-EXPERIMENT = Experiment(
-    name="irrelevant-change",
+EXPERIMENT = Declared(
     title="Size against another task's gradient and homeostasis",
     source="Slides, model: 'task irrelevant plasticity e.g. homeostatic plasticity, learning on other tasks'",
     claim="Task-irrelevant plasticity is a random direction, of which each of N weights gets one part in "
@@ -100,6 +96,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(4)),
     full=Plan(_points(64)),
     hours=0.01,
-    draw=draw,
-    find=find,
 )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import product
 
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import decided_words, half_width, interval, with_error
+from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
 from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
-from sublearn.plots import curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import Axes, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
 _SETTINGS = {"room for both tasks, m = 4": 4, "room for one of them, m = 6": 6}
@@ -22,7 +19,8 @@ _GAMMA1 = 0.1
 
 
 def _plan(cycles: int, repeats: int) -> Plan:
-    def point(setting: str, samples: int, kind: str, gamma2: float) -> Point:
+    points = []
+    for (setting, samples), kind, gamma2 in product(_SETTINGS.items(), IRRELEVANT, _GAMMA2):
         params: Row = {
             "setting": setting,
             "network": "linear:inputs=32,outputs=8",
@@ -33,26 +31,16 @@ def _plan(cycles: int, repeats: int) -> Plan:
             "cycles": cycles,
             "irrelevant": kind,
         }
-        return Point(params, 2 * repeats, chunk=16)
-
-    return Plan(
-        tuple(
-            point(setting, samples, kind, gamma2)
-            for setting, samples in _SETTINGS.items()
-            for kind in IRRELEVANT
-            for gamma2 in _GAMMA2
-        )
-    )
+        points.append(Point(params, 2 * repeats, chunk=16))
+    return Plan(tuple(points))
 
 
 def _lines(ax: Axes, rows: Table) -> None:
     for colour, (kind, words) in enumerate(NAMES.items()):
         for placement in ("spread", "concentrated"):
             held = rows.where(irrelevant=kind, placement=placement)
-            label = f"{words}, {placement}"
-            ends = interval(held)
-            curve(ax, held.column("gamma2"), held.column("value"), *ends, label=label,
-                  colour=colour, dashed=placement == "concentrated")  # fmt: skip
+            dashed = placement == "concentrated"
+            means(ax, held, "gamma2", f"{words}, {placement}", colour=colour, dashed=dashed)
     ax.axvline(_GAMMA1, color=ink(), linewidth=0.8, linestyle=":", label="gamma2 = gamma1")
 
 
@@ -61,8 +49,7 @@ def draw(table: Table) -> Figures:
     for ax, setting in zip(axes, _SETTINGS, strict=True):
         _lines(ax, table.where(setting=setting))
         log_ticks(ax)
-        ax.set_xticks(_GAMMA2, [f"{level:g}" for level in _GAMMA2], minor=False)
-        ax.minorticks_off()
+        level_ticks(ax, _GAMMA2)
         ax.set_yscale("log")
         name_axes(ax, "task-irrelevant change gamma2", "error / error at the start", title=setting)
     shared_legend(fig, axes, across=3)
@@ -71,7 +58,7 @@ def draw(table: Table) -> Figures:
 
 def winner(row: Row) -> int:
     """1 where spreading wins over the concentrated row, -1 where it loses, 0 where chance may be all."""
-    sure = row["more_error"] is not None and abs(row["more"]) > half_width(row, "more_error")
+    sure = row["more_error"] is not None and abs(row["more"]) > half_width(row, "more")
     return 0 if not sure else 1 if row["more"] > 0 else -1
 
 
@@ -82,23 +69,18 @@ def find(table: Table) -> str:
         yes = False if -1 in wins else True if all(wins) else None
         words = f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
         lines.append(decided_words(yes, words))
-    for setting in table.distinct("setting"):
-        for kind in table.where(setting=setting).distinct("irrelevant"):
-            held = rows.where(setting=setting, irrelevant=kind)
-            last = table.where(setting=setting, irrelevant=kind)[-1]["gamma2"]
-            both = "; ".join(
-                f"{row['placement']} {with_error(row, 'value', 'error')}"
-                for row in table.where(setting=setting, irrelevant=kind, gamma2=last)
-            )
-            lost = [row["gamma2"] for row in held if winner(row) < 0]
-            ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
-            won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
-            lines.append(f"{setting}, {NAMES[str(kind)]}, gamma2 = {last:g}: {both}; {won}.")
+    for common, some in table.apart("setting", "irrelevant"):
+        held, last = some.where(placement="concentrated"), some[-1]["gamma2"]
+        both = "; ".join(f"{row['placement']} {with_error(row)}" for row in some.where(gamma2=last))
+        lost = [row["gamma2"] for row in held if winner(row) < 0]
+        ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
+        won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
+        where = f"{common['setting']}, {NAMES[str(common['irrelevant'])]}, gamma2 = {last:g}"
+        lines.append(f"{where}: {both}; {won}.")
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="irrelevant-placement",
+EXPERIMENT = Declared(
     title="Spread or concentrated under another task and homeostasis",
     source="The paper's allocations (section 2.1) under the slides' task-irrelevant plasticity",
     claim="Learnable weights should be spread over the rows; what other tasks and homeostasis do to that "
@@ -108,6 +90,4 @@ EXPERIMENT = Experiment(
     full=_plan(6000, 48),
     hours=0.01,
     columns={"setting": "setting"},
-    draw=draw,
-    find=find,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels
-from sublearn.experiments._table import DECIDED, decided_words, point, pooled, said
+from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble. All three kinds of numbers follow the law, but for correlated inputs.
 _LAWS = {
@@ -50,16 +50,22 @@ def draw(table: Table) -> Figures:
     return {"laws": fig}
 
 
+def apart_from_normal(table: Table) -> list[tuple[Row, Row]]:
+    """Rows whose interval does not meet that of the normal law, each with the normal one's."""
+    return [
+        (row, usual)
+        for row in table
+        for usual in table.where(law="normal", case=row["case"], k=row["k"])
+        if row["low"] > usual["high"] or row["high"] < usual["low"]
+    ]
+
+
 def _answer(table: Table) -> list[str]:
     """Where the interval of another law is apart from that of the normal one."""
     lines = []
+    others = [row for row, _ in apart_from_normal(table)]
     for law in table.distinct("law")[1:]:
-        rows, apart = table.where(law=law), []
-        for row in rows:
-            for usual in table.where(law="normal", case=row["case"], k=row["k"]):
-                overlap = row["low"] <= usual["high"]
-                if not (overlap and usual["low"] <= row["high"]):
-                    apart.append(f"{row['case']}, k = {row['k']}")
+        apart = [f"{row['case']}, k = {row['k']}" for row in others if row["law"] == law]
         words = (
             f"apart from the normal law at {'; '.join(apart)}" if apart else "nowhere apart from it"
         )
@@ -70,14 +76,12 @@ def _answer(table: Table) -> list[str]:
 
 def find(table: Table) -> str:
     lines = _answer(table)
-    for case in table.distinct("case"):
-        for law in table.where(case=case).distinct("law"):
-            rows = table.where(case=case, law=law)
-            few, most = rows[0], rows[-1]
-            lines.append(
-                f"{case}, {law}: k = {few['k']}: {decided_words(few)}; k = {most['k']}: "
-                f"{decided_words(most)}."
-            )
+    for common, rows in table.apart("case", "law"):
+        few, most = rows[0], rows[-1]
+        lines.append(
+            f"{common['case']}, {common['law']}: k = {few['k']}: {decided_words(few)}; "
+            f"k = {most['k']}: {decided_words(most)}."
+        )
     open_ones = table.where(lambda row: row["law"] in ("signs", "sparse"))
     if open_ones:
         total = pooled(open_ones)
@@ -88,8 +92,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="laws",
+EXPERIMENT = Declared(
     title="Spread or concentrated under other laws",
     source="Section 2 and the summary's next checks; appendix B.2",
     claim="The advantage of spreading is derived for normal weights; whether it is robust beyond them is "
@@ -99,6 +102,4 @@ EXPERIMENT = Experiment(
     full=Plan(_points(DECIDED, few=False)),
     hours=0.03,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

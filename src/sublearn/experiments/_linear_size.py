@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import interval
+from sublearn.experiments._lines import Figures, in_panels
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import means
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
-from sublearn.plots import COLOURS, curve, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import COLOURS, Axes, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Json, Plan, Point, Row, Table
 
 STEADY = " ".join(f"{inputs / 10:g}" for inputs, _ in LINEAR_SIZES)
 EXPANDED = "1.4 1.8 2.2 2.6 3 3.4 3.8 4.2 4.6 5 5.4"
 SYNAPSES = "20 26 34 44 58 75 98 127 165 215"
 RATE = (0.8, 1.0, 0.05)
+Gamma = tuple[float, float, float]
 TOO_FEW = "Too few sizes or repeats to tell where the best size lies."
 
 
 def steady_point(
-    gamma: tuple[float, float, float],
+    gamma: Gamma,
     mixing: float,
     repeats: int,
     factors: str = STEADY,
@@ -34,80 +31,53 @@ def steady_point(
     **more: Json,
 ) -> Point:
     """A curve of simulated steady states over sizes; ``more`` may ask for another way to grow."""
-    params: Row = {
-        "quantity": "steady state",
-        "grow": "expansion",
-        **dict(zip(GAMMA, gamma, strict=True)),
-        "mixing": mixing,
-        "cycles": cycles,
-        "factors": factors,
-        **more,
-    }
-    sizes = len(factors.split())
-    return Point(params, repeats * sizes, chunk=2 * sizes)
+    own: Row = {"mixing": mixing, "cycles": cycles, "factors": factors, **more}
+    return _curve_point("steady state", "expansion", gamma, own, repeats)
 
 
 def rate_point(
-    grow: str,
-    gamma: tuple[float, float, float],
-    draws: int,
-    batches: int,
-    factors: str = EXPANDED,
-    **more: Json,
+    grow: str, gamma: Gamma, draws: int, batches: int, factors: str = EXPANDED, **more: Json
 ) -> Point:
     """A curve of measured rates over sizes; a cycle may be said to take another time ``T``."""
-    params: Row = {
-        "quantity": "rate",
-        "grow": grow,
-        **dict(zip(GAMMA, gamma, strict=True)),
-        **more,
-        "draws": draws,
-        "factors": factors,
-    }
-    sizes = len(factors.split())
-    return Point(params, batches * sizes, chunk=2 * sizes)
+    own: Row = {**more, "draws": draws, "factors": factors}
+    return _curve_point("rate", grow, gamma, own, batches)
 
 
-def _levels(row: Row) -> tuple[float, float, float]:
-    one, two, three = (row[name] for name in GAMMA)
-    return one, two, three
+def _curve_point(quantity: str, grow: str, gamma: Gamma, own: Row, repeats: int) -> Point:
+    levels = dict(zip(GAMMA, gamma, strict=True))
+    sizes = len(own["factors"].split())
+    params = {"quantity": quantity, "grow": grow, **levels, **own}
+    return Point(params, repeats * sizes, chunk=2 * sizes)
 
 
 def steady_panel(ax: Axes, rows: Table) -> None:
     """Simulated steady states over sizes, with the predicted ones, for every noise."""
-    for colour, gamma in enumerate(dict.fromkeys(_levels(row) for row in rows)):
-        for mixing in rows.distinct("mixing"):
-            held = rows.where(**dict(zip(GAMMA, gamma, strict=True)), mixing=mixing)
-            if not held:
-                continue
-            label = f"gamma = {gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}"
-            if len(rows.distinct("mixing")) > 1:
-                label += f"; mixing {mixing:g}"
-            shade = COLOURS[2 * colour + (1 if mixing else 0)]
-            ax.plot(held.column("size"), held.column("predicted"), color=shade, linewidth=1.0)
-            curve(
-                ax,
-                held.column("size"),
-                held.column("value"),
-                *interval(held),
-                label=label,
-                colour=2 * colour + (1 if mixing else 0),
-                dashed=True,
-            )
+    several = len(rows.distinct("mixing")) > 1
+    for place, (gamma, some) in enumerate(rows.apart(*GAMMA)):
+        for common, held in some.apart("mixing"):
+            mixing, colour = common["mixing"], 2 * place + bool(common["mixing"])
+            label = f"gamma = {_listed(gamma)}" + (f"; mixing {mixing:g}" if several else "")
+            predicted = held.column("predicted")
+            ax.plot(held.column("size"), predicted, color=COLOURS[colour], linewidth=1.0)
+            means(ax, held, "size", label, colour=colour, dashed=True)
     log_ticks(ax)
-    name_axes(
-        ax, "number of weights N", "steady-state error", title="simulated; thin lines: predicted"
-    )
+    title = "simulated; thin lines: predicted"
+    name_axes(ax, "number of weights N", "steady-state error", title=title)
 
 
-def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
+def _listed(row: Row) -> str:
+    return ", ".join(f"{row[name]:g}" for name in GAMMA)
+
+
+def _rates(ax: Axes, rows: Table) -> None:
     sizes = rows.column("size")
-    curve(ax, sizes, rows.column("value"), *interval(rows), label="measured over random cycles")
+    means(ax, rows, "size", "measured over random cycles")
     ax.plot(sizes, rows.column("predicted"), color=ink(), linewidth=1.0, label="formula")
     low, high = ax.get_ylim()
-    marks = [("best_slides", COLOURS[1], "slides' best size", ":")]
-    marks.append(("best_predicted", COLOURS[2], "predicted best size", "--"))
-    for name, shade, words, line in marks:
+    for name, shade, words, line in (
+        ("best_slides", COLOURS[1], "slides' best size", ":"),
+        ("best_predicted", COLOURS[2], "predicted best size", "--"),
+    ):
         ax.axvline(rows[0][name], color=shade, linestyle=line, linewidth=1.4, label=words)
     if rows[0]["grow"] == "synapses":
         words = "power law, T gamma2^2 / gamma3^2"
@@ -117,26 +87,20 @@ def _rate_panel(ax: Axes, rows: Table, title: str) -> None:
         ax.axvspan(*ends, color=COLOURS[0], alpha=0.15, lw=0, label="measured best size, 95%")
     ax.set_ylim(low, high)
     log_ticks(ax)
-    name_axes(ax, "number of weights N", "mean rate <k>", title=title)
 
 
 def draw(table: Table) -> Figures:
-    figures = {}
-    steady = table.where(quantity="steady state")
     fig, axes = panels(1, width=6.4, height=3.8)
-    steady_panel(axes[0], steady)
+    steady_panel(axes[0], table.where(quantity="steady state"))
     shared_legend(fig, axes, across=2)
-    figures["steady-state"] = fig
     rates = table.where(quantity="rate")
-    if rates:
-        grown = (rows := rates).distinct("grow")
-        fig, axes = panels(len(grown), width=4.8)
-        for ax, grow in zip(axes, grown, strict=True):
-            title = "expansion, c1 = c2" if grow == "expansion" else "redundant synapses"
-            _rate_panel(ax, rows.where(grow=grow), title)
-        shared_legend(fig, axes, across=3)
-        figures["best-size"] = fig
-    return figures
+    if not rates:
+        return {"steady-state": fig}
+    titles = {"expansion": "expansion, c1 = c2", "synapses": "redundant synapses"}
+    look: Row = {"y": "mean rate <k>", "unit_interval": False, "legend_across": 3, "width": 4.8}
+    words = "number of weights N"
+    best = in_panels(rates, ["grow"], _rates, words, lambda row: titles[row["grow"]], **look)
+    return {"steady-state": fig, "best-size": best}
 
 
 def steady_words(rows: Table) -> list[str]:
@@ -144,25 +108,19 @@ def steady_words(rows: Table) -> list[str]:
     ratios = np.array(rows.column("ratio"), dtype=float)
     inside = int(((ratios >= 0.9) & (ratios <= 1.15)).sum())
     gaps = [abs(row["value"] - row["predicted"]) / row["error"] for row in rows if row["error"]]
+    near = f"{sum(gap <= 3 for gap in gaps)} of {len(gaps)}"
+    sure = f"; the prediction lies within 3 standard errors in {near}" if gaps else ""
     lines = [
         f"Steady states, {rows[0]['repeats']} repeats: simulated over predicted lies between "
-        f"{ratios.min():.2f} and {ratios.max():.2f}, from 0.9 to 1.15 in {inside} of {len(rows)} cells"
-        + (
-            f"; the prediction lies within 3 standard errors in {sum(gap <= 3 for gap in gaps)} of "
-            f"{len(gaps)}."
-            if gaps
-            else "."
-        )
+        f"{ratios.min():.2f} and {ratios.max():.2f}, from 0.9 to 1.15 in {inside} of {len(rows)} "
+        f"cells{sure}."
     ]
-    for gamma in dict.fromkeys(_levels(row) for row in rows):
-        held = rows.where(**dict(zip(GAMMA, gamma, strict=True)))
-        for mixing in held.distinct("mixing"):
-            row = held.where(mixing=mixing)[0]
-            if row["best"] is not None:
-                lines.append(
-                    f"gamma = ({gamma[0]:g}, {gamma[1]:g}, {gamma[2]:g}), mixing {mixing:g}: the error is "
-                    f"smallest at {best_words(row)}; {predicted_words(row)}."
-                )
+    for _, held in rows.apart(*GAMMA):
+        for row in (some[0] for _, some in held.apart("mixing") if some[0]["best"] is not None):
+            lines.append(
+                f"gamma = ({_listed(row)}), mixing {row['mixing']:g}: the error is "
+                f"smallest at {best_words(row)}; {predicted_words(row)}."
+            )
     return lines
 
 
@@ -171,6 +129,18 @@ def best_words(row: Row) -> str:
     low, high = row["best_low"], row["best_high"]
     edge = "" if row["inside"] else ", at an end of the range"
     return f"N = {row['best']:.0f} (95%: {low:.0f} to {high:.0f}{edge})"
+
+
+WIDE = 3.0
+"""Ends of an interval of best sizes that are further apart than so many times say nothing."""
+
+
+def measured_at(row: Row, name: str) -> bool | None:
+    """Whether the size of column ``name`` lies in the measured interval; None where that is too wide."""
+    low, high = row["best_low"], row["best_high"]
+    if not low <= row[name] <= high:
+        return False
+    return True if row["inside"] and high < WIDE * low else None
 
 
 def predicted_words(row: Row) -> str:
@@ -185,7 +155,6 @@ def _power_law(row: Row) -> float:
 
 
 def _rate_words(row: Row) -> str:
-    gamma = ", ".join(f"{row[name]:g}" for name in GAMMA)
     # The interval is symmetric in log N, 3.92 standard errors wide.
     best, low, high = (row[name] for name in ("best", "best_low", "best_high"))
     spread = max(math.log(high / low) / 3.92, 1e-9)
@@ -198,23 +167,18 @@ def _rate_words(row: Row) -> str:
         for name, size in said_by
     )
     path = "expansion with c1 = c2" if row["grow"] == "expansion" else "redundant synapses"
-    return f"Rate at gamma = ({gamma}), {path}: largest at {best_words(row)}; {words}."
+    return f"Rate at gamma = ({_listed(row)}), {path}: largest at {best_words(row)}; {words}."
 
 
 def find(table: Table) -> str:
-    lines = []
     steady = table.where(quantity="steady state")
-    if steady:
-        lines += steady_words(steady)
-    for grow in (rates := table.where(quantity="rate")).distinct("grow"):
-        row = rates.where(grow=grow)[0]
-        if row["best"] is not None:
-            lines.append(_rate_words(row))
+    lines = steady_words(steady) if steady else []
+    for _, rows in table.where(quantity="rate").apart("grow"):
+        lines += [_rate_words(rows[0])] if rows[0]["best"] is not None else []
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="linear-size",
+EXPERIMENT = Declared(
     title="Linear networks: error and rate against size",
     source="Slides, 'Optimal Linear Network Size'; Raman, Rotondo and O'Leary (2019)",
     claim="There is an optimal size N* = (T gamma2^2 / gamma3^2) (1 - gamma1^2 / gamma2^2) that maximises "
@@ -235,6 +199,4 @@ EXPERIMENT = Experiment(
         )
     ),
     hours=0.025,
-    draw=draw,
-    find=find,
 )

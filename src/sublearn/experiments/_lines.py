@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sublearn.experiments._table import by_ladder, by_protocol, found_interval
-from sublearn.plots import bracket, curve, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, bracket, curve, name_axes, panels, shared_legend
 from sublearn.runs import Row, Table
 
 Figures = dict[str, Any]
@@ -49,6 +49,25 @@ def reached(ax: Any, rows: Table, x: str, label: str, colour: int, dashed: bool 
     shares(ax, rows, x, label, colour, dashed, of="within_")
 
 
+def quartiles(ax: Any, rows: Table, x: str, name: str, label: str, **look: Any) -> None:
+    """Medians against x, the quartiles shaded."""
+    ends = [rows.column(column) for column in (name, f"{name}_quarter", f"{name}_rest")]
+    curve(ax, rows.column(x), *ends, label=label, **look)
+
+
+def spans(ax: Any, rows: Table, places: Sequence[float], colour: int, of: str = "") -> None:
+    """The 95% intervals of shares as lines from left to right, each at its place."""
+    for place, row in zip(places, rows, strict=True):
+        ends = [row[f"{of}low"], row[f"{of}high"]]
+        ax.plot(ends, [place] * 2, color=COLOURS[colour], lw=1.4)
+
+
+def level_ticks(ax: Any, levels: Sequence[float]) -> None:
+    """Ticks at these levels alone, on a logarithmic axis."""
+    ax.set_xticks(levels, [f"{level:g}" for level in levels], minor=False)
+    ax.minorticks_off()
+
+
 def in_panels(
     table: Table,
     by: Sequence[str],
@@ -57,19 +76,23 @@ def in_panels(
     title: str | Callable[[Row], str],
     *,
     y: str = MATCH_PROBABILITY,
+    unit_interval: bool = True,
     legend_across: int = 4,
     **layout: Any,
 ) -> Any:
     """A panel for each group of rows that agree in ``by``, its ``lines``, and one legend for all.
 
-    ``title`` may name columns in braces. ``layout`` is for the panels.
+    ``title`` may name columns in braces; ``unit_interval`` says whether y is a share. ``layout`` is for
+    the panels.
     """
     groups = table.apart(*by)
     fig, axes = panels(len(groups), **layout)
     for ax, (common, rows) in zip(axes, groups, strict=False):
         lines(ax, rows)
         words = title.format(**common) if isinstance(title, str) else title(common)
-        name_axes(ax, x, y, title=words, unit_interval=True)
+        name_axes(ax, x, y, title=words, unit_interval=unit_interval)
+    if not groups:
+        name_axes(axes[0], x, y)
     shared_legend(fig, axes, across=legend_across)
     return fig
 

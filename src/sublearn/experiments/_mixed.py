@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from sublearn.experiments._lines import Figures, in_panels, shares
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _CASES = {
     "b = 1, d = 2, T = m = 4": ("lrnn:n=6,b=1,d=2,T=4", 4, 8),
@@ -46,13 +46,17 @@ def draw(table: Table) -> Figures:
     return {"mixed": fig}
 
 
+def _good_alone(rows: Table) -> tuple[float, float]:
+    """Allocations whose components are good alone, and those of them that are short of rank."""
+    return sum(rows.column("alone")), sum(rows.column("alone_not_enough"))
+
+
 def find(table: Table) -> str:
     if not table:
         return said([])
     lines = []
     mixed = table.where(lambda row: row["components"] > 1)
-    alone = sum(row["alone"] for row in mixed)
-    short = sum(row["alone_not_enough"] for row in mixed)
+    alone, short = _good_alone(mixed)
     if short:
         lines.append(
             f"No: of {alone:.0f} mixed allocations whose components are each good alone, {short:.0f} "
@@ -65,20 +69,18 @@ def find(table: Table) -> str:
     lines.append(
         "The other way round it holds, and is no finding: a part of independent weights is independent."
     )
-    for case in mixed.distinct("case"):
-        rows = mixed.where(case=case)
+    for common, rows in mixed.apart("case"):
         worst = max(rows, key=lambda row: row["alone_not_enough"] / max(row["alone"], 1))
         counts = ", ".join(f"{worst[f'in_{name}']} in {name}" for name in _NAMES)
+        alone, short = _good_alone(rows)
         lines.append(
-            f"{case}: {sum(row['alone_not_enough'] for row in rows):.0f} of "
-            f"{sum(row['alone'] for row in rows):.0f}; most with {counts}, "
+            f"{common['case']}: {short:.0f} of {alone:.0f}; most with {counts}, "
             f"{worst['alone_not_enough']} of {worst['alone']}."
         )
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="mixed",
+EXPERIMENT = Declared(
     title="Encoder, recurrent weights and decoder together",
     source="The summary of the paper, on mixed allocations",
     claim="Mixed allocations can combine components, but each component's constraints apply "
@@ -92,6 +94,4 @@ EXPERIMENT = Experiment(
         **{f"in_{name}": f"learnable weights in {name}" for name in _NAMES},
         "components": "components that learn",
     },
-    draw=draw,
-    find=find,
 )

@@ -13,12 +13,12 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
-from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
 _AROUND = {
@@ -44,21 +44,18 @@ def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
 
 def curves(table: Table) -> dict[str, Table]:
     """One row per noise level whose best size was measured, by quantity."""
-    found: dict[str, Table] = {}
-    for quantity in table.distinct("quantity"):
-        rows = table.where(quantity=quantity)
-        firsts = Table(rows.where(gamma3=level)[0] for level in rows.distinct("gamma3"))
-        if held := firsts.where(lambda row: row["best"] is not None):
-            found[str(quantity)] = held
-    return found
+    firsts = Table(rows[0] for _, rows in table.apart("quantity", "gamma3"))
+    measured = firsts.where(lambda row: row["best"] is not None)
+    return {str(common["quantity"]): rows for common, rows in measured.apart("quantity")}
 
 
 def exponent(rows: Table, name: str = "gamma3") -> tuple[float, float]:
     """b of best size ~ gamma3^b, or that of another column, weighted by the intervals, and its error."""
-    x = np.log(np.array(rows.column(name), dtype=float))
-    y = np.log(np.array(rows.column("best"), dtype=float))
-    ends = [np.log(np.array(rows.column(name), dtype=float)) for name in ("best_low", "best_high")]
-    weight = (3.92 / np.maximum(ends[1] - ends[0], 1e-9)) ** 2
+    x, y, low, high = (
+        np.log(np.array(rows.column(column), dtype=float))
+        for column in (name, "best", "best_low", "best_high")
+    )
+    weight = (3.92 / np.maximum(high - low, 1e-9)) ** 2
     x = x - np.average(x, weights=weight)
     spread = float(np.sum(weight * x**2))
     return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
@@ -80,8 +77,7 @@ def draw(table: Table) -> Figures:
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
     ax.set_xscale("log")
     log_ticks(ax, "y")
-    ax.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
-    ax.minorticks_off()
+    level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")
     return {"noise-and-size": fig}
@@ -106,8 +102,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="noise-and-size",
+EXPERIMENT = Declared(
     title="Best size against the noise of a synapse",
     source="Slides, experimental predictions",
     claim="Circuit size should be inversely proportional to the per-synaptic rate of change; suppression "
@@ -116,6 +111,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
     hours=0.045,
-    draw=draw,
-    find=find,
 )

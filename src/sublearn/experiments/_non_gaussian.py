@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import decided_words, point, pooled, said
+from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble, and whether every law in it has a density.
 _CASES = {
@@ -34,30 +34,19 @@ def _point(setting: str, case: str, trials: int) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    settings = table.distinct("setting")
+    settings = table.apart("setting")
     fig, axes = panels(len(settings), height=3.2)
-    for ax, setting in zip(axes, settings, strict=False):
-        rows = table.where(setting=setting)
+    for ax, (common, rows) in zip(axes, settings, strict=False):
         for place, row in enumerate(rows):
             colour = 0 if row["density"] else 1
-            ax.plot(
-                [row["low"], row["high"]],
-                [place] * 2,
-                color=COLOURS[colour],
-                linewidth=6,
-                alpha=0.25,
-                solid_capstyle="butt",
-            )
-            ax.plot(
-                [row["share"], row["possible"]],
-                [place] * 2,
-                color=COLOURS[colour],
-                marker=MARKERS[colour],
-                markersize=5,
-            )
+            wide: Row = {"linewidth": 6, "alpha": 0.25, "solid_capstyle": "butt"}
+            thin: Row = {"marker": MARKERS[colour], "markersize": 5}
+            for ends, look in ((("low", "high"), wide), (("share", "possible"), thin)):
+                x = [row[end] for end in ends]
+                ax.plot(x, [place] * 2, color=COLOURS[colour], **look)
         ax.set_yticks(range(len(rows)), rows.column("case"))
         ax.invert_yaxis()
-        name_axes(ax, MATCH_PROBABILITY, "laws", title=setting)
+        name_axes(ax, MATCH_PROBABILITY, "laws", title=common["setting"])
         ax.set_xlim(-0.03, 1.03)
         ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     fig.supxlabel(
@@ -70,10 +59,9 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for setting in table.distinct("setting"):
-        rows = table.where(setting=setting)
+    for common, rows in table.apart("setting"):
         each = "; ".join(f"{row['case']} {decided_words(row)}" for row in rows)
-        lines.append(f"{setting}: {each}.")
+        lines.append(f"{common['setting']}: {each}.")
     discrete = table.where(density=False)
     if discrete:
         total = pooled(discrete)
@@ -84,8 +72,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="non-gaussian",
+EXPERIMENT = Declared(
     title="Weights and inputs that are not normal",
     source="Section 2 (assumptions); appendix F.1",
     claim="The weights are taken to be normal and independent, which guarantees that the matrices "
@@ -95,6 +82,4 @@ EXPERIMENT = Experiment(
     full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
     hours=0.03,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
-    draw=draw,
-    find=find,
 )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
-from sublearn.experiments._under_noise import half_width, interval, with_error
+from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import half_width, means, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, curve, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots import COLOURS, Axes, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Row, Table
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)
@@ -84,11 +79,14 @@ def _swept(ax: Axes, rows: Table) -> None:
     for colour, name in enumerate(_NAMES):
         held = rows.where(placement=name)
         if held:
-            scales = held.column("gamma2")
-            low, high = interval(held)
-            shown = held.column("value")
-            curve(ax, scales, shown, low, high, label=f"{name}, simulated", colour=colour)
-            ax.plot(scales, held.column("predicted"), "--", color=COLOURS[colour], linewidth=1.0)
+            means(ax, held, "gamma2", f"{name}, simulated", colour=colour)
+            ax.plot(
+                held.column("gamma2"),
+                held.column("predicted"),
+                "--",
+                color=COLOURS[colour],
+                linewidth=1.0,
+            )
     ax.set_yscale("log")
     name_axes(
         ax,
@@ -109,8 +107,8 @@ def draw(table: Table) -> Figures:
 def _line(rows: Table) -> str:
     spread, other = rows[0], rows[1]
     gamma = ", ".join(f"{spread[name]:g}" for name in GAMMA)
-    gap = with_error(other, "more", "more_error", sign=True)
-    half = half_width(other, "more_error")
+    gap = with_error(other, "more", sign=True)
+    half = half_width(other, "more")
     more = other["more"]
     verdict = "no clear difference"
     if abs(more) > half:
@@ -118,9 +116,9 @@ def _line(rows: Table) -> str:
     settled = "" if spread["level"] and other["level"] else "; not all have settled"
     return (
         f"{spread['setting']}, gamma = ({gamma}), {spread['repeats']} repeats: spread "
-        f"{with_error(spread, 'value', 'error')} (predicted {spread['predicted']:.3f}, F_min "
+        f"{with_error(spread)} (predicted {spread['predicted']:.3f}, F_min "
         f"{spread['minimum']:.3f}, {spread['modes']:.0f} modes), concentrated "
-        f"{with_error(other, 'value', 'error')} (predicted {other['predicted']:.3f}, F_min "
+        f"{with_error(other)} (predicted {other['predicted']:.3f}, F_min "
         f"{other['minimum']:.3f}, {other['modes']:.0f} modes); paired {gap}: "
         f"{verdict}{settled}."
     )
@@ -129,7 +127,7 @@ def _line(rows: Table) -> str:
 def _crossing(rows: Table) -> list[str]:
     """Between which noise levels the two change places."""
     pairs = [rows.where(gamma2=level) for level in rows.distinct("gamma2")]
-    more = [(p[1]["gamma2"], p[1]["more"], half_width(p[1], "more_error"))
+    more = [(p[1]["gamma2"], p[1]["more"], half_width(p[1], "more"))
             for p in pairs if len(p) > 1]  # fmt: skip
     wins = [level for level, gap, half in more if gap > half]
     loses = [level for level, gap, half in more if gap < -half]
@@ -157,8 +155,7 @@ def find(table: Table) -> str:
     return said(lines, "Too few repeats to tell the placements apart." if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="placement",
+EXPERIMENT = Declared(
     title="Spread or concentrated under noise",
     source="The paper's allocations (section 2.1) under the slides' noise; neither source asks",
     claim="Without noise an allocation should spread the learnable weights over the rows, so that its rank "
@@ -168,6 +165,4 @@ EXPERIMENT = Experiment(
     full=_plan(24_000, 96),
     hours=0.025,
     columns={"setting": "setting"},
-    draw=draw,
-    find=find,
 )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import GAMMA, Rates
 from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.ticker import FixedLocator
+from sublearn.runs import Plan, Point, Row, Table
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
 _SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
@@ -45,7 +42,7 @@ def _plan(draws: int, expanded: int, masked: int) -> Plan:
     return Plan(tuple(points))
 
 
-def _ticks(reached: list[float]) -> FixedLocator:
+def _ticks(reached: list[float]) -> Any:
     from matplotlib.ticker import FixedLocator
 
     below = [tick for tick in (-100.0, -10.0, -1.0) if tick >= 2 * min([0.0, *reached])]
@@ -124,8 +121,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="rate-check",
+EXPERIMENT = Declared(
     title="The mean learning rate, formula against random cycles",
     source="Slides, 'Weight Change Effect on Learning Rate'",
     claim="<k> = -(|g|/F) [-gamma1 + T gamma1^2 q + T Tr H / (2 |g|^2) (gamma2^2/N + gamma3^2/T)].",
@@ -133,6 +129,4 @@ EXPERIMENT = Experiment(
     quick=_plan(400, 2, 7),
     full=_plan(10_000, 8, 16),
     hours=0.008,
-    draw=draw,
-    find=find,
 )

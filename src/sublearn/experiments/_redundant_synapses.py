@@ -6,19 +6,20 @@ import numpy as np
 
 from sublearn.experiments._linear_size import (
     TOO_FEW,
+    WIDE,
     best_words,
     rate_point,
     steady_panel,
     steady_point,
     steady_words,
 )
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._noise_and_size import curves
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
 # the curve is the same on both sides of it, in log N, and a fit then errs to neither.
@@ -29,8 +30,6 @@ _AROUND = {
 }
 _GAMMA1 = 0.05
 _FASTEST = "2 4 6 8 12 16 24 32 48 64"
-WIDE = 3.0
-"""Ends of an interval of best sizes that are further apart than so many times say nothing."""
 
 
 def _points(repeats: int, draws: int, batches: int) -> tuple[Point, ...]:
@@ -57,8 +56,7 @@ def draw(table: Table) -> Figures:
     right.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
     log_ticks(right)
     log_ticks(right, "y")
-    right.set_xticks(list(_AROUND), [f"{level:g}" for level in _AROUND], minor=False)
-    right.minorticks_off()
+    level_ticks(right, list(_AROUND))
     name_axes(right, "synaptic noise gamma3", "best size N = 50 synapses")
     shared_legend(fig, (left, right), across=2)
     return {"redundant-synapses": fig}
@@ -101,8 +99,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-EXPERIMENT = Experiment(
-    name="redundant-synapses",
+EXPERIMENT = Declared(
     title="Redundant synapses: where errors settle",
     source="Slides, motivation and 'Interpretation: add neurons or redundant synapses'",
     claim="Adding redundant synapses helps up to an optimal number, beyond which synaptic noise outweighs "
@@ -111,6 +108,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(5, 60, 8)),
     full=Plan(_points(64, 1000, 40)),
     hours=0.012,
-    draw=draw,
-    find=find,
 )

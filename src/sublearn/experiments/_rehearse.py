@@ -32,10 +32,7 @@ def rehearse(
     for experiment in experiments:
         steps += [(experiment.name, partial(_one, experiment, p)) for p in _ends(experiment)]
 
-    def say(done: int, name: str) -> None:
-        if progress is not None:
-            progress(done, name)
-
+    say = progress or (lambda done, name: None)
     if workers == 1:
         for done, (name, step) in enumerate(steps):
             say(done, name)

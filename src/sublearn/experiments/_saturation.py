@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
-from sublearn.experiments._table import named, point, said
+from sublearn.experiments._table import Declared, named, point, said
 from sublearn.experiments.tasks import Saturation
 from sublearn.plots import ink
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
 
@@ -77,8 +77,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="saturation",
+EXPERIMENT = Declared(
     title="Matches against restarts",
     source="Appendix E.1",
     claim="After about 200 initialisations of fsolve hardly any new solution is found, so 400 are "
@@ -99,6 +98,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.06,
     columns={"n": "units n", "k": "rows k"},
-    draw=draw,
-    find=find,
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures, shares
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
 from sublearn.plots import figure, legend, name_axes
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # The network, its samples, the weight that learns, and d m.
 _CASES = {
@@ -30,8 +30,8 @@ def _points(draws: int) -> tuple[Point, ...]:
 
 def draw(table: Table) -> Figures:
     fig, ax = figure(height=3.6)
-    for colour, case in enumerate(table.distinct("case")):
-        shares(ax, table.where(case=case), "ratio", case, colour)
+    for colour, (common, rows) in enumerate(table.apart("case")):
+        shares(ax, rows, "ratio", common["case"], colour)
     words = "learnable weights over equations, r / (d m)", "share of rank d m"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
@@ -44,8 +44,8 @@ def find(table: Table) -> str:
     lines = (
         [f"{kind}: {lost:.0f} of {may:.0f} such allocations are short of rank."] if table else []
     )
-    for case in table.distinct("case"):
-        rows = table.where(case=case)
+    for common, rows in table.apart("case"):
+        case = common["case"]
         may, short = (int(sum(rows.column(name))) for name in ("may", "may_not_enough"))
         said_so = (
             f"no: {short} of {may} allocations that waste at most r - d m weights by the bounds are "
@@ -63,8 +63,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="surplus",
+EXPERIMENT = Declared(
     title="How many of the spare weights may be wasted",
     source="Appendix F.1",
     claim="If r > m d, up to r - m d learnable weights can be wasted without violating the conditions of "
@@ -73,10 +72,5 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(100)),
     full=Plan(_points(2000)),
     hours=0.015,
-    columns={
-        "case": "where the weights are",
-        "ratio": "r / (d m)",
-    },
-    draw=draw,
-    find=find,
+    columns={"case": "where the weights are", "ratio": "r / (d m)"},
 )

@@ -1,4 +1,4 @@
-"""Small helpers for tables: rows picked, counts pooled, numbers in words.
+"""What experiments are declared with, and helpers for their tables: rows picked, counts pooled, words.
 
 A share that a learner reaches is never called a match probability: it belongs to the learner and its
 budget, and "not reached" is not "no".
@@ -6,10 +6,11 @@ budget, and "not reached" is not "no".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sublearn.estimates import clopper_pearson
-from sublearn.runs import Json, Plan, Point, Row, Table
+from sublearn.runs import Json, Plan, Point, Row, Table, Task
 
 NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
 NAMES = {
@@ -19,6 +20,24 @@ NAMES = {
     "adahessian": "AdaHessian",
     "levenberg-marquardt": "Levenberg-Marquardt",
 }
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a file says of its experiment, as :class:`sublearn.runs.Experiment` has it.
+
+    The rest is the file's: its name, and its functions ``draw`` and ``find``.
+    """
+
+    title: str
+    source: str
+    claim: str
+    task: Task
+    quick: Plan
+    full: Plan
+    hours: float
+    columns: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
 
 
 DECIDED = 410

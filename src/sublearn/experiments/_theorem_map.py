@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
 from sublearn.plots import COLOURS, ink, name_axes, panels
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _COLOUR = {
     "maximal": COLOURS[0],
@@ -42,29 +43,20 @@ def _point(network: str, samples: int, inside: str) -> Point:
 
 
 def draw(table: Table) -> Figures:
-    networks = table.distinct("network")
+    networks = table.apart("network")
     fig, axes = panels(len(networks), width=3.7, height=3.5)
-    for ax, network in zip(axes, networks, strict=False):
-        rows = table.where(network=network)
+    for ax, (common, rows) in zip(axes, networks, strict=False):
         _mosaic(ax, rows)
-        title = f"{network}, m = {rows[0]['samples']}, in {rows[0]['inside']}"
+        title = f"{common['network']}, m = {rows[0]['samples']}, in {rows[0]['inside']}"
         name_axes(ax, "columns in use", "rows in use", title=title)
         ax.title.set_fontsize(8.5)
-    marks = [_COLOUR[kind] for kind in ("maximal", "between", "minimal")]
     if table:
         from matplotlib.patches import Patch
 
-        handles: list[Any] = [Patch(color=c) for c in marks]
-        handles.append(Patch(facecolor="none", edgecolor=ink(), linewidth=1.2))
-        fig.legend(
-            handles,
-            ["maximal", "between", "minimal", "the paper says otherwise"],
-            loc="outside lower center",
-            ncols=4,
-            frameon=False,
-            fontsize=9,
-            labelcolor=ink(),
-        )
+        shown: dict[str, Any] = {kind: Patch(color=_COLOUR[kind]) for kind in list(_COLOUR)[:3]}
+        shown["the paper says otherwise"] = Patch(facecolor="none", edgecolor=ink(), linewidth=1.2)
+        look: Row = {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
+        fig.legend(shown.values(), shown.keys(), labelcolor=ink(), **look)
     return {"theorem-map": fig}
 
 
@@ -77,44 +69,35 @@ def _mosaic(ax: Any, rows: Table) -> None:
     ax.grid(False)
     for up, right in cells:
         held = rows.where(rows=up, cols=right)
-        total = sum(held.column("allocations"))
-        side = 1
-        while side * side < total:
-            side += 1
-        size, place = 0.88 / side, 0
+        side = math.isqrt(_how_many(held) - 1) + 1
+        size = 0.88 / side
         filled = size * (0.9 if side <= _SIDE else 1.0)
         patches, faces, edges = [], [], []
-        for row in sorted(
-            held, key=lambda r: (list(_COLOUR).index(str(r["verdict"])), bool(r["wrong"]))
-        ):
-            for _ in range(row["allocations"]):
-                x = right - 0.44 + size * (place % side)
-                y = up + 0.44 - size * (place // side + 1)
-                patches.append(Rectangle((x, y), filled, filled))
-                faces.append(_COLOUR[row["verdict"]])
-                edges.append(ink() if row["wrong"] else "none")
-                place += 1
+        order = sorted(held, key=lambda r: (list(_COLOUR).index(r["verdict"]), bool(r["wrong"])))
+        every = (row for row in order for _ in range(row["allocations"]))
+        for place, row in enumerate(every):
+            x = right - 0.44 + size * (place % side)
+            y = up + 0.44 - size * (place // side + 1)
+            patches.append(Rectangle((x, y), filled, filled))
+            faces.append(_COLOUR[row["verdict"]])
+            edges.append(ink() if row["wrong"] else "none")
         # Frames as fine as the squares are small: of thousands they leave a darker shade, and the colour.
         frame = min(1.1, max(0.2, 6.0 / side))
         squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=frame)
         squares.set_rasterized(len(patches) > _MANY)
         ax.add_collection(squares)
-    highest, widest = max(up for up, _ in cells), max(right for _, right in cells)
-    lowest, narrowest = min(up for up, _ in cells), min(right for _, right in cells)
-    ax.set_xlim(narrowest - 0.55, widest + 0.55)
-    ax.set_ylim(lowest - 0.55, highest + 0.55)
-    ax.set_xticks(range(narrowest, widest + 1))
-    ax.set_yticks(range(lowest, highest + 1))
+    for axis, used in zip("yx", zip(*cells, strict=True), strict=True):
+        low, high = min(used), max(used)
+        ax.set(**{f"{axis}lim": (low - 0.55, high + 0.55), f"{axis}ticks": range(low, high + 1)})
 
 
 def find(table: Table) -> str:
     lines = []
-    for network in table.distinct("network"):
-        rows = table.where(network=network)
+    for common, rows in table.apart("network"):
         kinds = {kind: _how_many(rows.where(verdict=kind)) for kind in _COLOUR}
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
         lines.append(
-            f"{network}, m = {rows[0]['samples']}, in {rows[0]['inside']}: of {_how_many(rows)} "
+            f"{common['network']}, m = {rows[0]['samples']}, in {rows[0]['inside']}: of {_how_many(rows)} "
             f"allocations {counts} ({sum(rows.column('proved'))} by proof); the paper is silent on "
             f"{_how_many(rows.where(paper='silent'))} and wrong on {_how_many(rows.where(wrong=True))}."
         )
@@ -125,8 +108,7 @@ def _how_many(rows: Table) -> int:
     return int(sum(rows.column("allocations")))
 
 
-EXPERIMENT = Experiment(
-    name="theorem-map",
+EXPERIMENT = Declared(
     title="Every allocation of small networks, and what the theorems say of it",
     source="Section 2.1; Theorems 3.2, 3.4, 3.5 and 4.1",
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
@@ -135,6 +117,4 @@ EXPERIMENT = Experiment(
     quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
     full=Plan(tuple(_point(*asked) for asked in _FULL)),
     hours=0.01,
-    draw=draw,
-    find=find,
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
-from sublearn.experiments._lines import Figures
+from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._noise_and_size import exponent
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
 SHARP = 0.25
@@ -58,8 +58,7 @@ def draw(table: Table) -> Figures:
             ax.plot(fine, formula, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
             ax.set_xscale("log")
             log_ticks(ax, "y")
-            ax.set_xticks(list(levels), [f"{level:g}" for level in levels], minor=False)
-            ax.minorticks_off()
+            level_ticks(ax, list(levels))
         name_axes(ax, words, "best size N")
     shared_legend(fig, axes)
     return {"time-and-size": fig}
@@ -76,7 +75,9 @@ def find(table: Table) -> str:
             powers.append(
                 f"{name} to the power {measured:.2f} +- {error:.2f}, by the formula {power:g}"
             )
-        each = "; ".join(f"{_words(row, name)}" for row in rows)
+        each = "; ".join(
+            f"{name} = {row[name]:g}: {best_words(row)}, {predicted_words(row)}" for row in rows
+        )
         lines += [f"The rate is largest at: {each}."] if each else []
     if powers:
         yes = False if not all(near) else True if all(sharp) and len(near) == 2 else None
@@ -84,12 +85,7 @@ def find(table: Table) -> str:
     return said(lines, TOO_FEW if table else "")
 
 
-def _words(row: Row, name: str) -> str:
-    return f"{name} = {row[name]:g}: {best_words(row)}, {predicted_words(row)}"
-
-
-EXPERIMENT = Experiment(
-    name="time-and-size",
+EXPERIMENT = Declared(
     title="Best size against time and task-irrelevant change",
     source="Slides, the optimal size",
     claim="The optimal size is proportional to T gamma2^2 / gamma3^2: it grows with the time between "
@@ -98,6 +94,4 @@ EXPERIMENT = Experiment(
     quick=Plan(_points(60, 12)),
     full=Plan(_points(1000, 40)),
     hours=0.02,
-    draw=draw,
-    find=find,
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
-from sublearn.experiments._table import said
+from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
 from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Experiment, Plan, Point, Table
+from sublearn.runs import Plan, Point, Table
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
 
@@ -34,16 +34,12 @@ def draw(table: Table) -> Figures:
 
 def find(table: Table) -> str:
     lines = []
-    for budget in table.distinct("budget"):
-        rows = table.where(budget=budget)
-        methods = rows.distinct("method")
-        regret = {
-            method: [row["regret"] for row in rows.where(method=method)] for method in methods
-        }
+    for common, rows in table.apart("budget"):
+        regret = {one["method"]: some.column("regret") for one, some in rows.apart("method")}
         mean = {method: sum(found) / len(found) for method, found in regret.items()}
-        others = sorted((m for m in methods if m != RACE), key=lambda method: mean[method])
+        others = sorted((m for m in mean if m != RACE), key=lambda method: mean[method])
         lines.append(
-            f"r = {budget}: behind the best rule in hindsight by {mean[RACE]:.3f} (the race), "
+            f"r = {common['budget']}: behind the best rule in hindsight by {mean[RACE]:.3f} (the race), "
             + ", ".join(f"{mean[method]:.3f} ({method})" for method in others[:3])
             + f", ..., {mean[others[-1]]:.3f} ({others[-1]}); the race's worst shift "
             f"{max(regret[RACE]):.3f}."
@@ -51,8 +47,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="tuning",
+EXPERIMENT = Declared(
     title="Which weights to tune: a race on one's own samples",
     source="Beyond the paper; the rules are those in use for sparse fine-tuning",
     claim="No fixed rule is best everywhere.",
@@ -60,7 +55,5 @@ EXPERIMENT = Experiment(
     quick=Plan(_points((30, 300), trials=2)),
     full=Plan(_points((30, 100, 300, 1000), trials=20)),
     hours=0.3,
-    draw=draw,
-    find=find,
     needs="torch",
 )

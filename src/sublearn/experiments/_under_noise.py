@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.plots import COLOURS, MARKERS
+from sublearn.plots import COLOURS, MARKERS, Axes, curve
 from sublearn.runs import Row, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def decided_words(yes: bool | None, sentence: str) -> str:
@@ -31,9 +28,14 @@ def best_sizes(ax: Axes, rows: Table, x: str, label: str, colour: int, aside: fl
     ax.errorbar(at * aside, best, yerr=ends, linestyle="none", capsize=3, label=label, **look)
 
 
-def half_width(row: Row, error: str = "error", repeats: str = "repeats") -> float:
+def error_of(name: str) -> str:
+    """The column with the standard error of a column of means."""
+    return "error" if name == "value" else f"{name}_error"
+
+
+def half_width(row: Row, name: str = "value") -> float:
     """Half of the 95% interval of a mean over repeats, by Student's t; nan after one repeat."""
-    count, spread = int(row[repeats]), row[error]
+    count, spread = int(row["repeats"]), row[error_of(name)]
     if count < 2 or spread is None:
         return math.nan
     from scipy.special import stdtrit
@@ -41,24 +43,26 @@ def half_width(row: Row, error: str = "error", repeats: str = "repeats") -> floa
     return float(stdtrit(count - 1, 0.975) * spread)
 
 
-def interval(
-    rows: Table, value: str = "value", error: str = "error"
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def interval(rows: Table, name: str = "value") -> tuple[NDArray[Any], NDArray[Any]]:
     """The two ends of the 95% intervals of a column of means."""
-    middle = np.array(rows.column(value), dtype=np.float64)
-    half = np.array([half_width(row, error) for row in rows])
+    middle = np.array(rows.column(name), dtype=np.float64)
+    half = np.array([half_width(row, name) for row in rows])
     return middle - half, middle + half
 
 
-def with_error(row: Row, value: str, error: str, digits: int = 3, sign: bool = False) -> str:
+def means(ax: Axes, rows: Table, x: str, label: str, name: str = "value", **look: Any) -> None:
+    """A column of means against another, their 95% intervals shaded."""
+    curve(ax, rows.column(x), rows.column(name), *interval(rows, name), label=label, **look)
+
+
+def with_error(row: Row, name: str = "value", digits: int = 3, sign: bool = False) -> str:
     """For example "0.482 +- 0.081", the second the standard error."""
-    plus = "+" if sign else ""
-    spread = row[error]
-    text = f"{row[value]:{plus}.{digits}f}"
-    return text if spread is None else f"{text} +- {row[error]:.{digits}f}"
+    plus, spread = "+" if sign else "", row[error_of(name)]
+    text = f"{row[name]:{plus}.{digits}f}"
+    return text if spread is None else f"{text} +- {spread:.{digits}f}"
 
 
-def errors_away(row: Row, value: str, error: str) -> float:
+def errors_away(row: Row, name: str) -> float:
     """How many standard errors a mean lies from 0; nan where there is no error."""
-    spread = row[error]
-    return row[value] / row[error] if spread else math.nan
+    spread = row[error_of(name)]
+    return row[name] / spread if spread else math.nan

@@ -6,6 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures, decided, in_panels, protocol
 from sublearn.experiments._table import (
+    Declared,
     by_ladder,
     by_protocol,
     decided_words,
@@ -16,7 +17,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 _SCALED = {"both": "weights=normal*{g} teacher=normal*{g}", "student": "weights=normal*{g}"}
 _WORDS = {"both": "student and teacher", "student": "student only"}
@@ -50,8 +51,8 @@ def find(table: Table) -> str:
         "For a teacher of the same scale the match probability cannot depend on g: W, B and D times g "
         "change both sides of every equation by the same power of g."
     ]
-    for setting in table.distinct("setting"):
-        rows = table.where(setting=setting)
+    for common, rows in table.apart("setting"):
+        setting = common["setting"]
         both, alone = (by_ladder(rows.where(scaled=scaled)) for scaled in ("both", "student"))
         if both:
             lines.append(f"{setting}, both scaled, all g together: {decided_words(pooled(both))}.")
@@ -67,8 +68,7 @@ def find(table: Table) -> str:
 
 
 _SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
-EXPERIMENT = Experiment(
-    name="variance",
+EXPERIMENT = Declared(
     title="The scale of the weights",
     source="Appendix E.3",
     claim="All matrices with rows of length n are drawn with variance g^2 / n, so that hidden states "
@@ -77,12 +77,8 @@ EXPERIMENT = Experiment(
     quick=Plan(
         (
             *(
-                _point("diagonal, n = 2", scaled, g, "ladder", 150)
-                for scaled in _SCALED
-                for g in _SCALES
-            ),
-            *(
-                _point("k = 5 rows, n = 6", scaled, g, "ladder", 60)
+                _point(setting, scaled, g, "ladder", trials)
+                for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
                 for scaled in _SCALED
                 for g in _SCALES
             ),
@@ -101,6 +97,4 @@ EXPERIMENT = Experiment(
     ),
     hours=0.02,
     columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},
-    draw=draw,
-    find=find,
 )

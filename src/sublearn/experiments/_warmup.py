@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
-from sublearn.experiments._table import decided_words, point, pooled, said
+from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.plots import COLOURS, figure, ink, name_axes
-from sublearn.runs import Experiment, Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 2
 
@@ -66,8 +66,7 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-EXPERIMENT = Experiment(
-    name="warmup",
+EXPERIMENT = Declared(
     title="Warm-up: a linear estimator",
     source="Section 2.1, equations (2.1) and (2.2)",
     claim="An allocation of the linear estimator is maximal if every row has exactly m learnable "
@@ -77,6 +76,4 @@ EXPERIMENT = Experiment(
     full=Plan(tuple(_point(division, 10_000) for division in _divisions())),
     hours=0.02,
     columns={"division": "weights per row", "moved": "weights beyond m in a row"},
-    draw=draw,
-    find=find,
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -81,35 +82,22 @@ def deep_sigmoid(
     which = repeats if isinstance(repeats, range) else range(repeats)
     drawn = [_deep_draw(small, seed, number) for number in which]
     starts = [start for _, _, start, _ in drawn]
+    learn = partial(simulate, noise=noise, repeats=which, precision=precision, workers=workers)
     if earlier_cycles:
-        earlier = simulate(
-            [
-                Instance(small, every, start, x, small.forward(other, x))
-                for _, other, start, x in drawn
-            ],
-            noise,
-            cycles=earlier_cycles,
-            repeats=which,
-            # The streams of the run itself come from the seed; these must be others.
-            seed=int(np.random.SeedSequence([_DEEP, seed]).generate_state(1)[0]),
-            precision=precision,
-            workers=workers,
-        )
+        others = [
+            Instance(small, every, start, x, small.forward(other, x))
+            for _, other, start, x in drawn
+        ]
+        # The streams of the run itself come from the seed; these must be others.
+        own = int(np.random.SeedSequence([_DEEP, seed]).generate_state(1)[0])
+        earlier = learn(others, cycles=earlier_cycles, seed=own)
         starts = [{n: w[row] for n, w in earlier.weights.items()} for row in range(len(which))]
     # The samples only say how many there are: every cycle has its own.
-    return simulate(
-        [
-            Instance.from_teacher(wide, all_wide, _padded(wide, start), x, teacher, small)
-            for (teacher, _, _, x), start in zip(drawn, starts, strict=True)
-        ],
-        noise,
-        cycles=cycles,
-        repeats=which,
-        seed=seed,
-        fresh=True,
-        precision=precision,
-        workers=workers,
-    )
+    lessons = [
+        Instance.from_teacher(wide, all_wide, _padded(wide, start), x, teacher, small)
+        for (teacher, _, _, x), start in zip(drawn, starts, strict=True)
+    ]
+    return learn(lessons, cycles=cycles, seed=seed, fresh=True)
 
 
 def _deep_network(width: int, layers: int = 5) -> FeedForward:
@@ -140,6 +128,15 @@ def _padded(network: FeedForward, weights: dict[str, Array]) -> dict[str, Array]
     for name, old in weights.items():
         out[name][: old.shape[0], : old.shape[1]] = old
     return out
+
+
+def linear_base(rng: np.random.Generator) -> Instance:
+    """y = W x of size 5 x 10 on 40 samples, all standard normal, every weight plastic."""
+    network = LinearEstimator(inputs=10, outputs=5)
+    x = rng.standard_normal((10, 40))
+    targets = rng.standard_normal((5, 10)) @ x
+    weights = {"W": rng.standard_normal((5, 10))}
+    return Instance(network, Allocation.whole(network), weights, x, targets)
 
 
 def linear_lessons(

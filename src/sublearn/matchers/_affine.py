@@ -9,7 +9,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.ensembles import Instance
-from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
+from sublearn.exact import Dyadics, PrimeField, leading, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
@@ -20,8 +20,7 @@ from sublearn.matchers.proofs._checks import solves
 from sublearn.matchers.proofs._dyadic import from_floats
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._prove import free_positions
-from sublearn.networks import factors
-from sublearn.verdicts import Grade, is_affine, jacobian_columns
+from sublearn.verdicts import Grade, is_affine, rank_modulo_prime
 
 ERROR = 1e-12  # wanted of a decision that rests on random primes
 MOST_PRIMES = 8
@@ -56,15 +55,9 @@ class Affine(Matcher):
         if len(instance.allocation) >= equations:
             prime = random_prime(rng)
             if full_rank_modulo(instance, prime):
-                values, bits = _solution(instance, budget.bits, None)
-                return self._matched(
-                    instance,
-                    f"the outputs are affine and their coefficients have rank d m = {equations}",
-                    values,
-                    bits,
-                    PROOF,
-                    prime,
-                )
+                why = f"the outputs are affine and their coefficients have rank d m = {equations}"
+                found = _solution(instance, budget.bits, None)
+                return self._matched(instance, why, *found, PROOF, prime)
         return self._by_ranks(instance, budget, rng)
 
     def _by_ranks(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
@@ -80,8 +73,7 @@ class Affine(Matcher):
             reason = f"not of full rank, and {entries} entries are too many for large primes"
             return Decision("undecided", self.name, reason)
         inner: _Ranks | None = None
-        outer = 0
-        missed_inner = missed_outer = 1.0
+        outer, missed_inner, missed_outer = 0, 1.0, 1.0
         size = min(instance.equations, len(instance.allocation))
         single_inner = miss_probability(instance, size, augmented=False)
         single_outer = miss_probability(instance, min(size + 1, instance.equations), augmented=True)
@@ -102,24 +94,16 @@ class Affine(Matcher):
             sure = inner.rank == len(instance.allocation)
             if missed_inner > ERROR and not sure:
                 return _unsure(self.name)
-            return Decision(
-                "refuted",
-                self.name,
-                f"J x = c contradicts itself: J has rank {inner.rank}, (J | c) has rank {outer}",
-                PROOF if sure else wrong_by_chance(missed_inner),
-            )
+            why = f"J x = c contradicts itself: J has rank {inner.rank}, (J | c) has rank {outer}"
+            grade = PROOF if sure else wrong_by_chance(missed_inner)
+            return Decision("refuted", self.name, why, grade)
         full = inner.rank == instance.equations
         if missed_outer > ERROR and not full:
             return _unsure(self.name)
-        values, bits = _solution(instance, budget.bits, inner.minor())
-        return self._matched(
-            instance,
-            f"the outputs are affine; J and (J | c) both have rank {inner.rank}",
-            values,
-            bits,
-            PROOF if full else wrong_by_chance(missed_outer),
-            inner.prime if full else None,
-        )
+        why = f"the outputs are affine; J and (J | c) both have rank {inner.rank}"
+        solution = _solution(instance, budget.bits, inner.minor())
+        grade = PROOF if full else wrong_by_chance(missed_outer)
+        return self._matched(instance, why, *solution, grade, inner.prime if full else None)
 
     def _matched(
         self,
@@ -159,15 +143,9 @@ class _Ranks:
 
     def minor(self) -> tuple[list[int], list[int]]:
         """Rows and columns of a minor of full order that is not 0."""
-        return _pivots(self._jacobian.transpose()), _pivots(self._jacobian)
-
-
-def _pivots(matrix: BallMatrix) -> list[int]:
-    reduced, rank = matrix.rref()
-    width, entries = matrix.ncols(), reduced.entries()
-    return [
-        next(j for j in range(width) if int(entries[row * width + j])) for row in range(int(rank))
-    ]
+        reduced = self._jacobian.transpose().rref()[0], self._jacobian.rref()[0]
+        rows, columns = (leading(matrix.tolist()[: self.rank]) for matrix in reduced)
+        return rows, columns
 
 
 def ranks_modulo(instance: Instance, prime: int) -> tuple[_Ranks, int]:
@@ -183,17 +161,10 @@ def ranks_modulo(instance: Instance, prime: int) -> tuple[_Ranks, int]:
 
 def full_rank_modulo(instance: Instance, prime: int) -> bool:
     """Whether the coefficients J have rank d m modulo a prime of 23 bits."""
-    field = PrimeField(prime)
-    network, allocation = instance.network, instance.allocation
-
-    def reduced(exact: Dyadics, shape: tuple[int, ...]) -> Array:
-        return field.from_integers(exact.residues(prime)).reshape(shape)
-
-    held = instance.weights
-    weights = {name: reduced(Dyadics.of(held[name]), held[name].shape) for name in network.shapes}
-    inputs = reduced(instance.exact_inputs, instance.inputs.shape)
-    found = factors(network, weights, inputs, field)
-    return eliminate(field, jacobian_columns(field, found, allocation)).rank == instance.equations
+    network, allocation, inputs = instance.network, instance.allocation, instance.exact_inputs
+    weights = {name: Dyadics.of(value) for name, value in instance.weights.items()}
+    rank = rank_modulo_prime(PrimeField(prime), network, allocation, weights, inputs)
+    return rank == instance.equations
 
 
 def _solution(
@@ -206,10 +177,7 @@ def _solution(
     size = len(instance.allocation)
     zero = np.zeros(size)
     with np.errstate(all="ignore"):
-        jacobian = instance.network.jacobian(
-            instance.with_values(zero), instance.inputs, instance.allocation
-        )
-        wanted = -instance.residual(zero).ravel()
+        jacobian, wanted = instance.jacobian(zero), -instance.residual(zero).ravel()
         sizes = np.abs(jacobian).max(axis=1, keepdims=True)
         sizes[sizes == 0] = 1.0
         start = shortest_solution(jacobian / sizes, wanted / sizes[:, 0])
@@ -236,10 +204,8 @@ def _refined(
         with precision(bits):
             chain = ChainEquations(instance, free, held)
             residual, jacobian = chain.linearised([0] * len(free))
-            width, entries, constants = len(free), jacobian.entries(), residual.entries()
-            square = BALLS.matrix(
-                width, width, [entries[i * width + k] for i in rows for k in range(width)]
-            )
+            constants = residual.entries()
+            square = BALLS.part(jacobian, rows, range(len(free)))
             try:
                 balls = square.solve(column_vector([-constants[i] for i in rows])).entries()
             except ZeroDivisionError:

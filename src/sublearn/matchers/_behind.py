@@ -13,7 +13,14 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn.ensembles import Instance
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
+from sublearn.matchers.proofs._balls import (
+    BALLS,
+    Ball,
+    BallMatrix,
+    column_vector,
+    precision,
+    wanted,
+)
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import float_matrix
@@ -35,15 +42,11 @@ def is_affine_behind(instance: Instance) -> bool:
 
 def behind_output(instance: Instance) -> Instance:
     """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
-    return _without_targets(instance, instance.network.before_output())
+    return without_targets(instance, instance.network.before_output())
 
 
-def without_targets(instance: Instance) -> Instance:
-    """The same student with targets 0, so that its residual is its outputs."""
-    return _without_targets(instance, instance.network)
-
-
-def _without_targets(instance: Instance, network: Network) -> Instance:
+def without_targets(instance: Instance, network: Network) -> Instance:
+    """The same student, its network or a part of it, with targets 0: its residual is its outputs."""
     nothing = np.zeros_like(instance.targets)
     held, weights = instance.allocation, instance.weights
     if instance.inputs_are_rounded:
@@ -115,12 +118,9 @@ def solved(instance: Instance, bits: int) -> tuple[list[Dyadic], list[int]] | No
         free = _pivots(jacobian)
         if free is None:
             return None
-        size, width, entries = len(right), jacobian.ncols(), jacobian.entries()
-        square = BALLS.matrix(
-            size, size, [entries[i * width + k] for i in range(size) for k in free]
-        )
+        width, square = jacobian.ncols(), BALLS.part(jacobian, range(len(right)), free)
         try:
-            values = square.solve(BALLS.matrix(size, 1, right)).entries()
+            values = square.solve(column_vector(right)).entries()
         except ZeroDivisionError:
             return None
         centre: list[Dyadic] = [(0, 0)] * width

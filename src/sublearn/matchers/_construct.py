@@ -82,12 +82,6 @@ def _recurrence(instance: Instance) -> Recurrence:
     return form
 
 
-def _ends(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
-    """B and D."""
-    form = _recurrence(instance)
-    return ball_matrix(instance.weights[form.encoder]), ball_matrix(instance.weights[form.readout])
-
-
 def forms(instance: Instance) -> list[Form]:
     """The ways in which a match of this allocation of W can be built."""
     network, allocation, m = _recurrence(instance), instance.allocation, instance.samples
@@ -103,162 +97,147 @@ def forms(instance: Instance) -> list[Form]:
 
 def _solve(instance: Instance, form: Form) -> list[Ball] | None:
     """Enclosures of the learnable weights, or None where a system is not shown to be regular."""
+    systems = _Systems(instance, by_rows=form != "readouts")
     try:
         match form:
             case "states":
-                before, after = _by_states(instance)
+                return systems.weights(*systems.by_states())
             case "samples":
-                before, after = _by_samples(instance)
+                return systems.weights(*systems.by_samples())
             case "readouts":
-                before, after = _by_readouts(instance)
-        return _weights(instance, before, after, by_rows=form != "readouts")
+                return systems.weights(*systems.by_readouts())
     except ZeroDivisionError:
         return None
 
 
-def _by_states(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
-    """(u_0 .. u_{T-1}) and (u_1 .. u_T) side by side, u_s = W^s B, with Y = sum_s D u_s X_{T+1-s}.
+class _Systems:
+    """The numbers that the linear systems are made of: B, D, and P, the matrix W whose active lines are 0."""
 
-    With P the matrix W whose active rows are 0, u_s = P u_{s-1} + z_s, where z_s lives in the active
-    rows. So Y - (z = 0) = sum_s sum_q D P^q z_s X_{T+1-s-q}: the coefficients of z_s are products of
-    D P^q with inputs.
-    """
-    network = _recurrence(instance)
-    b, d, T, m = network.b, network.d, network.T, instance.samples
-    passive, active = _passive(instance, axis=0)
-    encoder, decoder = _ends(instance)
-    blocks = input_blocks(instance, BALLS)
-    powers = _powers(decoder, passive, T)
-    k = len(active)
-    width = T * k * b
-    rows: list[list[Ball]] = [[] for _ in range(d * m)]
-    for s in range(1, T + 1):
-        # Inputs X_{T+1-s-q} exist for q = 0 .. T-s.
-        lags = range(T - s + 1)
-        left = [powers[q][o, i] for o in range(d) for i in active for q in lags]
-        right = [blocks[T - s - q][c, t] for q in lags for c in range(b) for t in range(m)]
-        product = BALLS.matrix(d * k, len(lags), left) * BALLS.matrix(len(lags), b * m, right)
-        entries = product.entries()
-        for o in range(d):
-            for t in range(m):
-                rows[o * m + t] += [
-                    entries[(o * k + i) * b * m + c * m + t] for i in range(k) for c in range(b)
-                ]
-    alone, states = -wanted(instance, BALLS), [encoder]
-    for s in range(1, T + 1):
-        states.append(passive * states[-1])
-        alone = alone + decoder * states[-1] * blocks[T - s]
-    system = BALLS.matrix(d * m, width, [e for row in rows for e in row])
-    free = system.solve(column_vector([-e for e in alone.entries()])).entries()
-    states = [encoder]
-    for s in range(T):
-        state = passive * states[-1]
-        for place, i in enumerate(active):
-            for c in range(b):
-                state[i, c] = free[(s * k + place) * b + c]
-        states.append(state)
-    return _beside(states[:-1]), _beside(states[1:])
+    def __init__(self, instance: Instance, *, by_rows: bool) -> None:
+        network = _recurrence(instance)
+        self.b, self.d, self.T, self.m = network.b, network.d, network.T, instance.samples
+        self.by_rows, self.entries = by_rows, instance.allocation.entries[network.weight]
+        self.active = sorted({i if by_rows else j for i, j in self.entries})
+        passive = np.array(instance.weights[network.weight])
+        self.frozen = ball_matrix(passive)
+        passive[(self.active, slice(None)) if by_rows else (slice(None), self.active)] = 0.0
+        self.passive = ball_matrix(passive)
+        ends = (instance.weights[name] for name in (network.encoder, network.readout))
+        self.encoder, self.decoder = map(ball_matrix, ends)
+        self.blocks, self.targets = input_blocks(instance, BALLS), wanted(instance, BALLS)
 
+    def by_states(self) -> tuple[BallMatrix, BallMatrix]:
+        """(u_0 .. u_{T-1}) and (u_1 .. u_T) side by side, u_s = W^s B, with Y = sum_s D u_s X_{T+1-s}.
 
-def _by_samples(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
-    """(h_{t-1} + B X_t) and (h_t), t = 1..T, side by side, with h_t the states on the m samples.
-
-    h_t = P (h_{t-1} + B X_t) + z_t and Y = D h_T, so Y - (z = 0) = sum_t D P^{T-t} z_t: d equations
-    for the d = T k free entries of each sample, the same matrix for all of them.
-    """
-    network = _recurrence(instance)
-    d, T = network.d, network.T
-    passive, active = _passive(instance, axis=0)
-    encoder, decoder = _ends(instance)
-    driven = [encoder * block for block in input_blocks(instance, BALLS)]
-    powers = _powers(decoder, passive, T)
-    system = BALLS.matrix(
-        d, d, [powers[T - t][o, i] for o in range(d) for t in range(1, T + 1) for i in active]
-    )
-    state = passive * driven[0]
-    for injected in driven[1:]:
-        state = passive * (state + injected)
-    free = system.solve(wanted(instance, BALLS) - decoder * state)
-    before: list[BallMatrix] = []
-    after: list[BallMatrix] = []
-    for t, injected in enumerate(driven):
-        before.append(injected if t == 0 else after[-1] + injected)
-        state = passive * before[-1]
-        for place, i in enumerate(active):
-            for sample in range(instance.samples):
-                state[i, sample] = free[t * len(active) + place, sample]
-        after.append(state)
-    return _beside(before), _beside(after)
-
-
-def _by_readouts(instance: Instance) -> tuple[BallMatrix, BallMatrix]:
-    """(v_0 .. v_{T-1}) and (v_1 .. v_T) below each other, v_s = D W^s, with Y = sum_s v_s B X_{T+1-s}.
-
-    With P the matrix W whose active columns are 0, v_s = v_{s-1} P + z_s, where z_s lives in the
-    active columns. So Y - (z = 0) = sum_s z_s a_s with a_T = B X_1, a_s = P a_{s+1} + B X_{T+1-s}:
-    m equations for the m = T c free entries of each row, the same matrix for all of them.
-    """
-    network = _recurrence(instance)
-    d, T, m = network.d, network.T, instance.samples
-    passive, active = _passive(instance, axis=1)
-    encoder, decoder = _ends(instance)
-    driven = [encoder * block for block in input_blocks(instance, BALLS)]
-    adjoints = [driven[0]]
-    for injected in driven[1:]:
-        adjoints.append(passive * adjoints[-1] + injected)
-    adjoints.reverse()
-    system = BALLS.matrix(
-        m, m, [adjoints[s][j, t] for t in range(m) for s in range(T) for j in active]
-    )
-    alone, readout = -wanted(instance, BALLS), decoder
-    for s in range(1, T + 1):
-        readout = readout * passive
-        alone = alone + readout * driven[T - s]
-    free = system.solve((-alone).transpose())
-    readouts = [decoder]
-    for s in range(T):
-        readout = readouts[-1] * passive
-        for place, j in enumerate(active):
+        u_s = P u_{s-1} + z_s, where z_s lives in the active rows. So Y - (z = 0) = sum_s sum_q D P^q z_s
+        X_{T+1-s-q}: the coefficients of z_s are products of D P^q with inputs.
+        """
+        b, d, T, m, active, blocks = self.b, self.d, self.T, self.m, self.active, self.blocks
+        powers, k = _powers(self.decoder, self.passive, T), len(active)
+        rows: list[list[Ball]] = [[] for _ in range(d * m)]
+        for s in range(1, T + 1):
+            # Inputs X_{T+1-s-q} exist for q = 0 .. T-s.
+            lags = range(T - s + 1)
+            left = [powers[q][o, i] for o in range(d) for i in active for q in lags]
+            right = [blocks[T - s - q][c, t] for q in lags for c in range(b) for t in range(m)]
+            product = BALLS.matrix(d * k, len(lags), left) * BALLS.matrix(len(lags), b * m, right)
+            entries = product.entries()
             for o in range(d):
-                readout[o, j] = free[s * len(active) + place, o]
-        readouts.append(readout)
-    return _below(readouts[:-1]), _below(readouts[1:])
+                for t in range(m):
+                    rows[o * m + t] += [
+                        entries[(o * k + i) * b * m + c * m + t] for i in range(k) for c in range(b)
+                    ]
+        alone, state = -self.targets, self.encoder
+        for s in range(1, T + 1):
+            state = self.passive * state
+            alone = alone + self.decoder * state * blocks[T - s]
+        system = BALLS.matrix(d * m, T * k * b, [e for row in rows for e in row])
+        free = system.solve(column_vector([-e for e in alone.entries()])).entries()
+        states = [self.encoder]
+        for s in range(T):
+            state = self.passive * states[-1]
+            for place, i in enumerate(active):
+                for c in range(b):
+                    state[i, c] = free[(s * k + place) * b + c]
+            states.append(state)
+        return _beside(states[:-1]), _beside(states[1:])
 
+    def by_samples(self) -> tuple[BallMatrix, BallMatrix]:
+        """(h_{t-1} + B X_t) and (h_t), t = 1..T, side by side, with h_t the states on the m samples.
 
-def _weights(
-    instance: Instance, before: BallMatrix, after: BallMatrix, *, by_rows: bool
-) -> list[Ball]:
-    """The learnable weights, from W before = after row by row, or before W = after by columns."""
-    frozen = ball_matrix(instance.weights[_recurrence(instance).weight])
-    if not by_rows:
-        # The columns of W are the rows of its transpose.
-        before, after, frozen = before.transpose(), after.transpose(), frozen.transpose()
-    lines: dict[int, list[int]] = {}
-    for i, j in instance.allocation.entries[_recurrence(instance).weight]:
-        line, place = (i, j) if by_rows else (j, i)
-        lines.setdefault(line, []).append(place)
-    rest = after - frozen * before
-    width, table = before.ncols(), before.tolist()
-    solved: dict[tuple[int, int], Ball] = {}
-    for line, places in lines.items():
+        h_t = P (h_{t-1} + B X_t) + z_t and Y = D h_T, so Y - (z = 0) = sum_t D P^{T-t} z_t: d equations
+        for the d = T k free entries of each sample, the same matrix for all of them.
+        """
+        d, T, active = self.d, self.T, self.active
+        driven = [self.encoder * block for block in self.blocks]
+        powers = _powers(self.decoder, self.passive, T)
         system = BALLS.matrix(
-            width, width, [table[place][c] for c in range(width) for place in places]
+            d, d, [powers[T - t][o, i] for o in range(d) for t in range(1, T + 1) for i in active]
         )
-        right = column_vector([rest[line, c] for c in range(width)])
-        for place, value in zip(places, system.solve(right).entries(), strict=True):
-            solved[(line, place) if by_rows else (place, line)] = value
-    return [solved[entry] for entry in instance.allocation.entries[_recurrence(instance).weight]]
+        state = self.passive * driven[0]
+        for injected in driven[1:]:
+            state = self.passive * (state + injected)
+        free = system.solve(self.targets - self.decoder * state)
+        before: list[BallMatrix] = []
+        after: list[BallMatrix] = []
+        for t, injected in enumerate(driven):
+            before.append(injected if t == 0 else after[-1] + injected)
+            state = self.passive * before[-1]
+            for place, i in enumerate(active):
+                for sample in range(self.m):
+                    state[i, sample] = free[t * len(active) + place, sample]
+            after.append(state)
+        return _beside(before), _beside(after)
 
+    def by_readouts(self) -> tuple[BallMatrix, BallMatrix]:
+        """(v_0 .. v_{T-1}) and (v_1 .. v_T) below each other, v_s = D W^s, with Y = sum_s v_s B X_{T+1-s}.
 
-def _passive(instance: Instance, axis: int) -> tuple[BallMatrix, list[int]]:
-    """W with its active rows (axis 0) or columns (axis 1) set to 0, and which ones these are."""
-    allocation = instance.allocation
-    name = _recurrence(instance).weight
-    counts = allocation.row_counts(name) if axis == 0 else allocation.column_counts(name)
-    active = np.flatnonzero(counts)
-    matrix = np.array(instance.weights[_recurrence(instance).weight])
-    matrix[(active, slice(None)) if axis == 0 else (slice(None), active)] = 0.0
-    return ball_matrix(matrix), active.tolist()
+        v_s = v_{s-1} P + z_s, where z_s lives in the active columns. So Y - (z = 0) = sum_s z_s a_s with
+        a_T = B X_1, a_s = P a_{s+1} + B X_{T+1-s}: m equations for the m = T c free entries of each row,
+        the same matrix for all of them.
+        """
+        T, m, active = self.T, self.m, self.active
+        driven = [self.encoder * block for block in self.blocks]
+        adjoints = [driven[0]]
+        for injected in driven[1:]:
+            adjoints.append(self.passive * adjoints[-1] + injected)
+        adjoints.reverse()
+        system = BALLS.matrix(
+            m, m, [adjoints[s][j, t] for t in range(m) for s in range(T) for j in active]
+        )
+        alone, readout = -self.targets, self.decoder
+        for s in range(1, T + 1):
+            readout = readout * self.passive
+            alone = alone + readout * driven[T - s]
+        free = system.solve((-alone).transpose())
+        readouts = [self.decoder]
+        for s in range(T):
+            readout = readouts[-1] * self.passive
+            for place, j in enumerate(active):
+                for o in range(self.d):
+                    readout[o, j] = free[s * len(active) + place, o]
+            readouts.append(readout)
+        return BALLS.stacked(readouts[:-1]), BALLS.stacked(readouts[1:])
+
+    def weights(self, before: BallMatrix, after: BallMatrix) -> list[Ball]:
+        """The learnable weights, from W before = after row by row, or before W = after by columns."""
+        frozen = self.frozen
+        if not self.by_rows:
+            # The columns of W are the rows of its transpose.
+            before, after, frozen = before.transpose(), after.transpose(), frozen.transpose()
+        lines: dict[int, list[int]] = {}
+        for i, j in self.entries:
+            line, place = (i, j) if self.by_rows else (j, i)
+            lines.setdefault(line, []).append(place)
+        rest = after - frozen * before
+        width = before.ncols()
+        solved: dict[tuple[int, int], Ball] = {}
+        for line, places in lines.items():
+            system = BALLS.part(before, places, range(width)).transpose()
+            right = column_vector([rest[line, c] for c in range(width)])
+            for place, value in zip(places, system.solve(right).entries(), strict=True):
+                solved[(line, place) if self.by_rows else (place, line)] = value
+        return [solved[entry] for entry in self.entries]
 
 
 def _powers(left: BallMatrix, matrix: BallMatrix, count: int) -> list[BallMatrix]:
@@ -269,10 +248,5 @@ def _powers(left: BallMatrix, matrix: BallMatrix, count: int) -> list[BallMatrix
     return out
 
 
-def _below(parts: list[BallMatrix]) -> BallMatrix:
-    rows = sum(part.nrows() for part in parts)
-    return BALLS.matrix(rows, parts[0].ncols(), [e for part in parts for e in part.entries()])
-
-
 def _beside(parts: list[BallMatrix]) -> BallMatrix:
-    return _below([part.transpose() for part in parts]).transpose()
+    return BALLS.stacked([part.transpose() for part in parts]).transpose()

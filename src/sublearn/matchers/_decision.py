@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
-from sublearn.matchers.proofs._certificate import Certificate
+from sublearn.ensembles import Instance
+from sublearn.matchers.proofs import Certificate, prove
 from sublearn.plots import Row, Shown, figure, ink, panels, whole_ticks
 from sublearn.verdicts import Grade
 
@@ -34,13 +35,8 @@ class Effort:
     nodes: int = 0  # nodes of a branching search
 
     def __add__(self, other: Effort) -> Effort:
-        return Effort(
-            self.starts + other.starts,
-            self.iterations + other.iterations,
-            self.paths + other.paths,
-            max(self.bits, other.bits),
-            self.nodes + other.nodes,
-        )
+        sums = {kind: work + getattr(other, kind) for kind, work in vars(self).items()}
+        return Effort(**{**sums, "bits": max(self.bits, other.bits)})
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,8 +121,28 @@ def certified(rung: str, reason: str, certificate: Certificate, effort: Effort) 
     return Decision("matched", rung, reason, PROOF, values, weights, certificate, effort)
 
 
-def nothing_proved(rung: str, unproved: int, effort: Effort) -> Decision:
-    """UNDECIDED after a search: its starts, and the candidates that no test could prove."""
+def first_proved(
+    rung: str,
+    instance: Instance,
+    candidates: Iterable[tuple[Array | None, Effort]],
+    bits: int,
+    before: int = 0,
+) -> Decision:
+    """MATCHED by the first candidate that is proved; ``before`` starts have been tried by others, in vain.
+
+    Else UNDECIDED: the starts, and the candidates that no test could prove.
+    """
+    effort, unproved = Effort(), 0
+    for values, effort in candidates:
+        if values is None:
+            continue
+        certificate = prove(instance, values, bits)
+        if certificate is not None:
+            reason = f"a solution found from start {before + effort.starts}, and proved to exist"
+            return certified(rung, reason, certificate, effort + Effort(bits=certificate.bits))
+        unproved += 1
+        if unproved == UNPROVED:
+            break
     reason = f"no solution proved from {effort.starts} starts"
     if unproved:
         reason += f"; {unproved} candidates could not be proved: the roots may be singular"

@@ -20,13 +20,14 @@ from sublearn.matchers._simplify import simplify
 def standard_ladder() -> list[Matcher]:
     """The rungs in the order in which they are tried."""
     from sublearn.matchers._affine import Affine
+    from sublearn.matchers._boxed import Boxed
     from sublearn.matchers._construct import Construct
     from sublearn.matchers._halfspaces import Halfspaces
     from sublearn.matchers._nonlinear import Nonlinear
     from sublearn.matchers._rank import Rank
     from sublearn.matchers.complete._complete import FEW_QUADRATIC, Complete
     from sublearn.matchers.identities import Copy, Intertwine
-    from sublearn.matchers.relu._relu import Relu
+    from sublearn.matchers.relu import Deep, Relu
     from sublearn.matchers.search._search import Search
 
     # A few starts of the search cost less than the rank, and settle most instances.
@@ -46,6 +47,8 @@ def standard_ladder() -> list[Matcher]:
         Halfspaces(),
         Relu(),
         Nonlinear(),
+        Deep(),
+        Boxed(),
     ]
 
 

@@ -14,9 +14,8 @@ from sublearn._errors import whole_number
 from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares, solved
-from sublearn.matchers._decision import UNPROVED, Decision, Effort, certified, nothing_proved
+from sublearn.matchers._decision import Decision, Effort, certified, first_proved
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._prove import prove, prove_from
 
 if TYPE_CHECKING:
@@ -81,25 +80,10 @@ class Nonlinear(Matcher):
             reason = f"r = {r} weights cannot be proved to meet {instance.equations} equations"
             return Decision("undecided", self.name, reason)
         if affine:
-            # There is nothing to search: one linear system.
-            values = least_squares(instance)
-            found = None if values is None else _proved(instance, values, budget, Effort())
-            return found or _solved(instance, budget)
-        return self._search(instance, budget, rng)
-
-    def _search(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+            return _solved(instance, budget)  # there is nothing to search: one linear system
         most = min(self.starts, budget.starts)
-        effort, unproved = Effort(), 0
-        for values, effort in candidates(instance, most, budget.iterations, rng):
-            if values is None:
-                continue
-            found = _proved(instance, values, budget, effort)
-            if found is not None:
-                return found
-            unproved += 1
-            if unproved == UNPROVED:
-                break
-        return nothing_proved(self.name, unproved, effort)
+        found = candidates(instance, most, budget.iterations, rng)
+        return first_proved(self.name, instance, found, budget.bits)
 
 
 def too_large(instance: Instance) -> str | None:
@@ -111,30 +95,19 @@ def too_large(instance: Instance) -> str | None:
 
 
 def _solved(instance: Instance, budget: Budget) -> Decision:
-    """The linear system behind the activations in more and more digits."""
-    bits = 2 * FIRST_BITS
-    while bits <= budget.bits and instance.equations <= MOST_EQUATIONS:
+    """The linear system behind the activations, in float64 and then in more and more digits."""
+    values, bits = least_squares(instance), 2 * FIRST_BITS
+    certificate = None if values is None else prove(instance, values, budget.bits)
+    while certificate is None and bits <= budget.bits and instance.equations <= MOST_EQUATIONS:
         found = solved(instance, bits)
         if found is not None:
             certificate = prove_from(instance, found[0], bits, budget.bits, "krawczyk", found[1])
-            if certificate is not None:
-                return _matched(certificate, Effort())
         bits *= 2
-    reason = "the linear system behind the activations is singular, or nearly"
-    return Decision("undecided", "nonlinear", reason)
-
-
-def _proved(instance: Instance, values: Array, budget: Budget, effort: Effort) -> Decision | None:
-    certificate = prove(instance, values, budget.bits)
     if certificate is None:
-        return None
-    return _matched(certificate, effort)
-
-
-def _matched(certificate: Certificate, effort: Effort) -> Decision:
-    way = f"found from start {effort.starts}" if effort.starts else "of the linear system"
-    reason = f"a solution {way}, and proved to exist"
-    return certified("nonlinear", reason, certificate, effort + Effort(bits=certificate.bits))
+        reason = "the linear system behind the activations is singular, or nearly"
+        return Decision("undecided", "nonlinear", reason)
+    reason = "a solution of the linear system, and proved to exist"
+    return certified("nonlinear", reason, certificate, Effort(bits=certificate.bits))
 
 
 def candidates(

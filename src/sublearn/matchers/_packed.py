@@ -22,7 +22,7 @@ def _unknowns(network: Network, allocation: Allocation) -> tuple[Indices, Indice
 def unknowns(
     network: Network, allocation: Allocation, positions: Indices | None = None
 ) -> tuple[Indices, Indices]:
-    """Where the learnable weights stand among all, and their uses (see ``networks/_packed.py``).
+    """Where the learnable weights stand among all, and their uses (see ``networks/packed.py``).
 
     ``positions``: some of them, in the order of the labels; these are the unknowns then, in this order.
     """

@@ -58,9 +58,7 @@ class Reference(Matcher):
         from scipy.optimize import fsolve
 
         residual = outputs_minus_targets(instance)
-        derivative = None
-        if self.jacobian:
-            derivative = jacobian_of(instance)
+        derivative = jacobian_of(instance) if self.jacobian else None
         shapes = instance.network.shapes
         lengths = [shapes[name][1] for name, _, _ in instance.allocation.labels()]
         size = self.spread / np.sqrt(np.array(lengths, dtype=np.float64))
@@ -140,9 +138,7 @@ def outputs_minus_targets(instance: Instance) -> Callable[[Array], Array]:
 def jacobian_of(instance: Instance) -> Callable[[Array], Array]:
     """x -> d vec(outputs) / d x; compiled for linear networks."""
     if not (instance.network.is_linear and instance.network.is_plain):
-        return lambda x: instance.network.jacobian(
-            instance.with_values(x), instance.inputs, instance.allocation
-        )
+        return instance.jacobian
     from sublearn.matchers.search._chain import all_outer
     from sublearn.matchers.search._chain_kernel import chain_room, jacobian
 

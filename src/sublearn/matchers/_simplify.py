@@ -24,9 +24,7 @@ from sublearn.exact import Dyadics
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.networks import FeedForward, LinearRNN, before_both, evaluate
 
-REGULAR = (
-    1e-9  # a least singular value, relative to the largest, above which samples are independent
-)
+REGULAR = 1e-9  # the least singular value over the largest, above which samples are independent
 BITS = 256
 
 
@@ -125,23 +123,19 @@ def _independent(instance: Instance) -> tuple[Instance, str | None]:
     if targets is not None:
         if entering.over(targets).pivots() != kept:
             return instance, reason
-    elif not _follow(instance, entering, kept):
+    elif not _follow(instance, kept):
         apart = _apart(instance, entering, kept)
         return instance, reason if apart else None
     # Where every sample is zero, one of them says what the network does with zeros.
     return instance.only(kept or [0]), None
 
 
-def _follow(instance: Instance, entering: Dyadics, kept: Sequence[int]) -> bool:
+def _follow(instance: Instance, kept: Sequence[int]) -> bool:
     """Whether targets that are not rational repeat those of the samples kept: copies of samples do."""
     assert instance.asking is not None
-    shown = instance.asking[1]
-    rows = range(shown.shape[0])
-    known = {tuple(int(e) for e in shown.take(rows, [s]).whole.entries()) for s in kept}
-    return all(
-        tuple(int(e) for e in shown.take(rows, [s]).whole.entries()) in known
-        for s in range(instance.samples)
-    )
+    shown = instance.asking[1].whole.transpose().tolist()
+    known = [shown[s] for s in kept]
+    return all(column in known for column in shown)
 
 
 def _apart(instance: Instance, entering: Dyadics, kept: Sequence[int]) -> bool:
@@ -174,16 +168,15 @@ def _distinct(instance: Instance) -> tuple[Instance, str | None]:
     kept = sorted(set(of))
     if len(kept) == instance.samples:
         return instance, None
-    targets, asking = instance.exact_targets, instance.asking
-    if targets is not None:
-        asked = targets.whole.transpose().tolist()
-        if any(asked[s] != asked[f] for s, f in enumerate(of)):
-            return instance, "one sample is there twice, with different targets"
-    else:
-        assert asking is not None
-        shown = asking[1].whole.transpose().tolist()
-        if any(shown[s] != shown[f] for s, f in enumerate(of)):
-            return instance, None
+    shown = targets = instance.exact_targets
+    if shown is None:
+        # Targets that are not rational are known to be the same where the teacher saw the same.
+        assert instance.asking is not None
+        shown = instance.asking[1]
+    seen = shown.whole.transpose().tolist()
+    if any(seen[s] != seen[f] for s, f in enumerate(of)):
+        twice = "one sample is there twice, with different targets"
+        return instance, None if targets is None else twice
     return instance.only(kept), None
 
 

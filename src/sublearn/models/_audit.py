@@ -16,8 +16,9 @@ from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
 from sublearn.models._jax import JaxModel
+from sublearn.models._labels import Labels, as_labels
 from sublearn.models._masks import as_masks, mask_at
-from sublearn.models._pursuit import Derivatives, wanted_change
+from sublearn.models._pursuit import Derivatives
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
 from sublearn.models._structure import Structure
 from sublearn.plots import COLOURS, figure, legend, name_axes
@@ -208,25 +209,15 @@ def audit(
         raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
     one_of("precision", precision, ("auto", "double", "single"))
     masks = as_masks(model, what)
+    asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: Derivatives
     if isinstance(model, JaxModel):
-        derivatives, structure, seen = model.prepared(
-            inputs, masks, outputs=outputs, perturb=perturb, precision=precision, seed=seed
-        )
+        derivatives, structure, seen = model.prepared(inputs, masks, **asked)
     else:
         from sublearn.models import prepared
 
-        derivatives, structure, seen = prepared(
-            model,
-            inputs,
-            masks,
-            outputs=outputs,
-            forward=forward,
-            perturb=perturb,
-            precision=precision,
-            samples_at_once=samples_at_once,
-            seed=seed,
-        )
+        asked |= {"forward": forward, "samples_at_once": samples_at_once}
+        derivatives, structure, seen = prepared(model, inputs, masks, precision, asked)
     residual = _residual(derivatives, labels, targets)
     return audit_derivatives(
         derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb
@@ -234,31 +225,17 @@ def audit(
 
 
 def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | None:
-    values = np.asarray(derivatives.outputs, dtype=np.float64)
     if labels is None and targets is None:
         return None
     if labels is not None and targets is not None:
         raise BadInputError("give labels or targets, not both.")
-    given = np.asarray(labels if targets is None else targets)
-    if labels is not None and given.dtype.kind not in "iu":
-        labels, targets = None, given
-    if labels is not None:
-        if given.shape != values.shape[:1]:
-            raise BadInputError(
-                f"labels must be {values.shape[0]} whole numbers, one per sample, not an array of "
-                f"shape {given.shape}."
-            )
-        if given.size and (given.min() < 0 or given.max() >= values.shape[1]):
-            raise BadInputError(
-                f"labels must lie from 0 to {values.shape[1] - 1}, the model's classes, not "
-                f"{given.min()} to {given.max()}."
-            )
-        return wanted_change(values, labels=given).ravel()
-    if given.size != values.size:
-        raise BadInputError(
-            f"targets must be of shape {values.shape}, as the outputs are, not {given.shape}."
-        )
-    return wanted_change(values, targets=given.reshape(values.shape)).ravel()
+    values = np.asarray(derivatives.outputs, dtype=np.float64)
+    if targets is None:
+        goal = Labels(as_labels(labels), values.shape, finite=True)
+    else:
+        numbers = np.asarray(targets, dtype=np.float64)
+        goal = Labels(numbers, values.shape, finite=True, called="targets")
+    return goal.target(values, slice(None)).ravel()
 
 
 def audit_derivatives(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TESTED = 0.3  # of the samples, kept for the test of a comparison
-COLUMNS = ("method", "budget", "seed", "score", "rule", "rate", "held_out", "chosen", "metric")
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class Comparison(Shown):
 
     def table(self) -> list[Row]:
         """A row for every result."""
-        return [{name: getattr(row, name) for name in COLUMNS} for row in self.results]
+        return [asdict(row) for row in self.results]
 
     def plot(self) -> Figure:
         """Scores against budgets, a line per method, shaded over the seeds' standard error."""
@@ -248,9 +247,9 @@ def compare(
     <Comparison of 3 methods, budgets 2, 5, 2 seeds>
     """
     rules, asked = _read_methods(methods)
-    numbers = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
     if isinstance(seeds, (int, np.integer)):
-        numbers = list(range(whole_number("seeds", seeds, least=1)))
+        seeds = range(whole_number("seeds", seeds, least=1))
+    numbers = list(seeds)
     sizes = [budgets] if isinstance(budgets, (int, np.integer)) else list(budgets)
     if not sizes or not numbers:
         raise BadInputError("budgets and seeds must each hold at least one number.")

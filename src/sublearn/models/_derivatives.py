@@ -41,6 +41,8 @@ Forward = Callable[[Any, Any], Any]
 
 ACTIVATIONS = 1 << 27
 """Bytes of activations that a forward pass may keep, unless ``samples_at_once`` says otherwise."""
+LARGE = 1 << 26
+"""Bytes of parameters from which freed memory is handed back between passes: fetching it again takes time."""
 CHECKED = 7
 """Samples on which the recorded uses are compared with autograd: a prime, which few layers are wide."""
 
@@ -87,6 +89,8 @@ class Derivatives:
         refuse_random_layers(model)
         first = next(iter(self.parameters.values()))
         self.dtype, self.device = first.dtype, first.device
+        held = sum(p.numel() * p.element_size() for p in self.parameters.values())
+        self._trims = held >= LARGE
         self._generator = torch.Generator().manual_seed(seed)
         self._kept: Pass | None = None
         self._norms: dict[str, NDArray[Any]] | None = None
@@ -136,7 +140,7 @@ class Derivatives:
         for low, high in passes:
             for name, found in self._run(low, high).scores(wanted[low:high], self._single):
                 total[name] += found
-            _trim()
+            self._trim()
         yield from total.items()
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
@@ -148,7 +152,7 @@ class Derivatives:
         if known:
             for low, high in self._passes():
                 self._run(low, high).add_squares(total, known)
-                _trim()
+                self._trim()
         for _, _, gradients in self._one_by_one(self._single):
             for name, found in gradients.items():
                 total[name] += found.square()
@@ -188,6 +192,16 @@ class Derivatives:
                 columns[i, k, place[name]] = found.flatten()[chosen[name]]
         return array_of(columns.flatten(0, 1))
 
+    def _trim(self) -> None:
+        """Hand freed memory back to the system, where the C library keeps it (glibc).
+
+        Passes over a large model free many blocks of middling size, which would stay with the process
+        and come on top of what the next pass needs.
+        """
+        trim = getattr(_C_LIBRARY, "malloc_trim", None)
+        if trim is not None and self._trims:
+            trim(0)
+
     def _zeros(self) -> dict[str, Tensor]:
         """One contiguous tensor of zeros per parameter."""
         return {
@@ -222,7 +236,7 @@ class Derivatives:
                 allowed = [a & b for a, b in zip(allowed, candidates, strict=True)]
             else:  # another path through the model: places in the list mean nothing then
                 same = False
-            _trim()
+            self._trim()
         values = torch.cat(parts)
         alone = self._select(one, 0, 1)
         check_outputs(array_of(values), array_of(alone), tolerance(self.dtype))
@@ -367,14 +381,3 @@ class Derivatives:
                 )
                 pairs = zip(names, found, strict=True)
                 yield i, k, {name: g for name, g in pairs if g is not None}
-
-
-def _trim() -> None:
-    """Hand freed memory back to the system, where the C library keeps it (glibc).
-
-    Passes over a large model free many blocks of middling size, which would stay with the process
-    and come on top of what the next pass needs.
-    """
-    trim = getattr(_C_LIBRARY, "malloc_trim", None)
-    if trim is not None:
-        trim(0)

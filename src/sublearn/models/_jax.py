@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,24 @@ from sublearn.models._structure import Structure
 PIECE = 1 << 24  # numbers of a temporary
 
 
+def needed(package: str, who: str, source: str) -> Any:
+    """A package that is an extra; where it is not installed, one sentence says who needs it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise BadInputError(f"{who}, which is not installed: pip install {source}.") from None
+
+
+class _Late:
+    """JAX, imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(needed("jax", "JAX models need JAX", "'sublearn[jax]'"), name)
+
+
+jax: Any = _Late()
+
+
 class JaxModel:
     """A function ``apply(params, inputs)`` with its tree of parameters; one row of outputs per sample.
 
@@ -40,15 +59,13 @@ class JaxModel:
     def __init__(
         self, apply: Callable[[Any, Any], Any], params: Any, trainable: Any = None
     ) -> None:
-        jax = _jax()
         if not callable(apply):
             raise BadInputError("apply must be a function of parameters and inputs.")
         self.apply, self.params = apply, params
-        leaves, self._tree = jax.tree_util.tree_flatten_with_path(params)
-        self._leaves = {_name(path): leaf for path, leaf in leaves}
+        self._leaves, self._tree = tree_names(params), jax.tree.structure(params)
         if not self._leaves:
             raise BadInputError("the model has no parameters: params holds no arrays.")
-        if len(self._leaves) != len(leaves):
+        if len(self._leaves) != self._tree.num_leaves:
             raise BadInputError("two parameters of the tree have the same name.")
         for name, leaf in self._leaves.items():
             if np.asarray(leaf).dtype.kind != "f" and str(np.asarray(leaf).dtype) != "bfloat16":
@@ -68,13 +85,7 @@ class JaxModel:
         Modules work on one sample, so the call is ``jax.vmap(module)(inputs)`` unless
         ``call(module, inputs)`` is given.
         """
-        jax = _jax()
-        try:
-            import equinox
-        except ImportError:
-            raise BadInputError(
-                "from_equinox needs Equinox, which is not installed: pip install equinox."
-            ) from None
+        equinox = needed("equinox", "from_equinox needs Equinox", "equinox")
         params, rest = equinox.partition(module, equinox.is_inexact_array)
         run = call or (lambda m, x: jax.vmap(m)(x))
 
@@ -84,7 +95,7 @@ class JaxModel:
         if spec is None:
             return cls(apply, params)
         chosen = equinox.filter(params, spec)
-        kept = {_name(path) for path, _ in jax.tree_util.tree_flatten_with_path(chosen)[0]}
+        kept = set(tree_names(chosen))
         made = cls(apply, params)
         if not kept & set(made.shapes):
             raise BadInputError("the filter spec leaves no parameter that may change.")
@@ -98,17 +109,15 @@ class JaxModel:
 
     def _by_name(self, given: Any) -> Any:
         """A tree of masks as a mapping from names; anything else as it is."""
-        jax = _jax()
         if given is None or hasattr(given, "masks"):
             return given
         if isinstance(given, Mapping) and set(given) <= set(self.shapes):
             return given
-        leaves, tree = jax.tree_util.tree_flatten_with_path(given)
-        return {_name(path): leaf for path, leaf in leaves} if tree == self._tree else given
+        return tree_names(given) if jax.tree.structure(given) == self._tree else given
 
     def tree(self, values: Mapping[str, Any]) -> Any:
         """The tree whose leaves carry these names."""
-        return _jax().tree_util.tree_unflatten(self._tree, [values[name] for name in self.shapes])
+        return jax.tree_util.tree_unflatten(self._tree, [values[name] for name in self.shapes])
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
@@ -120,23 +129,14 @@ class JaxModel:
         """The parameters (or others of the same tree) as numpy arrays, by name."""
         if params is None:
             return {name: np.asarray(leaf) for name, leaf in self._leaves.items()}
-        leaves, tree = _jax().tree_util.tree_flatten_with_path(params)
-        if tree != self._tree:
+        if jax.tree.structure(params) != self._tree:
             raise BadInputError("params must be a tree like that of the model.")
-        return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+        return {name: np.asarray(leaf) for name, leaf in tree_names(params).items()}
 
     def prepared(
-        self,
-        inputs: Any,
-        masks: Mapping[str, Mask],
-        *,
-        outputs: Any,
-        perturb: float,
-        precision: str,
-        seed: int,
+        self, inputs: Any, masks: Mapping[str, Mask], *, outputs: Any, perturb: float, seed: int
     ) -> tuple[JaxDerivatives, Structure, str]:
-        """Derivatives in float64 beside the model's own point, for an audit."""
-        del precision  # always double: JAX models are differentiated in float64
+        """Derivatives beside the model's own point, for an audit: always in float64."""
         rng = np.random.default_rng(seed)
         values = {}
         for name, leaf in self.arrays().items():
@@ -165,7 +165,6 @@ class JaxDerivatives:
         outputs: Any = None,
         seed: int = 0,
     ) -> None:
-        jax = _jax()
         self._double = enable_x64()
         self.model = model
         self._values = {
@@ -196,20 +195,18 @@ class JaxDerivatives:
         check_outputs(flat, alone, 1e-8)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
-    def _function(self) -> Callable[[Any, Any, Any], Any]:
-        """The chosen outputs of one sample as a function of the parameters of interest."""
-        jax = _jax()
+    def _row(self, own: Any, sample: Any, place: Any) -> Any:
+        """The derivative of one output of one sample by the parameters ``own``."""
 
-        def values(own: Any, sample: Any, places: Any) -> Any:
-            tree = self.model.tree({**self._values, **own})
+        def value(given: Any) -> Any:
+            tree = self.model.tree({**self._values, **given})
             one = jax.tree.map(lambda leaf: leaf[None], sample)
-            return self.model.apply(tree, one).reshape(-1)[places]
+            return self.model.apply(tree, one).reshape(-1)[place]
 
-        return values
+        return jax.grad(value)(own)
 
     def scores(self, cotangents: Any) -> dict[str, NDArray[Any]]:
         """J' R for every entry."""
-        jax = _jax()
         R = np.asarray(cotangents, dtype=np.float64)
         if R.shape != self.outputs.shape:
             raise BadInputError(
@@ -228,8 +225,6 @@ class JaxDerivatives:
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """The sum of squares of every column of J."""
-        jax = _jax()
-        values = self._function()
         with self._double(True):
             own = {name: jax.numpy.asarray(self._values[name]) for name in self._names}
 
@@ -239,7 +234,7 @@ class JaxDerivatives:
                     sample, at = given
 
                     def one(inner: Any, place: Any) -> Any:
-                        g = jax.grad(lambda p: values(p, sample, place))(own)
+                        g = self._row(own, sample, place)
                         return jax.tree.map(lambda s, v: s + v * v, inner, g), None
 
                     return jax.lax.scan(one, sums, at)[0], None
@@ -252,9 +247,7 @@ class JaxDerivatives:
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         """The columns of J for the entries that the masks hold, name by name in the order of shapes."""
-        jax = _jax()
         chosen = {n: np.flatnonzero(masks[n]) for n in self._names if n in masks}
-        values = self._function()
         with self._double(True):
             own = {name: jax.numpy.asarray(self._values[name]) for name in chosen}
             size = self.outputs.shape[1]
@@ -266,7 +259,7 @@ class JaxDerivatives:
                     sample, at = given
 
                     def row(place: Any) -> Any:
-                        g = jax.grad(lambda p: values(p, sample, place))(own)
+                        g = self._row(own, sample, place)
                         return jax.numpy.concatenate([g[n].reshape(-1)[chosen[n]] for n in chosen])
 
                     return jax.lax.map(row, at, batch_size=together)
@@ -289,13 +282,7 @@ def masked(optimizer: Any, masks: Any) -> Any:
     >>> rule = masked(optax.adamw(0.1), {"w": np.array([True, False])})  # doctest: +SKIP
     >>> updates, state = rule.update(gradients, rule.init(params), params)  # doctest: +SKIP
     """
-    jax = _jax()
-    try:
-        import optax
-    except ImportError:
-        raise BadInputError(
-            "masked needs optax, which is not installed: pip install optax."
-        ) from None
+    optax = needed("optax", "masked needs optax", "optax")
 
     def only(tree: Any, value: float) -> Any:
         return jax.tree.map(lambda m, leaf: jax.numpy.where(m, leaf, value), masks, tree)
@@ -330,19 +317,9 @@ def _name(path: Any) -> str:
     return ".".join(parts)
 
 
-def _jax() -> Any:
-    try:
-        import jax
-    except ImportError:
-        raise BadInputError(
-            "JAX models need JAX, which is not installed: pip install 'sublearn[jax]'."
-        ) from None
-    return jax
-
-
 def tree_names(tree: Any) -> dict[str, Any]:
     """The leaves of a tree by name, as :class:`JaxModel` names them."""
-    return {_name(path): leaf for path, leaf in _jax().tree_util.tree_flatten_with_path(tree)[0]}
+    return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
 
 
 class JaxAttached:
@@ -358,7 +335,6 @@ class JaxAttached:
     """
 
     def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
-        jax = _jax()
         self.model = model
         self.places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
         arrays = model.arrays()
@@ -378,7 +354,7 @@ class JaxAttached:
         """The parameters with the values added: round(base + value) at the places, the base elsewhere."""
         found = dict(self.model._leaves)
         for name, index in self.places.items():
-            base = _jax().numpy.asarray(found[name])
+            base = jax.numpy.asarray(found[name])
             flat = base.reshape(-1)
             new = (flat[index].astype(values[name].dtype) + values[name]).astype(base.dtype)
             found[name] = flat.at[index].set(new).reshape(base.shape)

@@ -31,13 +31,16 @@ def as_labels(labels: Any) -> Any:
 class Labels:
     """Labels of the samples: classes where they are whole numbers, else numbers; OWN without any.
 
-    ``shape`` is that of the model's outputs, samples first.
+    ``shape`` is that of the model's outputs, samples first; ``called`` is what messages call the labels.
 
     >>> Labels(np.array([0, 1]), (2, 3), finite=True).score(np.eye(3)[:2], slice(None))
     1.0
     """
 
-    def __init__(self, labels: Any, shape: tuple[int, ...], *, finite: bool) -> None:
+    def __init__(
+        self, labels: Any, shape: tuple[int, ...], *, finite: bool, called: str = "labels"
+    ) -> None:
+        self._called = called
         self.values: NDArray[Any] | None = None if labels is None else np.asarray(labels)
         self.width = int(shape[-1]) if len(shape) > 1 else 1
         if not finite:
@@ -47,31 +50,33 @@ class Labels:
     def _kind(self, labels: NDArray[Any], shape: tuple[int, ...]) -> str:
         if labels.ndim == 0 or len(labels) != shape[0]:
             raise BadInputError(
-                f"labels must be as many as the samples, {shape[0]}, not "
+                f"{self._called} must be as many as the samples, {shape[0]}, not "
                 f"{len(labels) if labels.ndim else 'a single number'}."
             )
         if labels.dtype.kind not in "iub":
             if labels.size != int(np.prod(shape)):
                 raise BadInputError(
-                    f"labels must have the shape of the outputs, {shape}, not {labels.shape}."
+                    f"{self._called} must have the shape of the outputs, {shape}, not {labels.shape}."
                 )
             if not np.isfinite(labels).all():
-                raise BadInputError("labels must be finite, and some are NaN or infinite.")
+                raise BadInputError(f"{self._called} must be finite, and some are NaN or infinite.")
             self._variance = float(labels.astype(np.float64).var()) or 1.0
             return NUMBERS
         if len(shape) < 2:
             raise BadInputError(
-                f"labels are whole numbers, so model must give one output per class, not outputs of "
+                f"{self._called} are whole numbers, so model must give one output per class, not outputs of "
                 f"shape {shape}."
             )
         if labels.shape != shape[:-1]:
             raise BadInputError(
-                f"labels must have shape {shape[:-1]}, one class per output, not {labels.shape}."
+                f"{self._called} must have shape {shape[:-1]}, one class per output, not {labels.shape}."
             )
         used = labels[labels != LEFT_OUT]
         if not used.size or used.min() < 0 or used.max() >= shape[-1]:
             given = f"{int(used.min())} to {int(used.max())}" if used.size else "none at all"
-            raise BadInputError(f"labels must be classes from 0 to {shape[-1] - 1}, not {given}.")
+            raise BadInputError(
+                f"{self._called} must be classes from 0 to {shape[-1] - 1}, not {given}."
+            )
         return CLASSES
 
     @property

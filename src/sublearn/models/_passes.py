@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
 KEPT_COTANGENTS = 1 << 28
 """Bytes of cotangents that are kept for columns asked for later, which saves their backward passes."""
+TOGETHER = 1 << 22
+"""Bytes of cotangents, of several outputs, from which columns are taken at once: calls cost more then."""
 
 
 def tolerance(dtype: Any) -> float:
@@ -35,6 +37,7 @@ class Pass:
     parameters: dict[str, Tensor]
     leaves: dict[str, Any]
     kept: tuple[set[str], list[list[Tensor | None]]] | None = None
+    _places: dict[Any, tuple[list[Any], list[int | None]]] = field(default_factory=dict)
 
     @property
     def samples(self) -> int:
@@ -44,18 +47,7 @@ class Pass:
         self, R: Tensor, names: Sequence[str] = (), only: set[str] | None = None
     ) -> tuple[list[Tensor | None], dict[str, Tensor | None]]:
         """Cotangents of every use for the outputs' cotangent R, and gradients of ``names``."""
-        edges: dict[Any, int] = {}
-        asked: list[Any] = []
-        where: list[int | None] = []
-        for use in self.uses:
-            if only is not None and use.name not in only:
-                where.append(None)
-                continue
-            key = (use.edge.node, use.edge.output_nr)
-            if key not in edges:
-                edges[key] = len(asked)
-                asked.append(use.edge)
-            where.append(edges[key])
+        asked, where = self._asked(only)
         if not self.outputs.requires_grad or not (asked or names):
             return [None] * len(self.uses), dict.fromkeys(names)
         found = torch.autograd.grad(
@@ -68,6 +60,23 @@ class Pass:
         return [None if i is None else found[i] for i in where], dict(
             zip(names, found[len(asked) :], strict=True)
         )
+
+    def _asked(self, only: set[str] | None) -> tuple[list[Any], list[int | None]]:
+        """Where cotangents arrive, each place once, and which of these is that of each use."""
+        key = None if only is None else frozenset(only)
+        if key not in self._places:
+            edges: dict[Any, int] = {}
+            asked: list[Any] = []
+            where: list[int | None] = []
+            for use in self.uses:
+                if only is not None and use.name not in only:
+                    where.append(None)
+                    continue
+                at = edges.setdefault((use.edge.node, use.edge.output_nr), len(asked))
+                asked += [use.edge] if at == len(asked) else []
+                where.append(at)
+            self._places[key] = asked, where
+        return self._places[key]
 
     def by_name(self) -> dict[str, list[int]]:
         """The uses of every parameter."""
@@ -84,11 +93,17 @@ class Pass:
     ) -> set[str]:
         """Parameters whose gradient by autograd is not what the recorded uses give."""
         wrong = set()
-        for name, total in self.sums(cotangents, skip=skip):
+        for name, uses in self.by_name().items():
+            if name in skip:
+                continue
             true = gradients[name]
-            true = torch.zeros_like(total) if true is None else true
-            scale = max(float(true.abs().max()), float(total.abs().max()))
-            if float(total.sub_(true).abs_().max()) > tolerance(self.outputs.dtype) * scale:
+            gap = self._zeros(name) if true is None else true
+            scale = _largest(gap)
+            # Gradients from products are nobody else's and are written over; sums may be shared.
+            if not gap.is_contiguous() or not all(isinstance(self.uses[i], Matrix) for i in uses):
+                gap = gap.clone(memory_format=torch.contiguous_format)
+            self._add(gap, uses, cotangents, sign=-1)
+            if _largest(gap) > tolerance(self.outputs.dtype) * scale:
                 wrong.add(name)
         return wrong
 
@@ -101,26 +116,34 @@ class Pass:
     def sums(self, cotangents: list[Tensor | None], skip: set[str]) -> Iterator[tuple[str, Tensor]]:
         """Sums of the gradients over samples, parameter by parameter."""
         for name, uses in self.by_name().items():
-            if name in skip:
+            if name not in skip:
+                total = self._zeros(name)
+                self._add(total, uses, cotangents)
+                yield name, total
+
+    def _zeros(self, name: str) -> Tensor:
+        shape = self.parameters[name].shape
+        return torch.zeros(shape, dtype=self.outputs.dtype, device=self.outputs.device)
+
+    def _add(
+        self, total: Tensor, uses: Sequence[int], cotangents: list[Tensor | None], sign: int = 1
+    ) -> None:
+        """Add what these uses of one parameter give, summed over samples; or take it away."""
+        for i in uses:
+            use, G = self.uses[i], cotangents[i]
+            if G is None:
                 continue
-            total = torch.zeros(
-                self.parameters[name].shape, dtype=self.outputs.dtype, device=self.outputs.device
-            )
-            for i in uses:
-                use, G = self.uses[i], cotangents[i]
-                if G is None:
-                    continue
-                part = use.view.of(total)
-                if isinstance(use, Matrix):
-                    left, right = (x.flatten(0, -3) for x in (use.canonical(G), use.factor()))
-                    add_product(part, left, right)
-                elif isinstance(use, Rows):
-                    rows = use.canonical(G)
-                    # index_add_ on a strided part would need it to be contiguous in rows: it is.
-                    part.index_add_(0, use.index.reshape(-1), rows.reshape(-1, rows.shape[-1]))
-                elif isinstance(use, Direct):
-                    part += use.total(G)
-            yield name, total
+            part = use.view.of(total)
+            if isinstance(use, Matrix):
+                left, right = (x.flatten(0, -3) for x in (use.canonical(G), use.factor()))
+                add_product(part, left, right, sign)
+            elif isinstance(use, Rows):
+                rows = use.canonical(G)
+                # index_add_ on a strided part would need it to be contiguous in rows: it is.
+                rows = rows.reshape(-1, rows.shape[-1])
+                part.index_add_(0, use.index.reshape(-1), rows, alpha=sign)
+            elif isinstance(use, Direct):
+                part.add_(use.total(G), alpha=sign)
 
     def each_output(
         self, names: set[str], keep: bool = False
@@ -133,13 +156,8 @@ class Pass:
             yield from enumerate(self.kept[1])
             return
         outputs = int(self.outputs.shape[1])
-        edges = {
-            (use.edge.node, use.edge.output_nr): math.prod(use.shape)
-            for use in self.uses
-            if use.name in names
-        }
-        size = sum(edges.values()) * outputs * self.outputs.element_size()
-        held: list[list[Tensor | None]] | None = [] if keep and size <= KEPT_COTANGENTS else None
+        few = keep and self._bytes(names) * outputs <= KEPT_COTANGENTS
+        held: list[list[Tensor | None]] | None = [] if few else None
         for k in range(outputs):
             # A new one each time: where nothing lies between, the cotangent of a use is R itself.
             R = torch.zeros_like(self.outputs)
@@ -150,6 +168,13 @@ class Pass:
             yield k, found
         if held is not None:
             self.kept = (names, held)
+
+    def _bytes(self, names: set[str]) -> int:
+        """Of the cotangents of one output."""
+        where = self._asked(names)[1]
+        sizes = {at: math.prod(use.shape) for at, use in zip(where, self.uses, strict=True)}
+        sizes.pop(None, None)
+        return sum(sizes.values()) * int(self.outputs.element_size())
 
     # Columns.
 
@@ -163,12 +188,22 @@ class Pass:
                 continue
             inside, where = use.view.positions(chosen[use.name])
             if bool(inside.any()):
-                target = place[use.name].start + inside.nonzero()[:, 0]
-                plans.append((i, _Columns(use, where, target)))
-        for k, cotangents in self.each_output(set(chosen)):
+                plans.append((i, _Columns(use, where, place[use.name], inside)))
+        names, outputs = set(chosen), int(self.outputs.shape[1])
+        most = max(1, TOGETHER // max(1, self._bytes(names)))
+        held: list[list[Tensor | None]] = []
+        for k, cotangents in self.each_output(names):
+            held.append(cotangents)
+            if len(held) < most and k < outputs - 1:
+                continue
+            some = columns[:, k + 1 - len(held) : k + 1]
             for i, plan in plans:
-                if (G := cotangents[i]) is not None:
-                    columns[:, k].index_add_(1, plan.target, plan.entries(G))
+                given = [G for found in held if (G := found[i]) is not None]
+                if (
+                    given
+                ):  # the graph says whether outputs depend on a use, the same for each of them
+                    plan.add(some, plan.entries(given).transpose(0, 1))
+            held = []
 
     # Squared lengths.
 
@@ -188,57 +223,75 @@ class Pass:
 
 
 class _Columns:
-    """Chosen entries of one use: places ``where`` in its view, ``target`` among the columns."""
+    """Chosen entries of one use: places ``where`` in its view.
 
-    def __init__(self, use: Use, where: list[Tensor], target: Tensor) -> None:
-        self.use, self.samples = use, use.samples
-        self.where, self.target = where, target
+    ``place`` is that of its parameter's entries among the columns, ``inside`` says which it sees.
+    """
+
+    def __init__(self, use: Use, where: list[Tensor], place: slice, inside: Tensor) -> None:
+        self.use, self.where, self.place = use, where, place
+        self.some = None if bool(inside.all()) else place.start + inside.nonzero()[:, 0]
         self._factor: Tensor | None = None  # the entries' other factor, the same for every output
 
-    def entries(self, cotangent: Tensor) -> Tensor:
-        """These entries of every sample's gradient, (samples, r)."""
-        G = self.use.by_sample(cotangent)
-        if isinstance(self.use, Direct):
-            return G[(slice(None), *self.where)] if self.where else G.reshape(self.samples, 1)
+    def add(self, columns: Tensor, entries: Tensor) -> None:
+        """Add its entries, (samples, outputs, r), to the columns that they belong to."""
+        if self.some is None:
+            columns[..., self.place] += entries
+        else:
+            columns.index_add_(2, self.some, entries)
+
+    def entries(self, cotangents: Sequence[Tensor]) -> Tensor:
+        """These entries of every sample's gradient, (outputs, samples, r)."""
+        use = self.use
+        parts = [use.by_sample(G) for G in cotangents]
+        if isinstance(use, Matrix):
+            size = math.prod(use.view.shape)
+            if len(self.where[0]) * 16 > size and parts[0].shape[1] > 1:
+                return torch.stack([self._of_whole(use.right(), G, size) for G in parts])
+            parts = [G.flatten(2) for G in parts]
+        G = torch.stack(parts) if len(parts) > 1 else parts[0].unsqueeze(0)
+        if isinstance(use, Direct):
+            return G[(..., *self.where)] if self.where else G.flatten(1).unsqueeze(-1)
+        pick = self.where[0 if isinstance(use, Matrix) else 1]
+        step = max(1, PIECE // max(1, math.prod(G.shape[:-1])))
+        found = []
+        for low in range(0, len(pick), step):
+            part = slice(low, low + step)
+            # Along the last dimension gather is twice as fast as index_select.
+            taken = G.gather(-1, pick[part].expand(*G.shape[:-1], -1))
+            if self._factor is None or len(pick) > step:
+                self._factor = self._others(part)
+            taken = taken.mul_(self._factor)
+            found.append(taken.squeeze(2) if taken.shape[2] == 1 else taken.sum(2))
+        return found[0] if len(found) == 1 else torch.cat(found, -1)
+
+    def _others(self, part: slice) -> Tensor:
+        """What the picked cotangents are multiplied by, (samples, positions, r)."""
+        rows, columns = (places[part] for places in self.where)
         if isinstance(self.use, Rows):
-            return self._of_rows(self.use, G)
+            return self.use.rows().unsqueeze(-1) == rows
         assert isinstance(self.use, Matrix)
-        return self._of_matrix(self.use, G)
-
-    def _of_rows(self, use: Rows, G: Tensor) -> Tensor:
-        rows, columns = self.where
-        index = use.rows()
-        found = G.new_zeros(self.samples, len(rows))
-        step = max(1, PIECE // max(1, index.numel()))
-        for low in range(0, len(rows), step):
-            part = slice(low, low + step)
-            hit = index.unsqueeze(-1) == rows[part]
-            found[:, part] = (G[..., columns[part]] * hit).sum(1)
-        return found
-
-    def _of_matrix(self, use: Matrix, G: Tensor) -> Tensor:
-        rows, columns = self.where
-        right = use.right()
-        positions, groups, per = G.shape[1], G.shape[2], G.shape[3]
-        wide = right.shape[-1]
-        size = groups * per * wide
-        found = G.new_empty(self.samples, len(rows))
-        if len(rows) * 16 > size and positions > 1:
-            step = max(1, PIECE // size)
-            for low in range(0, self.samples, step):
-                part = slice(low, low + step)
-                dense = torch.einsum("btgo,btgi->bgoi", G[part], right[part])
-                found[part] = dense.flatten(1)[:, rows * wide + columns]
-            return found
-        left, right = G.flatten(2), right.flatten(2)
+        right = self.use.right()
+        wide, per = right.shape[-1], self.use.view.shape[0] // self.use.groups
         across = torch.div(rows, per, rounding_mode="floor") * wide + columns
-        step = max(1, PIECE // max(1, self.samples * positions))
-        if len(rows) <= step:
-            if self._factor is None:
-                self._factor = right.index_select(2, across)
-            return left.index_select(2, rows).mul_(self._factor).sum(1)
-        for low in range(0, len(rows), step):
-            part = slice(low, low + step)
-            product = left.index_select(2, rows[part]).mul_(right.index_select(2, across[part]))
-            found[:, part] = product.sum(1)
+        return right.flatten(2).index_select(2, across)
+
+    def _of_whole(self, right: Tensor, left: Tensor, size: int) -> Tensor:
+        """From whole gradients, where so many entries are chosen that these cost less."""
+        rows, columns = self.where
+        at = rows * right.shape[-1] + columns
+        found = left.new_empty(len(left), len(at))
+        step = max(1, PIECE // size)
+        for low in range(0, len(left), step):
+            some = slice(low, low + step)
+            whole = torch.einsum("btgo,btgi->bgoi", left[some], right[some])
+            found[some] = whole.flatten(1)[:, at]
         return found
+
+
+def _largest(values: Tensor) -> float:
+    """The largest size of a number; 0 where there is none."""
+    if not values.numel():
+        return 0.0
+    low, high = torch.aminmax(values)  # in one pass that keeps nothing, unlike abs().max()
+    return max(-float(low), float(high))

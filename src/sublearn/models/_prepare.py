@@ -19,34 +19,21 @@ LARGE = 50_000_000
 
 
 def prepared(
-    model: Any,
-    inputs: Any,
-    masks: Mapping[str, Mask],
-    *,
-    outputs: Any,
-    forward: Any,
-    perturb: float,
-    precision: str,
-    samples_at_once: int | None,
-    seed: int,
+    model: Any, inputs: Any, masks: Mapping[str, Mask], precision: str, asked: Mapping[str, Any]
 ) -> tuple[Derivatives, Structure, str]:
-    """Derivatives for the masked parameters, the structure of the model, and the precision had."""
+    """Derivatives for the masked parameters, the structure of the model, and the precision had.
+
+    ``asked`` are ``perturb`` and what :class:`Derivatives` takes.
+    """
     for name, p in as_module(model).named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise BadInputError(f"parameter {name} of the model holds NaN or infinity.")
     size = sum(p.numel() for p in model.parameters())
     double = precision == "double" or (precision == "auto" and size <= LARGE)
     ready = copied(model, torch.float64 if double else None)
-    perturb_entries(ready, masks, perturb, seed)
-    found = Derivatives(
-        ready,
-        inputs,
-        names=list(masks),
-        outputs=outputs,
-        forward=forward,
-        samples_at_once=samples_at_once,
-        seed=seed,
-    )
+    options = dict(asked)
+    perturb_entries(ready, masks, options.pop("perturb"), options["seed"])
+    found = Derivatives(ready, inputs, names=list(masks), **options)
     return found, structure_of(model), "double" if found.coarsest == torch.float64 else "single"
 
 

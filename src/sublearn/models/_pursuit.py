@@ -74,6 +74,7 @@ def wanted_change(
 
     With f the outputs centred over the d classes, T = tau (onehot - 1/d) - f, where tau is
     sqrt(d / (d - 1)) times the mean length of f over the samples: labels as long as the outputs are.
+    Nothing is wanted where a label is negative, as that is which torch's cross-entropy leaves out.
     """
     if targets is not None:
         return np.asarray(targets, dtype=np.float64).reshape(outputs.shape) - outputs
@@ -86,8 +87,9 @@ def wanted_change(
     # Outputs that are all equal give no scale; any positive one has the same choice.
     size = size if size > 0 else 1.0
     ones = np.zeros((samples, classes))
-    ones[np.arange(samples), labels] = 1.0
+    ones[np.arange(samples), np.maximum(labels, 0)] = 1.0
     change: Array = size * (ones - 1.0 / classes) - centred
+    change[labels < 0] = 0.0
     return change
 
 

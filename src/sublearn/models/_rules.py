@@ -167,39 +167,29 @@ def pivoted_qr(setting: Setting) -> Values:
     from scipy.linalg import qr
 
     limits = setting.limits
-    allowed = {name: np.flatnonzero(mask) for name, mask in limits.allowed.items()}
-    names = list(limits.shapes)
-    sizes = np.array([len(allowed[name]) for name in names])
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    count = min(int(sizes.sum()), COLUMNS * setting.budget)
-    picks = np.sort(setting.rng.choice(int(sizes.sum()), count, replace=False))
-    owner = np.searchsorted(starts, picks, side="right") - 1
-    entry = np.array(
-        [allowed[names[k]][p - starts[k]] for k, p in zip(owner, picks, strict=True)],
-        dtype=np.int64,
-    )
-    masks = {name: np.zeros(shape, dtype=bool) for name, shape in limits.shapes.items()}
-    for k, name in enumerate(names):
-        masks[name].reshape(-1)[entry[owner == k]] = True
-    columns = np.asarray(
-        setting.view.derivatives.gather({n: m for n, m in masks.items() if m.any()}),
-        dtype=np.float64,
-    )
+    every = np.concatenate([limits.allowed[name].reshape(-1) for name in limits.shapes])
+    allowed = np.flatnonzero(every)
+    count = min(len(allowed), COLUMNS * setting.budget)
+    picks = allowed[np.sort(setting.rng.choice(len(allowed), count, replace=False))]
+    every[:] = False
+    every[picks] = True
+    masks = {n: mask for n, mask in setting_split(setting, every).items() if mask.any()}
+    columns = np.asarray(setting.view.derivatives.gather(masks), dtype=np.float64)
     if len(columns) > count:  # no more rows than columns are needed to tell the columns apart
         mix = setting.rng.standard_normal((count, len(columns))) / np.sqrt(count)
         columns = mix @ columns
-    scores = {name: np.full(shape, -np.inf) for name, shape in limits.shapes.items()}
+    scores = np.full(len(every), -np.inf)
     left = np.arange(count)
     rank_order = 0
     while len(left) and rank_order < setting.budget:
         triangle, pivots = qr(columns[:, left], mode="r", pivoting=True, check_finite=False)
         size = np.abs(np.diag(triangle))
         independent = max(1, int((size > 1e-7 * max(size[0], 1e-300)).sum()))
-        for place in left[pivots[:independent]]:
-            scores[names[owner[place]]].reshape(-1)[entry[place]] = -float(rank_order)
-            rank_order += 1
+        places = left[pivots[:independent]]
+        scores[picks[places]] = -np.arange(rank_order, rank_order + len(places), dtype=np.float64)
+        rank_order += len(places)
         left = np.sort(left[pivots[independent:]])
-    return scores
+    return setting_split(setting, scores)
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(

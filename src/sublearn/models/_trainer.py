@@ -108,14 +108,14 @@ class TorchTrainer:
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        ids = torch.as_tensor(ids)
-        with self.evaluating():
-            if self.how.loop is None:
-                with self._adam(masks, ids, rate):
-                    yield
-            else:
-                with self._own_loop(masks, ids, rate):
-                    yield
+        run = self._adam if self.how.loop is None else self._own_loop
+        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
+        try:
+            with self.evaluating(), run(masks, torch.as_tensor(ids), rate):
+                yield
+        finally:
+            for parameter, flag in flags.items():
+                parameter.requires_grad_(flag)
 
     @contextmanager
     def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
@@ -132,11 +132,10 @@ class TorchTrainer:
             weight.detach()[place].clone() for weight, place in zip(weights, places, strict=True)
         ]
         sizes = [len(old) for old in before]
-        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         try:
             # What is frozen needs no derivative, which saves most of a pass where the last layer runs.
             chosen = {id(weight) for weight in weights}
-            for parameter in flags:
+            for parameter in self.model.parameters():
                 parameter.requires_grad_(id(parameter) in chosen)
             # Steps are summed in single precision at least, and rounded to the weight's own.
             wide = torch.promote_types(torch.float32, before[0].dtype) if before else torch.float32
@@ -165,8 +164,6 @@ class TorchTrainer:
         finally:
             for weight, place, old in zip(weights, places, before, strict=True):
                 weight.data.index_put_(place, old)
-            for parameter, flag in flags.items():
-                parameter.requires_grad_(flag)
 
     def _batches(self, ids: Any) -> Iterator[Any]:
         count = len(ids)
@@ -181,7 +178,6 @@ class TorchTrainer:
     def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
         assert self.how.loop is not None
         before = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         try:
             self.how.loop(self.model, masks, take(self.inputs, ids), take(self.labels, ids), rate)
             after = arrays_of(self.model)
@@ -192,8 +188,6 @@ class TorchTrainer:
             with torch.no_grad():
                 for name, value in self.model.state_dict().items():
                     value.copy_(before[name])
-            for parameter, flag in flags.items():
-                parameter.requires_grad_(flag)
 
     def evaluate(self, ids: Any) -> tuple[float, float]:
         ids = torch.as_tensor(ids)

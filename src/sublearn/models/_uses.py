@@ -195,11 +195,11 @@ class Direct(Use):
         return values.reshape(len(values), *self.view.shape)
 
 
-def add_product(part: Tensor, left: Tensor, right: Tensor) -> None:
+def add_product(part: Tensor, left: Tensor, right: Tensor, sign: int = 1) -> None:
     """part += sum_t left_t right_t', by groups: left is (t, groups, rows), right (t, groups, columns)."""
     if left.shape[1] > 1:
-        part += torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1)
+        part.add_(torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1), alpha=sign)
     elif part.stride(0) < part.stride(1):  # written the way that ``part`` lies in memory
-        part.T.addmm_(right[:, 0].T, left[:, 0])
+        part.T.addmm_(right[:, 0].T, left[:, 0], alpha=sign)
     else:
-        part.addmm_(left[:, 0].T, right[:, 0])
+        part.addmm_(left[:, 0].T, right[:, 0], alpha=sign)

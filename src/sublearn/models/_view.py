@@ -160,8 +160,7 @@ class _Readout:
                 targets = targets.gather(1, self._places)
             return wanted_change(outputs, targets=targets.double().cpu().numpy())
         labels = self._right.reshape(-1).cpu().numpy()
-        change = wanted_change(outputs.reshape(-1, self._classes), labels=np.maximum(labels, 0))
-        change[labels < 0] = 0.0  # nothing is wanted where the label is left out
+        change = wanted_change(outputs.reshape(-1, self._classes), labels=labels)
         return change.reshape(outputs.shape)
 
 

@@ -2,8 +2,6 @@
 
 from sublearn.networks._activations import ACTIVATIONS as ACTIVATIONS
 from sublearn.networks._check import ForwardCheck
-from sublearn.networks._check import real_numbers as real_numbers
-from sublearn.networks._connected import Connected as Connected
 from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
@@ -17,33 +15,10 @@ from sublearn.networks._forward import Arrays as Arrays
 from sublearn.networks._forward import Link as Link
 from sublearn.networks._forward import Matrices as Matrices
 from sublearn.networks._forward import links as links
-from sublearn.networks._forward import real_links as real_links
 from sublearn.networks._forward import walk as walk
 from sublearn.networks._models import RNN, FeedForward, LinearEstimator, LinearRNN
 from sublearn.networks._network import Bounds, Network, Step, Weights
 from sublearn.networks._network import before_both as before_both
-from sublearn.networks._packed import ACTIVATION as ACTIVATION
-from sublearn.networks._packed import ACTIVATION_CODES as ACTIVATION_CODES
-from sublearn.networks._packed import ADDS as ADDS
-from sublearn.networks._packed import AS_BIAS as AS_BIAS
-from sublearn.networks._packed import AS_ENCODER as AS_ENCODER
-from sublearn.networks._packed import AS_WEIGHT as AS_WEIGHT
-from sublearn.networks._packed import ASIDE as ASIDE
-from sublearn.networks._packed import BIAS as BIAS
-from sublearn.networks._packed import BLOCK as BLOCK
-from sublearn.networks._packed import BLOCK_ROWS as BLOCK_ROWS
-from sublearn.networks._packed import COLUMNS as COLUMNS
-from sublearn.networks._packed import DRIVE as DRIVE
-from sublearn.networks._packed import ENCODER as ENCODER
-from sublearn.networks._packed import LEAK as LEAK
-from sublearn.networks._packed import LINEAR as LINEAR
-from sublearn.networks._packed import RELU as RELU
-from sublearn.networks._packed import ROWS as ROWS
-from sublearn.networks._packed import SIGMOID as SIGMOID
-from sublearn.networks._packed import TANH as TANH
-from sublearn.networks._packed import WEIGHT as WEIGHT
-from sublearn.networks._packed import Packed as Packed
-from sublearn.networks._packed import pack as pack
 from sublearn.networks._rate import RateRNN
 from sublearn.networks._sizes import Size as Size
 from sublearn.networks._sizes import entry_size as entry_size
@@ -51,6 +26,8 @@ from sublearn.networks._sizes import leak_bits as leak_bits
 from sublearn.networks._sizes import log2_terms as log2_terms
 from sublearn.networks._text import known_kinds as known_kinds
 from sublearn.networks._text import network_from_text, register
+from sublearn.networks.packed import Packed as Packed
+from sublearn.networks.packed import pack as pack
 
 __all__ = [
     "REALS",

@@ -35,10 +35,6 @@ def _sigmoid_curvature(a: Array) -> Array:
     return y * (1.0 - y) * (1.0 - 2.0 * y)
 
 
-def _tanh_slope(a: Array) -> Array:
-    return 1.0 - np.tanh(a) ** 2
-
-
 def _tanh_curvature(a: Array) -> Array:
     y = np.tanh(a)
     return -2.0 * y * (1.0 - y**2)
@@ -50,6 +46,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": Activation(
         lambda a: np.maximum(a, 0.0), lambda a: (a >= 0).astype(a.dtype), np.zeros_like
     ),
-    "tanh": Activation(lambda a: np.tanh(a), _tanh_slope, _tanh_curvature),
+    "tanh": Activation(lambda a: np.tanh(a), lambda a: 1.0 - np.tanh(a) ** 2, _tanh_curvature),
     "sigmoid": Activation(_sigmoid, _sigmoid_slope, _sigmoid_curvature),
 }

@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Mask
+from sublearn._arrays import Mask, unpacked
 from sublearn._errors import BadInputError, one_of
-from sublearn.networks._network import Bounds, Network, Shape, Step
+from sublearn.networks._network import Bounds, Network
 
 FIELD = ",connections="
+
+
+def _of_base(name: str) -> Any:
+    return property(lambda self: getattr(self.base, name))
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,32 +58,17 @@ class Connected(Network):
     def connections(self) -> Mapping[str, Mask]:
         out = dict(self.base.connections)
         for name, bits in self.packed:
-            rows, columns = self.base.shapes[name]
-            flat = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows * columns)
-            mask = flat.astype(bool).reshape(rows, columns) & self.base.existing(name)
+            mask = unpacked(bits, self.base.shapes[name]) & self.base.existing(name)
             mask.flags.writeable = False
             out[name] = mask
         return MappingProxyType(out)
 
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        return self.base.shapes
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return self.base.steps
-
-    @property
-    def input_blocks(self) -> tuple[int, ...]:
-        return self.base.input_blocks
-
-    @property
-    def output_size(self) -> int:
-        return self.base.output_size
-
-    @property
-    def is_sequence(self) -> bool:
-        return self.base.is_sequence
+    shapes = _of_base("shapes")
+    steps = _of_base("steps")
+    input_blocks = _of_base("input_blocks")
+    output_size = _of_base("output_size")
+    is_sequence = _of_base("is_sequence")
+    hidden = _of_base("hidden")
 
     # At weights some of which are 0 a rank is at most what it is at generic ones.
 
@@ -90,10 +80,6 @@ class Connected(Network):
 
     def degeneracy(self, samples: int) -> str | None:
         return self.base.degeneracy(samples) or super().degeneracy(samples)
-
-    @property
-    def hidden(self) -> tuple[int, ...]:
-        return self.base.hidden
 
     def widened(self, widths: Sequence[int]) -> Network:
         return self.base.widened(widths)
@@ -144,8 +130,7 @@ def connections_from_text(network: Network, text: str) -> Connected:
             raise BadInputError(
                 f"the connections of {name} cannot be read: the spec of a network writes them."
             )
-        flat = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows * columns)
-        masks[name] = flat.reshape(rows, columns)
+        masks[name] = unpacked(bits, (rows, columns))
     return connected(network, masks)
 
 

@@ -74,8 +74,8 @@ def _recurrent_steps(T: int, activation: str) -> tuple[Step, ...]:
 
 
 @dataclass(frozen=True)
-class _Recurrent(Network):
-    """h_t = phi(W (h_{t-1} + B x_t)), y = D h_T, with phi of the subclass."""
+class StateNetwork(Network):
+    """n units that carry a state over T steps; unless told otherwise by W, B and D as in eq. (3.3)."""
 
     n: int
     b: int
@@ -107,7 +107,7 @@ class _Recurrent(Network):
 
 @register("lrnn:n=8,b=1,d=4,T=4")
 @dataclass(frozen=True)
-class LinearRNN(_Recurrent):
+class LinearRNN(StateNetwork):
     """Y = D sum_{t=1..T} W^(T-t+1) B X_t, eq. (3.3): h_t = W (h_{t-1} + B x_t), y = D h_T.
 
     The recursion printed as (3.1)-(3.2) has one power of W fewer, so it does not give (3.3); this
@@ -151,7 +151,7 @@ class LinearRNN(_Recurrent):
 
 @register("rnn:n=8,b=1,d=4,T=4,activation=tanh")
 @dataclass(frozen=True)
-class RNN(_Recurrent):
+class RNN(StateNetwork):
     """h_t = phi(W (h_{t-1} + B x_t)), y = D h_T: the recurrent network with a nonlinearity.
 
     >>> RNN(n=8, b=2, d=3, T=5).spec

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Self
 
 import numpy as np
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn.networks._activations import ACTIVATIONS
-from sublearn.networks._models import check_fields, few_units, of_rank
-from sublearn.networks._network import Network, Shape, Step
+from sublearn.networks._models import StateNetwork, few_units, of_rank
+from sublearn.networks._network import Shape, Step
 from sublearn.networks._text import register
 
 READOUTS = ("last", "every")
@@ -54,7 +53,7 @@ def _rate_steps(
 
 @register("rate:n=50,b=3,d=2,T=10,leak=0.1")
 @dataclass(frozen=True)
-class RateRNN(Network):
+class RateRNN(StateNetwork):
     """h_t = (1 - leak) h_{t-1} + leak phi(W h_{t-1} + Win x_t + b), y = D h_T + c.
 
     The inputs enter beside the recurrence, not through W as in the paper's :class:`RNN`. With ``bias``
@@ -66,10 +65,6 @@ class RateRNN(Network):
     {'W': (50, 50), 'Win': (50, 3), 'D': (2, 50), 'b': (50, 1), 'c': (2, 1)}
     """
 
-    n: int
-    b: int
-    d: int
-    T: int
     activation: str = "tanh"
     leak: float = 1.0
     bias: bool = False
@@ -78,7 +73,7 @@ class RateRNN(Network):
     autapses: bool = True
 
     def __post_init__(self) -> None:
-        check_fields(self, "n", "b", "d", "T")
+        super().__post_init__()
         one_of("activation", self.activation, ACTIVATIONS)
         one_of("readout", self.readout, READOUTS)
         one_of("start", self.start, STARTS)
@@ -109,10 +104,6 @@ class RateRNN(Network):
         return _rate_steps(self.T, self.activation, self.leak, self.bias, every, given)
 
     @property
-    def input_blocks(self) -> tuple[int, ...]:
-        return (self.b,) * self.T
-
-    @property
     def is_sequence(self) -> bool:
         return True
 
@@ -130,13 +121,6 @@ class RateRNN(Network):
             return super().expressible(samples)
         mean = self.d if self.bias else 0
         return min(self.size, mean + of_rank(self.n, self.d, samples - self.bias))
-
-    @property
-    def hidden(self) -> tuple[int, ...]:
-        return (self.n,)
-
-    def widened(self, widths: Sequence[int]) -> Self:
-        return replace(self, n=widths[0])
 
     def degeneracy(self, samples: int) -> str | None:
         left = samples - self.bias

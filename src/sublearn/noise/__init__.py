@@ -19,7 +19,6 @@ from sublearn.noise._growth import (
     zero_pad,
 )
 from sublearn.noise._growth import semi_orthogonal as semi_orthogonal
-from sublearn.noise._irrelevant import Homeostasis, SecondTask
 from sublearn.noise._jax import loss_geometry
 from sublearn.noise._loss import error_signal as error_signal
 from sublearn.noise._loss import flatten as flatten
@@ -28,7 +27,7 @@ from sublearn.noise._loss import matrices as matrices
 from sublearn.noise._loss import plastic_positions as plastic_positions
 from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
 from sublearn.noise._noise import NOISE_ON as NOISE_ON
-from sublearn.noise._noise import Noise, step_correlation
+from sublearn.noise._noise import Homeostasis, Noise, SecondTask, step_correlation
 from sublearn.noise._place import (
     Factors,
     Placement,

@@ -110,32 +110,17 @@ def balance(eigenvalues: Array, noise: ModeNoise, h: float) -> Balance:
         square = mean_square(lam.size, h, (noise.irrelevant, noise.plastic), second)
         if square is not None:
             slowest = math.nan if eta is None else 1.0 / eta
-            return Balance(
-                excess=0.5 * float(lam.mean()) * square,
-                leading=leading,
-                lower=lower,
-                upper=upper,
-                exact=True,
-                slowest=slowest,
-            )
+            excess = 0.5 * float(lam.mean()) * square
+            return Balance(excess, leading, lower, upper, exact=True, slowest=slowest)
     if eta is None:  # the step alone jumps across the steepest mode: the identities with q = L
-        excess = (h**2 + slow.sum()) * (h**2 * lam.max() + lam @ slow) / (8.0 * h**2)
-        return Balance(float(excess), leading, lower, upper)
+        across = (h**2 + slow.sum()) * (h**2 * lam.max() + lam @ slow) / (8.0 * h**2)
+        return Balance(float(across), leading, lower, upper)
     shape = lam / lam.max()
     energy = _energies(shape, noise, eta)
-    excess = 0.5 * float(lam @ energy)
     correction, spread = _fluctuations(shape, noise, eta, energy)
-    exact = equal is not None and eta <= SHORT
-    return Balance(
-        excess=excess * (1.0 + correction),
-        leading=leading,
-        lower=lower,
-        upper=upper,
-        spread=spread,
-        step=eta,
-        exact=exact,
-        slowest=1.0 / (eta * float(shape.min())),
-    )
+    excess = 0.5 * float(lam @ energy) * (1.0 + correction)
+    exact, slowest = equal is not None and eta <= SHORT, 1.0 / (eta * float(shape.min()))
+    return Balance(excess, leading, lower, upper, spread, eta, exact, slowest)
 
 
 def _equal_gain(lam: Array, noise: ModeNoise) -> float | None:
@@ -237,8 +222,5 @@ def _fluctuations(shape: Array, noise: ModeNoise, eta: float, energy: Array) -> 
     spread = float(v @ c) / square**2
     shared = 0.5 * float(shape @ c) / (square * value)
     correction = 0.5 * shared - 0.25 * spread
-    if not (
-        math.isfinite(correction) and spread >= 0
-    ):  # pragma: no cover - no such spectrum is known
-        return 0.0, math.nan
-    return correction, spread
+    known = math.isfinite(correction) and spread >= 0  # of every spectrum that was ever tried
+    return (correction, spread) if known else (0.0, math.nan)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 from sublearn.ensembles import Instance
 from sublearn.noise._noise import Noise
-from sublearn.noise._simulate import Simulation, simulate
+from sublearn.noise._simulate import Repeated, Simulation, simulate
 from sublearn.noise._steady import Known, SteadyPrediction, predict_steady_state
-from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, finite, ink, legend
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,32 +89,15 @@ class SteadyComparison(Shown):
             if lowest or ax.get_yscale() == "linear":
                 ax.axhline(lowest, color=ink(), linestyle=":", linewidth=1.0, label="F_min")
         legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
-def compare_steady(
-    instance: Instance,
-    noise: Noise,
-    *,
-    cycles: int = 1500,
-    repeats: int | range = 12,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Callable[[int], None] | None = None,
-) -> SteadyComparison:
+def compare_steady(instance: Instance, noise: Noise, **how: Unpack[Repeated]) -> SteadyComparison:
     """Simulate an instance, predict where it settles, and put both side by side.
 
     The options are those of :func:`sublearn.simulate`.
     """
-    run = simulate(
-        instance,
-        noise,
-        cycles=cycles,
-        repeats=repeats,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )
+    run = simulate(instance, noise, **how)
     if noise.norm != "l2":
         return SteadyComparison(run, None, None)
     g1, g2, g3 = noise.gamma

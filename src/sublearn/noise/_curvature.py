@@ -190,9 +190,9 @@ def traces(
     if method == "exact" or (method == "auto" and (cheap or most <= probes)):
         if used_once(instance):
             diagonal = layers_diagonal(instance)
-            return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
-        union = np.unique(np.concatenate(sets))
-        diagonal = np.zeros(instance.network.cells)
-        diagonal[union] = basis_diagonal(instance, union)
+        else:
+            union = np.unique(np.concatenate(sets))
+            diagonal = np.zeros(instance.network.cells)
+            diagonal[union] = basis_diagonal(instance, union)
         return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
     return [probed_trace(instance, index, probes, seed) for index in sets]

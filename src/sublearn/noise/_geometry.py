@@ -17,18 +17,19 @@ the slides put right: the page "Where the slides are wrong".)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
-from sublearn.noise._curvature import curvature_along, traces
+from sublearn.noise._curvature import Trace, curvature_along, traces
 from sublearn.noise._loss import (
     error_signal,
     flatten,
@@ -38,12 +39,10 @@ from sublearn.noise._loss import (
     squared_error,
 )
 from sublearn.noise._noise import NOISE_ON, Gamma, Noise, check_noise
-from sublearn.plots import COLOURS, Row, Shown, figure, finite, ink, legend, name_axes
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, finite, ink, legend, name_axes
 from sublearn.verdicts import is_affine
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sublearn.noise._measure import MeasuredRate, Rate
 
 TRACES = ("auto", "exact", "estimate")
@@ -293,20 +292,10 @@ class Geometry(Shown):
         """
         if synapses < 1:
             raise BadInputError(f"synapses must be at least 1 per connection, not {synapses}.")
-        c = synapses
-        return replace(
-            self,
-            gradient_norm=self.gradient_norm * math.sqrt(c),
-            q=self.q * c,
-            trace=self.trace * c,
-            trace_error=self.trace_error * c,
-            noise_trace=self.noise_trace * c,
-            noise_trace_error=self.noise_trace_error * c,
-            plastic=self.plastic * c,
-            noisy=self.noisy * c,
-            size=self.size * c,
-            _surface=None,
-        )
+        names = "q trace trace_error noise_trace noise_trace_error plastic noisy size"
+        times: dict[str, Any] = {name: getattr(self, name) * synapses for name in names.split()}
+        norm = self.gradient_norm * math.sqrt(synapses)
+        return replace(self, gradient_norm=norm, _surface=None, **times)
 
     # Against the loss itself.
 
@@ -371,7 +360,6 @@ class Geometry(Shown):
         >>> [line.get_label() for line in geo.plot().axes[0].lines]
         ['down the gradient', 'random direction, plastic weights']
         """
-        fig: Figure
         fig, ax = figure()
         far = self._reach()
         s = np.linspace(0.0, far, 101)
@@ -407,9 +395,29 @@ class Surface:
 
     vector: Array
     gradient: Array  # flat, 0 outside the plastic set
-    plastic: np.ndarray[Any, np.dtype[np.int64]]
-    noisy: np.ndarray[Any, np.dtype[np.int64]]
+    plastic: Indices
+    noisy: Indices
     loss: Callable[[Array], Array]
+
+    @property
+    def norm(self) -> float:
+        """|g_M|."""
+        return float(np.linalg.norm(self.gradient))
+
+    def geometry(self, over: Sequence[Trace], **rest: Any) -> Geometry:
+        """The geometry here, with traces over the plastic weights and, last, over the noisy ones."""
+        return Geometry(
+            gradient_norm=self.norm,
+            trace=over[0].value,
+            trace_error=over[0].error,
+            noise_trace=over[-1].value,
+            noise_trace_error=over[-1].error,
+            plastic=self.plastic.size,
+            noisy=self.noisy.size,
+            probes=over[0].probes,
+            _surface=self,
+            **rest,
+        )
 
 
 def local_geometry(
@@ -442,32 +450,15 @@ def local_geometry(
         full = flatten(network, network.vjp(weights, x, signal))
         gradient = np.zeros_like(full)
         gradient[plastic] = full[plastic]
-        norm = float(np.linalg.norm(gradient))
-        q = curvature_along(instance, gradient / norm) if norm else 0.0
+        here = Surface(
+            flatten(network, weights), gradient, plastic, noisy, partial(loss_at, instance)
+        )
+        q = curvature_along(instance, gradient / here.norm) if here.norm else 0.0
         sets = [plastic] if noisy is plastic else [plastic, noisy]
         over = traces(instance, sets, trace, probes, seed)
         moving = Allocation.whole(network) if on == "all" else instance.allocation
         quadratic = is_affine(network, moving)
-
-    def surface(vectors: Array) -> Array:
-        return loss_at(instance, vectors)
-
-    return Geometry(
-        loss=value,
-        gradient_norm=norm,
-        q=q,
-        trace=over[0].value,
-        trace_error=over[0].error,
-        noise_trace=over[-1].value,
-        noise_trace_error=over[-1].error,
-        plastic=plastic.size,
-        noisy=noisy.size,
-        size=network.size,
-        probes=over[0].probes,
-        quadratic=quadratic,
-        on=on,
-        _surface=Surface(flatten(network, weights), gradient, plastic, noisy, surface),
-    )
+    return here.geometry(over, loss=value, q=q, size=network.size, quadratic=quadratic, on=on)
 
 
 def check_how(on: str, trace: str, probes: int, seed: int) -> None:

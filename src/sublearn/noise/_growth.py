@@ -277,7 +277,9 @@ def grow(
         usual = "copies" if network.is_sequence else "widths"
         way = one_of("the way to grow", how or usual, WAYS)
         if way == "copies":
-            return [copy_units(instance, _whole(c)) for c in to or _copies(network)]
+            # The first three numbers, and more while the network stays small.
+            more = (c for c in (4, 6, 8) if c**2 * network.cells <= _MOST_WEIGHTS)
+            return [copy_units(instance, _whole(c)) for c in to or [1, 2, 3, *more]]
         if way != "widths":
             raise BadInputError(
                 f"the way to grow {network.title} must be 'widths' or 'copies', not {way!r}."
@@ -297,11 +299,6 @@ def _whole(value: float) -> int:
     if value != round(value):
         raise BadInputError(f"the sizes to grow to must be whole numbers here, not {value:g}.")
     return int(value)
-
-
-def _copies(network: Network) -> list[int]:
-    """How many copies to try: the first three numbers, and more while the network stays small."""
-    return [1, 2, 3, *(c for c in (4, 6, 8) if c**2 * network.cells <= _MOST_WEIGHTS)]
 
 
 def _factors(way: str, outputs: int, inputs: int, noise: Noise) -> list[float]:

@@ -11,6 +11,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
+from sublearn.noise._curvature import Trace
 from sublearn.noise._geometry import Geometry, Surface, check_how
 from sublearn.noise._loss import pieces
 
@@ -64,7 +65,6 @@ def loss_geometry(
         value, full = jax.value_and_grad(flat_loss)(vector)
         gradient = np.zeros(size)
         gradient[plastic] = np.asarray(full)[plastic]
-        norm = float(np.linalg.norm(gradient))
 
         @jax.jit
         def curvatures(directions: Any) -> Any:
@@ -77,39 +77,24 @@ def loss_geometry(
         def losses(vectors: Any) -> Any:
             return jax.lax.map(flat_loss, vectors)
 
-        q = float(curvatures((gradient / norm)[None])[0]) if norm else 0.0
-        exact = trace == "exact" or (trace == "auto" and noisy.size <= EXACT_WEIGHTS)
-        if exact:
+        def surface(vectors: Array) -> Array:
+            with double(True):
+                flat = np.asarray(losses(vectors.reshape(-1, size)), dtype=np.float64)
+            return flat.reshape(vectors.shape[:-1])
+
+        here = Surface(np.asarray(vector), gradient, plastic, noisy, surface)
+        q = float(curvatures((gradient / here.norm)[None])[0]) if here.norm else 0.0
+        if trace == "exact" or (trace == "auto" and noisy.size <= EXACT_WEIGHTS):
             diagonal = np.zeros(size)
             for part in pieces(noisy.size, size):
                 chosen = noisy[part]
                 basis = np.zeros((chosen.size, size))
                 basis[np.arange(chosen.size), chosen] = 1.0
                 diagonal[chosen] = np.asarray(curvatures(basis))
-            over = [(float(diagonal[index].sum()), 0.0) for index in (plastic, noisy)]
+            over = [Trace(float(diagonal[index].sum()), 0.0, 0) for index in (plastic, noisy)]
         else:
             over = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
-
-    def surface(vectors: Array) -> Array:
-        with double(True):
-            flat = np.asarray(losses(vectors.reshape(-1, size)), dtype=np.float64)
-        return flat.reshape(vectors.shape[:-1])
-
-    return Geometry(
-        loss=float(value),
-        gradient_norm=norm,
-        q=q,
-        trace=over[0][0],
-        trace_error=over[0][1],
-        noise_trace=over[1][0],
-        noise_trace_error=over[1][1],
-        plastic=plastic.size,
-        noisy=noisy.size,
-        size=size,
-        probes=0 if exact else probes,
-        on=on,
-        _surface=Surface(np.asarray(vector), gradient, plastic, noisy, surface),
-    )
+    return here.geometry(over, loss=float(value), q=q, size=size, on=on)
 
 
 def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:
@@ -130,9 +115,10 @@ def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:
 
 def _probed(
     curvatures: Callable[[Any], Any], index: Any, size: int, probes: int, seed: int
-) -> tuple[float, float]:
+) -> Trace:
     rng = np.random.default_rng([seed, 0x7ACE])
     directions = np.zeros((probes, size))
     directions[:, index] = 2.0 * rng.integers(0, 2, size=(probes, index.size)) - 1.0
     bends = np.asarray(curvatures(directions))
-    return float(bends.mean()), float(bends.std(ddof=1) / math.sqrt(probes))
+    error = float(bends.std(ddof=1) / math.sqrt(probes))
+    return Trace(float(bends.mean()), error, probes)

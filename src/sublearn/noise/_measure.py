@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
@@ -17,12 +18,7 @@ from sublearn._threads import single_thread
 from sublearn.noise._geometry import Critical, Geometry, Surface
 from sublearn.noise._loss import pieces
 from sublearn.noise._noise import Noise
-from sublearn.plots import Row, Shown, curve, figure, finite, ink, legend, name_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
+from sublearn.plots import Axes, Figure, Row, Shown, curve, figure, finite, ink, legend, name_axes
 
 TOLERANCE = 0.1
 """Part of the first-order rate gamma1 |g| / F that second order may miss and still be called enough."""
@@ -206,7 +202,7 @@ class Rate(Shown):
             ax.axvline(here, color=ink(), linewidth=0.8, linestyle=":", label=f"{here:g}, as asked")
             name_axes(ax, name, "mean rate")
             legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def draw_measured(ax: Axes, x: ArrayLike, measured: Sequence[MeasuredRate]) -> None:

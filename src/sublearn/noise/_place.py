@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sublearn.noise._simulate import check_instances, check_repeats, simulate
 from sublearn.noise._steady import Known, predict_steady_state
 from sublearn.plots import (
     COLOURS,
+    Figure,
     Row,
     Shown,
     figure,
@@ -36,10 +37,6 @@ from sublearn.plots import (
     whole_ticks,
 )
 from sublearn.verdicts import Verdict, certify
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 IMPROVED = "improved"
 
@@ -74,23 +71,12 @@ class PlacementRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "name": self.name,
-            "digest": self.allocation.digest,
-            "verdict": self.verdict.kind,
-            "grade": self.verdict.grade.to_dict(),
-            "rank": self.verdict.rank,
-            "needed": self.verdict.needed,
-            "rate": self.rate,
-            "modes": self.modes,
-            "minimum": self.minimum,
-            "predicted": finite(self.predicted),
-            "drift": self.drift,
-            "kind": self.kind,
-            "reason": self.reason,
-            "local": self.local,
-            "simulated": self.steady.to_dict(),
-        }
+        said: Row = {"verdict": self.verdict.kind, "grade": self.verdict.grade.to_dict()}
+        said |= {"rank": self.verdict.rank, "needed": self.verdict.needed}
+        names = ("rate", "modes", "minimum", "predicted", "drift", "kind", "reason", "local")
+        found = {name: getattr(self, name) for name in names}
+        found |= {"predicted": finite(self.predicted), "simulated": self.steady.to_dict()}
+        return {"name": self.name, "digest": self.allocation.digest, **said, **found}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,15 +172,11 @@ class Placement(Shown):
             )
         elif any(row.minimum > best.minimum + 0.01 for row in lost):
             out.append("It leaves less error that no plastic weight can remove.")
-        if best.verdict.kind == "minimal" and not any(
-            row.verdict.kind == "maximal" for row in self.rows
-        ):
+        sure = [row.name for row in self.rows if row.verdict.kind == "maximal"]
+        if best.verdict.kind == "minimal" and not sure:
             out.append(f"None matches exactly: {best.verdict.needed} weights would be needed.")
-        elif best.verdict.kind != "maximal" and any(
-            row.verdict.kind == "maximal" for row in self.rows
-        ):
-            sure = next(row.name for row in self.rows if row.verdict.kind == "maximal")
-            out.append(f"For an exact match without noise take {sure}.")
+        elif best.verdict.kind != "maximal" and sure:
+            out.append(f"For an exact match without noise take {sure[0]}.")
         if best.drift > 0 and self.noise.on == "all":
             out.append(f"The error keeps growing, by {best.drift:.2g} per cycle.")
         elif not best.steady.reached:
@@ -208,10 +190,8 @@ class Placement(Shown):
 
     def _how_far(self) -> list[str]:
         """Where the formulas are no more than a local picture."""
-        if any(row.kind is Known.BOUND and math.isfinite(row.predicted) for row in self.rows):
-            marked = ["~ marks an estimate: few modes, or long steps."]
-        else:
-            marked = []
+        guessed = any(row.kind is Known.BOUND and math.isfinite(row.predicted) for row in self.rows)
+        marked = ["~ marks an estimate: few modes, or long steps."] if guessed else []
         names = [row.name for row in self.rows if row.local]
         if not names:
             return marked
@@ -242,25 +222,24 @@ class Placement(Shown):
 
     def table(self) -> list[Row]:
         """A row for every placement, best first."""
-        return [
-            {
-                "placement": row.name,
-                "verdict": row.verdict.kind,
-                "grade": str(row.verdict.grade),
-                "rank": row.verdict.rank,
-                "needed": row.verdict.needed,
-                "rate": row.rate,
-                "modes": row.modes,
-                "minimum": row.minimum,
-                "predicted": finite(row.predicted),
-                "drift": row.drift,
-                "simulated": row.steady.mean,
-                "standard_error": finite(row.steady.standard_error),
-                "settled": row.steady.reached,
-                "digest": row.allocation.digest,
-            }
-            for row in self.rows
-        ]
+        names = (
+            "verdict",
+            "grade",
+            "rank",
+            "needed",
+            "rate",
+            "modes",
+            "minimum",
+            "predicted",
+            "drift",
+        )
+        out = []
+        for row in self.rows:
+            line = {"placement": row.name, **{name: row.to_dict()[name] for name in names}}
+            line |= {"grade": str(row.verdict.grade), "simulated": row.steady.mean}
+            line["standard_error"] = finite(row.steady.standard_error)
+            out.append({**line, "settled": row.steady.reached, "digest": row.allocation.digest})
+        return out
 
     def __str__(self) -> str:
         names = ("placement", "verdict", "rank", "rate", "modes", "F_min", "predicted", "simulated")
@@ -308,7 +287,7 @@ class Placement(Shown):
         name_axes(right, "placement", "error at the end / error at the start")
         right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
         shared_legend(fig, [left, right], across=8)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def _shown(row: PlacementRow) -> str:
@@ -482,11 +461,9 @@ def draw_lessons(
     Repeat i depends on (seed, problem, i) alone. With ``factors`` the inputs are correlated by so many
     latent numbers, :class:`Factors`, instead of by the law of the problem.
     """
-    law = (
-        problem
-        if factors is None
-        else replace(problem, ensemble=replace(problem.ensemble, inputs=Factors(count=factors)))
-    )
+    law = problem
+    if factors is not None:
+        law = replace(problem, ensemble=replace(problem.ensemble, inputs=Factors(count=factors)))
     whole, digest = Allocation.whole(problem.network), words(problem.digest)
     return [
         draw_from(np.random.default_rng([_TAG, seed, *digest, number]), law, whole)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -15,15 +15,11 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Network, Packed, pack
-from sublearn.noise._irrelevant import Homeostasis, SecondTask
-from sublearn.noise._noise import Noise, check_mixed_size, check_noise
+from sublearn.noise._noise import Homeostasis, Noise, SecondTask, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
-from sublearn.plots import COLOURS, Row, Shown, figure, legend, name_axes, whole_ticks
+from sublearn.plots import COLOURS, Axes, Figure, Row, Shown, figure, legend, name_axes, whole_ticks
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from sublearn.noise._simulate_kernel import Irrelevant, Samples
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
@@ -118,7 +114,7 @@ class Simulation(Shown):
         fig, ax = figure()
         self.draw(ax)
         legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
 
 def _over_repeats(errors: Array) -> tuple[Array, Array]:
@@ -127,6 +123,16 @@ def _over_repeats(errors: Array) -> tuple[Array, Array]:
     if repeats == 1:
         return mean, 0.0 * mean
     return mean, np.asarray(errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+
+
+class Repeated(TypedDict, total=False):
+    """How far :func:`simulate` goes, and how often."""
+
+    cycles: int
+    repeats: int | range
+    seed: int
+    workers: int
+    progress: Callable[[int], None] | None
 
 
 def simulate(
@@ -166,34 +172,17 @@ def simulate(
     whole_number("workers", workers, least=1)
     dtype = PRECISIONS[one_of("precision", precision, PRECISIONS)]
     given = check_instances(instance, len(which))
-    network, allocation = given[0].network, given[0].allocation
-    check_mixed_size(noise.mixing, len(allocation))
-    chain = pack(network, allocation.names)
-    # Change of no length is no change, whatever its kind.
-    kind = noise.irrelevant if noise.gamma[1] else None
-    second = _second(kind, network, len(which)) if isinstance(kind, SecondTask) else None
+    check_mixed_size(noise.mixing, len(given[0].allocation))
     run = _Run(
-        chain=chain,
-        existing=chain.positions(Allocation.whole(network)),
-        plastic=chain.positions(allocation),
-        start=np.stack([chain.flatten(one.start) for one in given]),
-        data=_fresh(given) if fresh else _fixed(given),
-        noise=noise,
-        dtype=dtype,
-        seed=seed,
-        second=second,
-        rows=_rows(network, chain) if isinstance(kind, Homeostasis) else None,
-        errors=np.empty((len(which), cycles)),
-        other_errors=np.empty((len(which), cycles if second else 0)),
-        final=np.empty((len(which), chain.size)),
+        given, _fresh(given) if fresh else _fixed(given), noise, (len(which), cycles), dtype, seed
     )
     _each(run, which, workers, progress)
     if not np.isfinite(run.errors).all():
         raise BadInputError(
             "the simulated errors overflow: weights, inputs or targets are too large."
         )
-    others = run.other_errors if second else None
-    return Simulation(run.errors, chain.matrices(run.final), noise, which, seed, others)
+    others = run.other_errors if run.second else None
+    return Simulation(run.errors, run.chain.matrices(run.final), noise, which, seed, others)
 
 
 def check_instances(instance: Instance | Sequence[Instance], repeats: int) -> Sequence[Instance]:
@@ -288,21 +277,30 @@ def _fresh(given: Sequence[Instance]) -> _Data:
     return _Data(x, y, 1.0 / (2 * m), np.zeros(1), chain, weights)
 
 
-@dataclass(frozen=True, eq=False)
 class _Run:
-    chain: Packed
-    existing: Indices
-    plastic: Indices
-    start: Array
-    data: _Data
-    noise: Noise
-    dtype: Any
-    seed: int
-    second: _Data | None
-    rows: Indices | None
-    errors: Array
-    other_errors: Array
-    final: Array
+    """What the repeats of a simulation share, and where their errors and last weights go."""
+
+    def __init__(
+        self,
+        given: Sequence[Instance],
+        data: _Data,
+        noise: Noise,
+        shape: tuple[int, int],
+        dtype: Any,
+        seed: int,
+    ) -> None:
+        network, (repeats, cycles) = given[0].network, shape
+        self.data, self.noise, self.dtype, self.seed = data, noise, dtype, seed
+        self.chain = chain = pack(network, given[0].allocation.names)
+        self.existing = chain.positions(Allocation.whole(network))
+        self.plastic = chain.positions(given[0].allocation)
+        self.start = np.stack([chain.flatten(one.start) for one in given])
+        # Change of no length is no change, whatever its kind.
+        kind = noise.irrelevant if noise.gamma[1] else None
+        self.second = _second(kind, network, repeats) if isinstance(kind, SecondTask) else None
+        self.rows = _rows(network, chain) if isinstance(kind, Homeostasis) else None
+        self.errors, self.final = np.empty(shape), np.empty((repeats, chain.size))
+        self.other_errors = np.empty((repeats, cycles if self.second else 0))
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
@@ -360,28 +358,24 @@ class _Run:
             kind, rows, norm = kernel.TO_NORM, self.rows, self.noise.irrelevant.norm
             norms = np.full(len(rows), norm or 0.0)
             if norm is None:
-                norms[:] = [np.linalg.norm(w[begin:end]) for begin, end in rows]
+                # Summed as the kernel does: by a last bit more or less a row would be off its own norm,
+                # and be pulled at full length.
+                parts = (w[begin:end] * w[begin:end] for begin, end in rows)
+                norms[:] = [math.sqrt(np.cumsum(part, dtype=np.float64)[-1]) for part in parts]
         return kernel.Irrelevant(kind, data, self.other_errors[row], rows, norms)
 
 
 def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None] | None) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     from sublearn._threads import single_thread
 
-    with single_thread():
-        if workers == 1:
-            for row, number in enumerate(which):
-                run.repeat(number, row)
-                if progress is not None:
-                    progress(row + 1)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(workers) as pool:
-            jobs = [pool.submit(run.repeat, number, row) for row, number in enumerate(which)]
-            for done, job in enumerate(jobs, 1):
-                job.result()
-                if progress is not None:
-                    progress(done)
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
+        # One worker is this thread itself: Ctrl-C then ends it between two repeats.
+        each = map if workers == 1 else pool.map
+        for done, _ in enumerate(each(run.repeat, which, range(len(which))), 1):
+            if progress is not None:
+                progress(done)
 
 
 def check_repeats(repeats: int | range) -> range:

@@ -9,7 +9,7 @@ from numba.extending import overload
 
 from sublearn._arrays import Floats
 from sublearn._compile import compiled
-from sublearn.networks import RELU, SIGMOID, TANH
+from sublearn.networks.packed import RELU, SIGMOID, TANH
 
 
 def _logistic(x: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
 from sublearn._compile import compiled, inlined
-from sublearn.networks import (
+from sublearn.networks.packed import (
     ACTIVATION,
     ADDS,
     ASIDE,

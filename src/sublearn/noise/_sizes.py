@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,18 @@ from sublearn.ensembles import Instance
 from sublearn.noise._geometry import Best, Geometry, local_geometry
 from sublearn.noise._measure import MeasuredRate, draw_measured
 from sublearn.noise._noise import Noise, check_noise
-from sublearn.plots import Row, Shown, curve, figure, finite, ink, legend, log_ticks, name_axes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots import (
+    Figure,
+    Row,
+    Shown,
+    curve,
+    figure,
+    finite,
+    ink,
+    legend,
+    log_ticks,
+    name_axes,
+)
 
 STEADY = 0.05
 """Spread of q/|g| and |g|/F along a path up to which they count as constant."""
@@ -186,7 +194,7 @@ class SizeCurve(Shown):
         for ax in (left, right):
             log_ticks(ax)
             legend(ax)
-        return fig  # type: ignore[no-any-return]
+        return fig
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -240,6 +248,7 @@ def best_size(
     rates = tuple(geometry.rate(noise) for geometry in geometries)
     top = int(np.argmax(rates))
     exponent = fit_exponent(geometries)
+    hidden = [one.network.hidden if isinstance(one, Instance) else () for one in path]
     return SizeCurve(
         noise=noise,
         geometries=geometries,
@@ -255,13 +264,8 @@ def best_size(
         slides_nonlinear=slides_nonlinear_size(noise, sizes[0]),
         implicit=implicit_size(noise, sizes[0]),
         measured=tuple(geo.measure(noise, draws, seed) for geo in geometries) if draws else (),
-        units=_units(path),
+        units=tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else (),
     )
-
-
-def _units(path: Sequence[Instance] | Sequence[Geometry]) -> tuple[str, ...]:
-    hidden = [one.network.hidden if isinstance(one, Instance) else () for one in path]
-    return tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else ()
 
 
 def geometries_of(

@@ -41,12 +41,7 @@ from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.noise._balance import Balance, ModeNoise, balance
-from sublearn.noise._loss import (
-    flatten,
-    matrices,
-    plastic_positions,
-    squared_error,
-)
+from sublearn.noise._loss import flatten, matrices, plastic_positions, squared_error
 from sublearn.noise._noise import Gamma, Noise, check_noise, step_correlation
 from sublearn.noise._simulate import compress
 from sublearn.plots import finite
@@ -97,7 +92,7 @@ class Walk:
         return f"{self.what} {walk} at random, variance {self.per_cycle:.3g} per cycle"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SteadyPrediction:
     """The predicted steady state of a network that learns under noise, or why there is none.
 
@@ -116,17 +111,17 @@ class SteadyPrediction:
     state; runs of fewer have not settled.
     """
 
-    value: float
+    value: float = math.nan
     minimum: float
-    excess: float
-    leading: float
+    excess: float = math.nan
+    leading: float = math.nan
     rank: int
     trace: float
     plastic: int
     exact_minimum: bool
     quadratic: bool
-    kind: Known
-    reason: str
+    kind: Known = Known.NONE
+    reason: str = ""
     lower: float | None = None
     upper: float | None = None
     drift: float = 0.0
@@ -197,10 +192,20 @@ def predict_steady_state(instance: Instance, noise: Noise) -> SteadyPrediction:
             gains=gains,
             rho=rho,
         )
-        walks = _walks(network.size, modes, driven, whole)
-        known = _plain(modes, plastic, alone, quadratic, walks)
+        known = SteadyPrediction(  # "none" so far
+            minimum=modes.minimum,
+            rank=int(modes.eigenvalues.size),
+            trace=float(modes.eigenvalues.sum()),
+            plastic=plastic,
+            exact_minimum=alone,
+            quadratic=quadratic,
+            walks=_walks(network.size, modes, driven, whole),
+        )
         if not any(g):
-            return _still(known, instance)
+            outputs = network.forward(instance.start, instance.inputs)
+            value = float(squared_error(outputs, instance.targets))
+            still = _at_minimum(known, "nothing moves: gamma is 0, and the error stays what it is.")
+            return replace(still, value=value, excess=max(value - known.minimum, 0.0))
         if noise.no_formula:
             return replace(known, walks=(), reason=noise.no_formula)
         if rho == 1.0:  # one weight
@@ -218,27 +223,6 @@ _ONE_WAY = (
 )
 
 
-def _plain(
-    modes: Modes, plastic: int, affine: bool, quadratic: bool, walks: tuple[Walk, ...]
-) -> SteadyPrediction:
-    """All that is known whatever the answer is; the answer is "none" so far."""
-    nothing = math.nan
-    return SteadyPrediction(
-        value=nothing,
-        minimum=modes.minimum,
-        excess=nothing,
-        leading=nothing,
-        rank=int(modes.eigenvalues.size),
-        trace=float(modes.eigenvalues.sum()),
-        plastic=plastic,
-        exact_minimum=affine,
-        quadratic=quadratic,
-        kind=Known.NONE,
-        reason="",
-        walks=walks,
-    )
-
-
 def _walks(size: int, modes: Modes, noise: ModeNoise, whole: bool) -> tuple[Walk, ...]:
     rho = noise.rho
     stretch = (1 + rho) / (1 - rho) if rho < 1 else math.inf
@@ -249,12 +233,10 @@ def _walks(size: int, modes: Modes, noise: ModeNoise, whole: bool) -> tuple[Walk
     return tuple(walk for walk in walks if walk.directions and walk.per_cycle)
 
 
-def _still(known: SteadyPrediction, instance: Instance) -> SteadyPrediction:
-    outputs = instance.network.forward(instance.start, instance.inputs)
-    value = float(squared_error(outputs, instance.targets))
-    excess = max(value - known.minimum, 0.0)
-    why = "nothing moves: gamma is 0, and the error stays what it is."
-    return replace(known, value=value, excess=excess, leading=0.0, kind=Known.EXACT, reason=why)
+def _at_minimum(known: SteadyPrediction, why: str) -> SteadyPrediction:
+    return replace(
+        known, value=known.minimum, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
+    )
 
 
 def _not_quadratic(known: SteadyPrediction, gamma: Gamma, whole: bool, alone: bool) -> str:
@@ -280,11 +262,7 @@ def _grows(
         drift += 0.5 * float(lam @ noise.drive(np.ones(lam.size)))
         why = "gamma1 = 0: nothing is learned"
         if not drift:
-            value = known.minimum
-            why = "no weight that moves changes the outputs."
-            return replace(
-                known, value=value, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
-            )
+            return _at_minimum(known, "no weight that moves changes the outputs.")
     why += f", so the error grows by {drift:.2g} per cycle."
     endless = math.inf
     return replace(known, value=endless, excess=endless, leading=endless, drift=drift, reason=why)
@@ -294,25 +272,16 @@ def _settles(
     known: SteadyPrediction, modes: Modes, noise: ModeNoise, step: float
 ) -> SteadyPrediction:
     if not known.rank:
-        why = "no plastic weight changes the outputs."
-        return replace(
-            known, value=known.minimum, excess=0.0, leading=0.0, kind=Known.EXACT, reason=why
-        )
+        return _at_minimum(known, "no plastic weight changes the outputs.")
     made = balance(modes.eigenvalues, noise, step)
     kind, why = _how_sure(made, known.rank, noise.rho)
     if kind is Known.NONE:
         return replace(known, reason=why)
-    return replace(
-        known,
-        value=known.minimum + made.excess,
-        excess=made.excess,
-        leading=made.leading,
-        kind=kind,
-        reason=why,
-        lower=None if made.lower is None else known.minimum + made.lower,
-        upper=None if made.upper is None else known.minimum + made.upper,
-        slowest=made.slowest,
-    )
+    ends = (made.lower, made.upper)
+    lower, upper = (None if end is None else known.minimum + end for end in ends)
+    found = replace(known, kind=kind, reason=why, lower=lower, upper=upper, slowest=made.slowest)
+    value = known.minimum + made.excess
+    return replace(found, value=value, excess=made.excess, leading=made.leading)
 
 
 def doubt(made: Balance, rho: float) -> str:
@@ -334,10 +303,8 @@ def doubt(made: Balance, rho: float) -> str:
 
 def _how_sure(made: Balance, rank: int, rho: float) -> tuple[Known, str]:
     if made.exact:
-        return (
-            Known.EXACT,
-            "the modes have equal eigenvalues, and the law of the distance is known.",
-        )
+        why = "the modes have equal eigenvalues, and the law of the distance is known."
+        return Known.EXACT, why
     why = doubt(made, rho)
     if not why:
         return Known.LIMIT, f"exact in the limit of many modes, here {rank}, and short steps."

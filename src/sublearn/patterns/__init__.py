@@ -22,6 +22,7 @@ from sublearn.patterns._program import build_program as build_program
 from sublearn.patterns._program import choose_units as choose_units
 from sublearn.patterns._realizable import realizable_patterns
 from sublearn.patterns._shallow import learnable_rows, why_not_shallow
+from sublearn.patterns._system import MOST_PAIRS as MOST_PAIRS
 from sublearn.patterns._system import System as System
 from sublearn.patterns._system import build_system as build_system
 from sublearn.patterns._system import why_no_system as why_no_system

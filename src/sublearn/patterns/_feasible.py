@@ -100,7 +100,7 @@ def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
 
     out = [fmpq(0)] * system.size
     zero, m, factor = fmpq(0), system.m, in_coordinates(system).factor
-    for i in range(system.k):
+    for i in range(system.k - system.free):
         columns = system.columns[i]
         lines = []
         for s in range(m):

@@ -59,7 +59,7 @@ class Columns(NamedTuple):
     right: Array
     owner: Indices
     sides: Array  # (columns, m)
-    influence: Array  # (k,): the lengths of the units' columns of W2
+    influence: Array  # (k,): the lengths of the units' columns of W2; see :func:`_together`
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,9 @@ class Program:
 
     @property
     def by_corners(self) -> bool:
-        """Whether every unit is given by its corners."""
-        return all(unit.normals is None for unit in self.units)
+        """Whether every unit is given by its corners, but for free ones: their rays are all they have."""
+        given = self.units[: self.system.k - self.system.free]
+        return all(unit.normals is None for unit in given)
 
     def held(self, clause: Mask) -> Mask:
         """The columns that these conditions hold at 0; p: unit p // m is off on p % m, pairs + p: on."""
@@ -109,10 +110,13 @@ def build_program(system: System, units: list[Unit] | None = None) -> Program:
     units = choose_units(system) if units is None else units
     d, m = system.d, system.m
     outer = [power_of_two(max(abs(to_float(x)) for x in row)) for row in system.readout]
-    readout, rest = (
-        [[x * scale for x in row] for row, scale in zip(table, outer, strict=True)]
-        for table in (system.readout, system.rest)
+    readout, rest, lower = (
+        None
+        if table is None
+        else [[x * scale for x in row] for row, scale in zip(table, outer, strict=True)]
+        for table in (system.readout, system.rest, system.lower)
     )
+    assert readout is not None and rest is not None
     factor = power_of_two(max(abs(to_float(x)) for row in rest for x in row))
     owner = np.repeat(np.arange(len(units)), [len(unit.corners) for unit in units])
     zero, one = fmpq(0), fmpq(1)
@@ -136,6 +140,9 @@ def build_program(system: System, units: list[Unit] | None = None) -> Program:
                 if x > 0:
                     for o in range(d):
                         exact[s * d + o][len(sides)] = weights[o] * x
+                elif x < 0 and lower is not None:
+                    for o in range(d):
+                        exact[s * d + o][len(sides)] = lower[o][i] * -x
             sides.append(before)
             column_scales.append(scale)
         mine = range(first, len(sides))
@@ -155,11 +162,19 @@ def build_program(system: System, units: list[Unit] | None = None) -> Program:
         np.ascontiguousarray(numbers[:, -1]),
         owner,
         rounded_sides,
-        np.linalg.norm(to_floats(readout), axis=0),
+        np.linalg.norm(_together(readout, lower), axis=0),
     )
     usable = _is_held(exact, numbers) and _is_held(sides, rounded_sides)
     vertex = np.array([corner.vertex for unit in units for corner in unit.corners])
     return Program(system, units, exact, columns, vertex, column_scales, outer, factor, usable)
+
+
+def _together(readout: Table, lower: Table | None) -> Array:
+    """What one more of both a_is and u_is, the mark of a mixture, changes in the equations."""
+    if lower is None:
+        return to_floats(readout)
+    pairs = zip(readout, lower, strict=True)
+    return to_floats([[x + y for x, y in zip(*pair, strict=True)] for pair in pairs])
 
 
 def _is_held(exact: Table, rounded: Array) -> bool:
@@ -177,7 +192,7 @@ def choose_units(system: System) -> list[Unit]:
     counts = [comb(m, rho) + (2 * comb(m, rho - 1) if rho else 0) for rho in map(len, bases)]
     columns, rows = 2 * system.pairs, d * m + sum(m - len(basis) for basis in bases)
     chosen = set()
-    for i in sorted(range(k), key=lambda i: counts[i]):
+    for i in sorted(range(k - system.free), key=lambda i: counts[i]):
         columns += counts[i] - 2 * m
         rows += 1 - (m - len(bases[i]))
         if counts[i] > MOST_CORNERS or (columns + rows + 1) * rows * system.pairs > MOST_NUMBERS:
@@ -199,13 +214,17 @@ def coordinates(system: System, i: int) -> Unit:
         for sign in (1, -1)
         for s in range(m)
     ]
+    if i >= system.k - system.free:
+        return Unit(rays, [])
     return Unit(rays, orthogonal([system.inputs[j] for j in system.columns[i]]))
 
 
 def _span(system: System, i: int) -> Table:
     """Input rows that unit i may weigh, without those that the others before them span."""
-    from flint import fmpq_mat
+    from flint import fmpq, fmpq_mat
 
+    if i >= system.k - system.free:
+        return [[fmpq(int(s == t)) for t in range(system.m)] for s in range(system.m)]
     rows = [system.inputs[j] for j in system.columns[i]]
     reduced, rank = fmpq_mat([list(column) for column in zip(*rows, strict=True)]).rref()
     lines = reduced.tolist()[:rank]

@@ -28,6 +28,8 @@ from sublearn.plots._style import (
     shared_legend,
     whole_ticks,
 )
+from sublearn.plots._style import Axes as Axes
+from sublearn.plots._style import Figure as Figure
 
 __all__ = [
     "COLOURS",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Mask
-from sublearn.plots._style import COLOURS, MARKERS, ink, shade, whole_ticks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from sublearn.plots._style import COLOURS, MARKERS, Axes, ink, shade, whole_ticks
 
 
 def curve(

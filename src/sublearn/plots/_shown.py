@@ -10,15 +10,12 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sublearn._errors import BadInputError
 from sublearn._files import write_whole
 from sublearn._tables import shown, table_bytes
-from sublearn.plots._style import save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from sublearn.plots._style import Figure, save
 
 Row = dict[str, Any]
 Writer = Callable[[Path], object]

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from sublearn._files import write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # for annotations alone: matplotlib is loaded when something is drawn
+    Axes = Figure = Any
 
 # Okabe and Ito (2008): told apart by the colour-blind too. Yellow, too faint on white, is left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
@@ -81,7 +83,9 @@ def shade(colour: int) -> str:
     return ink() if found == INK else found
 
 
-def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6) -> Any:
+def figure(
+    columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6
+) -> tuple[Figure, Any]:
     """A new figure and its axes: one Axes, or an array of them (rows, columns) squeezed.
 
     ``width`` and ``height`` are those of one panel, in inches.
@@ -104,7 +108,9 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float
     return fig, axes
 
 
-def panels(count: int, *, across: int = 3, width: float = 3.9, height: float = 3.4) -> Any:
+def panels(
+    count: int, *, across: int = 3, width: float = 3.9, height: float = 3.4
+) -> tuple[Figure, list[Any]]:
     """A new figure and a list of ``count`` axes (at least one), ``across`` in a row at most.
 
     >>> fig, axes = panels(5)

@@ -28,7 +28,8 @@ def section(run: Run, name: str, state: State) -> str:
         drawn = run.picture(picture) if picture.suffix == ".svg" else b""
         if drawn:
             parts.append(_picture(picture, drawn, name, entry["title"], run.finds(name)))
-    parts.append(_command(run, name))
+    button = '<button type="button" class="copy" data-copy="text">copy</button>'
+    parts.append(around("div", tag("code", command(run, name)) + button, class_="command"))
     rows = run.table(name)
     if rows:
         inside = tag("summary", f"Table, {len(rows)} rows")
@@ -86,12 +87,6 @@ def command(run: Run, name: str) -> str:
         if entry["seed"] != ALL[name].plan(entry["budget"]).seed:
             words += ["--seed", str(entry["seed"])]
     return shlex.join(words)
-
-
-def _command(run: Run, name: str) -> str:
-    text = command(run, name)
-    button = '<button type="button" class="copy" data-copy="text">copy</button>'
-    return around("div", tag("code", text) + button, class_="command")
 
 
 def _failures(run: Run, name: str) -> str:

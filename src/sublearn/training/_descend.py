@@ -158,12 +158,8 @@ class _Descending:
         stuck = self.learner.stuck(self.state)
         if stuck is not None:
             going &= ~stuck
-        if not going.all():
-            self._keep(going)
-
-    def _keep(self, going: Mask) -> None:
         self.rows = self.rows[going]
-        if self.rows.size:
+        if self.rows.size < going.size and self.rows.size:
             self.objective = self.objective.select(going)
             self.state = self.state.select(going)
             self.streams = self.streams.select(going)

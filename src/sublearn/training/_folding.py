@@ -18,7 +18,8 @@ that costs, and so a row of a batch comes to the same last bit whatever it is st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,99 @@ import numpy as np
 from sublearn._arrays import Floats, Indices
 from sublearn.ensembles import Instance
 from sublearn.networks import ACTIVATIONS, Link, Step, links
-from sublearn.training._folded import Folded, Slot
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A matrix that holds learnable entries: a stretch of the buffer, and its shape."""
+
+    start: int
+    rows: int
+    columns: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.rows * self.columns
+
+    def of(self, buffer: Floats) -> Floats:
+        """The matrices (..., rows, columns) in buffers (..., size): a view."""
+        shape = (*buffer.shape[:-1], self.rows, self.columns)
+        return buffer[..., self.start : self.stop].reshape(shape)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A folded chain: its steps, the buffer of all slots, and where each learnable value goes.
+
+    The weights of its steps are ``slots``, which hold learnable entries, and ``matrices``, which hold
+    none; arrays have a leading axis of instances (1: the same for all). ``frozen`` (., size + 1) is the
+    buffer with the learnable entries at 0. Value number a of an instance goes to every one of
+    ``places[., a, :]``, of which there are one or two; the last cell of the buffer is for values that
+    have fewer places than others.
+    """
+
+    steps: tuple[Link, ...]
+    slots: Mapping[str, Slot]
+    matrices: Mapping[str, Floats]
+    frozen: Floats
+    places: Indices
+
+    def views(self, buffer: Floats) -> dict[str, Floats]:
+        """The slots in a buffer."""
+        return {name: slot.of(buffer) for name, slot in self.slots.items()}
+
+    def buffer(self, values: Floats) -> Floats:
+        """The slots filled with ``values`` (batch, r)."""
+        out = np.empty((values.shape[0], self.frozen.shape[-1]), dtype=self.frozen.dtype)
+        out[:] = self.frozen
+        for cells in self._cells(out):
+            out.reshape(-1)[cells] = values
+        out[:, -1] = 0.0
+        return out
+
+    def gather(self, buffer: Floats) -> Floats:
+        """The transpose of :meth:`buffer`: derivatives by value from derivatives by slot."""
+        first, *second = (buffer.reshape(-1)[cells] for cells in self._cells(buffer))
+        out: Floats = first + second[0] if second else first
+        return out
+
+    def _cells(self, buffer: Floats) -> Iterator[Indices]:
+        """Where the values go in the flattened buffers, (batch, r) each time."""
+        begin = np.arange(buffer.shape[0])[:, None] * buffer.shape[1]
+        for place in range(self.places.shape[-1]):
+            yield begin + self.places[..., place]
+
+    def select(self, kept: Indices) -> Folded:
+        """The chain of some instances only; a chain shared by all is returned as it is."""
+        if self.places.shape[0] == 1:
+            return self
+        return Folded(
+            tuple(_map(step, lambda array: array[kept]) for step in self.steps),
+            self.slots,
+            {name: matrix[kept] for name, matrix in self.matrices.items()},
+            self.frozen[kept],
+            self.places[kept],
+        )
+
+    def at(self, samples: Indices) -> Folded:
+        """The chain on some samples, (batch, size) of them."""
+
+        def pick(array: Floats) -> Floats:
+            if array.shape[-1] == 1:
+                return array
+            return np.take_along_axis(array, samples[:, None, :], axis=-1)
+
+        return replace(self, steps=tuple(_map(step, pick) for step in self.steps))
+
+
+def _map(step: Link, change: Callable[[Floats], Floats]) -> Link:
+    changed: dict[str, Any] = {
+        field.name: change(value)
+        for field in fields(step)
+        if isinstance(value := getattr(step, field.name), np.ndarray)
+    }
+    return replace(step, **changed)
+
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -53,19 +146,23 @@ class _Folding:
         self.slots: dict[str, Slot] = {}
         self.matrices: dict[str, Floats] = {}
         self.steps: list[Link] = []
+        split = (self.network.split_inputs(instance.inputs) for instance in instances)
+        self.blocks = [np.stack(blocks) for blocks in zip(*split, strict=True)]
 
     def run(self) -> Folded:
         if not self.network.is_plain:
             return self._unfolded()
-        first = next(p for p, step in enumerate(self.chain) if self._uses(step) & self.learnable)
-        blocks = [np.stack(b) for b in zip(*(self._blocks(i) for i in self.instances), strict=True)]
-        self.blocks = blocks
+        first = next(
+            place
+            for place, step in enumerate(self.chain)
+            if {step.weight, step.encoder, step.bias} & self.learnable
+        )
         state: Floats | None = None
         for step in self.chain[:first]:
             state = ACTIVATIONS[step.activation].value(self._frozen_pre(step, state))
         here = self.chain[first]
         if here.encoder in self.learnable:
-            places = np.full((len(self.instances), len(self.instances[0].allocation)), -1)
+            places = self._nowhere()
             self._full(here, state)
         else:
             places = self._first(here, state, self.chain[first + 1 : first + 2])
@@ -76,22 +173,13 @@ class _Folding:
 
     def _unfolded(self) -> Folded:
         """The chain as it is, for steps that are not of the form that is folded here."""
-        blocks = zip(*(self._blocks(one) for one in self.instances), strict=True)
-        self.steps += links(self.network, [self._cast(np.stack(b)) for b in blocks], self._one())
+        self.steps += links(self.network, [self._cast(b) for b in self.blocks], self._one())
         for name in self.network.shapes:
             if name in self.learnable:
                 self._slot(name)
             else:
                 self._matrix(self._frozen(name), name)
-        return self._finish(np.full((len(self.instances), len(self.instances[0].allocation)), -1))
-
-    @staticmethod
-    def _uses(step: Step) -> set[str]:
-        used = (step.weight, step.encoder, step.bias)
-        return {name for name in used if name is not None}
-
-    def _blocks(self, instance: Instance) -> list[Floats]:
-        return self.network.split_inputs(instance.inputs)
+        return self._finish(self._nowhere())
 
     def _frozen(self, name: str) -> Floats:
         return np.stack([instance.weights[name] for instance in self.instances])
@@ -118,6 +206,10 @@ class _Folding:
 
     def _one(self) -> Floats:
         return np.ones((len(self.instances), 1, 1), dtype=self.dtype)
+
+    def _nowhere(self) -> Indices:
+        """No place yet for any value of any instance."""
+        return np.full((len(self.instances), len(self.instances[0].allocation)), -1)
 
     def _slot(self, name: str) -> str:
         if name not in self.slots:
@@ -152,7 +244,7 @@ class _Folding:
         # Names that no weight of a network has.
         moving = self._new_slot("first, moving", active.size, used.size)
         resting = self._new_slot("first, still", active.size, still.size)
-        places = np.full((len(self.instances), len(self.instances[0].allocation)), -1)
+        places = self._nowhere()
         for number, (rows, columns, values) in enumerate(found):
             for slot, held in ((moving, used), (resting, still)):
                 here = np.isin(columns, held)

@@ -27,8 +27,7 @@ from sublearn._arrays import Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.ensembles import Instance
 from sublearn.networks import Arrays, Dual, Duals, walk
-from sublearn.training._folded import Folded
-from sublearn.training._folding import fold
+from sublearn.training._folding import Folded, fold
 from sublearn.training._losses import LOSSES
 from sublearn.training._passes import (
     jacobian,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._arrays import Floats
+from sublearn._arrays import Floats, Indices
+from sublearn._compile import compiled
 from sublearn.networks import Arrays, Cotangents, Dual, Duals, Trace, gradient_term, uses, walk
-from sublearn.training._folded import Folded, Slot
-from sublearn.training._kernel import add_products
+from sublearn.training._folding import Folded, Slot
 
 Weights = Mapping[str, Any]
 
@@ -78,3 +78,35 @@ def _add(out: Floats, folded: Folded, slot: Slot, left: Floats, right: Floats) -
     for place in range(folded.places.shape[-1]):
         places = np.ascontiguousarray(folded.places[..., place])
         add_products(out, places, slot.start, slot.stop, slot.columns, left, right)
+
+
+@compiled
+def add_products(
+    out: Floats,
+    places: Indices,
+    start: int,
+    stop: int,
+    columns: int,
+    left: Floats,
+    right: Floats,
+) -> None:
+    """out[b, a, o, s] += left[b, o, i, s] right[b, j, s] where value a goes to entry (i, j) of a slot.
+
+    ``start`` and ``stop`` are the slot's stretch of the buffer, ``columns`` its width. Of ``places``,
+    ``left`` and ``right`` the first axis may have length 1, and so may the last of the latter two.
+    """
+    batch, values, outputs, samples = out.shape
+    for b in range(batch):
+        at = b if places.shape[0] > 1 else 0
+        at_left = b if left.shape[0] > 1 else 0
+        at_right = b if right.shape[0] > 1 else 0
+        for a in range(values):
+            place = places[at, a]
+            if place < start or place >= stop:
+                continue
+            i, j = (place - start) // columns, (place - start) % columns
+            for o in range(outputs):
+                for s in range(samples):
+                    s_left = s if left.shape[3] > 1 else 0
+                    s_right = s if right.shape[2] > 1 else 0
+                    out[b, a, o, s] += left[at_left, o, i, s_left] * right[at_right, j, s_right]

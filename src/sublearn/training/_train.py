@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,13 @@ from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._files import write_whole
 from sublearn.ensembles import Instance, Problem, check_instance
-from sublearn.plots import COLOURS, Row, Shown, figure, ink, legend, name_axes, whole_ticks
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, legend, name_axes, whole_ticks
 from sublearn.training._descend import Descent, Goal, Watch, descend, starting_values
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
 from sublearn.training._named import learner_named, settings_of
 from sublearn.training._objective import Objective, is_one_hot
 from sublearn.training._streams import Streams
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
 EPS = 1e-2  # the paper's threshold on the mean squared error (appendix E.1)
@@ -110,7 +107,6 @@ class Training(Shown):
 
     def plot(self) -> Figure:
         """The loss of every start against its steps, the best one in full colour."""
-        fig: Figure
         fig, ax = figure()
         count = self.starts.loss.size
         name = f"best of {count} starts" if count > 1 else self.learner.name
@@ -140,9 +136,8 @@ class Training(Shown):
         head = "solved" if self.solved else "not solved"
         count = int(self.starts.loss.size)
         several = f"; best of {count} starts" if count > 1 else ""
-        labels = (
-            "" if self.right is None else f", {self.right} of {self.instance.samples} labels right"
-        )
+        whole = self.instance.samples
+        labels = "" if self.right is None else f", {self.right} of {whole} labels right"
         return (
             f"{head} ({self.goal_words}): {self.learner.name}, {self.loss_name} {self.loss:.4g} after "
             f"{self.steps} steps{labels}{several}"
@@ -227,7 +222,12 @@ def train_keyed(
     # The one that reached the goal first, else the one with the lowest loss.
     order = np.where(found.reached, found.steps - float(course.steps) - 1.0, found.loss)
     best = int(np.argmin(np.where(np.isnan(order), np.inf, order)))
-    return _judged(instance, chosen, name, goal, course.seed, best, found)
+    values = np.asarray(found.values[best], dtype=np.float64)
+    loss, right = judge(instance, values, name)
+    labels = None if right is None else np.array([right])
+    there = bool(goal.reached(np.array([loss]), labels, instance.samples)[0])
+    told = (chosen, name, goal, course.seed, best)
+    return Training(instance, *told, values, loss, right, there, found)
 
 
 def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tuple[str, Goal]:
@@ -241,25 +241,6 @@ def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tu
     if loss == "cross-entropy":
         raise BadInputError("eps bounds the squared error; with it loss must be 'squared error'.")
     return loss, Goal(eps=EPS if eps is None else eps)
-
-
-def _judged(
-    instance: Instance,
-    learner: Learner,
-    name: str,
-    goal: Goal,
-    seed: int,
-    best: int,
-    found: Descent,
-) -> Training:
-    values = np.asarray(found.values[best], dtype=np.float64)
-    loss, right = judge(instance, values, name)
-    there = goal.reached(
-        np.array([loss]), None if right is None else np.array([right]), instance.samples
-    )
-    return Training(
-        instance, learner, name, goal, seed, best, values, loss, right, bool(there[0]), found
-    )
 
 
 def judge(instance: Instance, values: Array, loss: str) -> tuple[float, int | None]:

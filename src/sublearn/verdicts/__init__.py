@@ -10,10 +10,11 @@ from sublearn.verdicts._equations import EquationCounts, Equations
 from sublearn.verdicts._equations import equation_counts as equation_counts
 from sublearn.verdicts._gates import GateRanks, gated_rank
 from sublearn.verdicts._gates import doubt_of as doubt_of
-from sublearn.verdicts._gates import draw_point as draw_point
+from sublearn.verdicts._gates import drawn_gates as drawn_gates
 from sublearn.verdicts._gates import occurring_gates as occurring_gates
 from sublearn.verdicts._gates import settled_gates as settled_gates
 from sublearn.verdicts._given import GivenRank, rank_at
+from sublearn.verdicts._given import rank_modulo_prime as rank_modulo_prime
 from sublearn.verdicts._needed import Needed as Needed
 from sublearn.verdicts._needed import needed_rank as needed_rank
 from sublearn.verdicts._needed import reachable_equations as reachable_equations
@@ -21,7 +22,6 @@ from sublearn.verdicts._needed import teacher_may_collapse as teacher_may_collap
 from sublearn.verdicts._points import Point as Point
 from sublearn.verdicts._points import UnknownRankError as UnknownRankError
 from sublearn.verdicts._points import check_options as check_options
-from sublearn.verdicts._points import jacobian_columns as jacobian_columns
 from sublearn.verdicts._points import miss_probability as miss_probability
 from sublearn.verdicts._rank import GenericRank, generic_rank
 from sublearn.verdicts._rank import points_needed as points_needed

@@ -8,7 +8,9 @@ import numpy as np
 
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
-from sublearn.networks import Bounds
+
+Lines = tuple[tuple[int, ...], tuple[int, ...]]
+"""Rows and columns of a weight."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,11 @@ def rank_bound(problem: Problem, allocation: Allocation) -> int:
     number of entries that keep all limits (maximum flow). Weights add up, and the outputs that the
     network can express bound the whole.
     """
-    total = 0
-    for name in allocation.names:
-        bounds = problem.network.degree_bounds(name, problem.effective_samples)
-        total += _largest_within(allocation, name, bounds)[0]
+    total = sum(_largest_within(problem, allocation, name)[0] for name in allocation.names)
     return min(total, problem.network.expressible(problem.effective_samples))
 
 
-def binding_lines(
-    problem: Problem, allocation: Allocation
-) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+def binding_lines(problem: Problem, allocation: Allocation) -> dict[str, Lines]:
     """Rows and columns of every weight whose limits, with the entries outside them, are the least sum.
 
     These show :func:`rank_bound` at a glance, where the network expresses as much.
@@ -75,18 +72,12 @@ def binding_lines(
     >>> binding_lines(sl.Problem(net, samples=2), row)
     {'W1': ((1,), ())}
     """
-    out = {}
-    for name in allocation.names:
-        bounds = problem.network.degree_bounds(name, problem.effective_samples)
-        out[name] = _largest_within(allocation, name, bounds)[1]
-    return out
+    return {name: _largest_within(problem, allocation, name)[1] for name in allocation.names}
 
 
-Lines = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-def _largest_within(allocation: Allocation, name: str, bounds: Bounds) -> tuple[int, Lines]:
+def _largest_within(problem: Problem, allocation: Allocation, name: str) -> tuple[int, Lines]:
     """The largest number of entries of a weight that keep all limits, and the lines that bind."""
+    bounds = problem.network.degree_bounds(name, problem.effective_samples)
     row_sizes, column_sizes = allocation.row_counts(name), allocation.column_counts(name)
     column_limit = int(column_sizes.max()) if bounds.column is None else bounds.column
     by_rows = int(np.minimum(row_sizes, bounds.row).sum())

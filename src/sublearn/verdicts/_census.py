@@ -74,7 +74,18 @@ def census(
     if size > existing:
         raise BadInputError(f"{name} has {existing} weights, fewer than the {size} needed.")
     if draws is not None:
-        return _drawn(problem, name, whole_number("draws", draws, least=1), error, seed, tell)
+        draws = whole_number("draws", draws, least=1)
+        rule = {name: FirstRows(network.shape(name)[0], size)}
+        rng = named_stream(seed, "census draws", problem.digest, name)
+        deficient, doubt = 0, 0.0
+        for number in range(draws):
+            tell(number, draws)
+            drawn = problem.draw_allocation(rule, rng)
+            found = generic_rank(problem, drawn, error=error / draws, seed=seed)
+            if found.rank < len(drawn):
+                deficient += 1
+                doubt += found.grade.error
+        return Census(draws, draws, deficient, 0, True, wrong_by_chance(doubt))
     if comb(existing, size) > LARGEST:
         raise BadInputError(
             f"{name} has {comb(existing, size):.1e} allocations of {size} weights, more than "
@@ -115,27 +126,6 @@ def _enumerated(
         tell(looked, total)
     grade = wrong_by_chance(doubtful * miss**draws)
     return Census(total, feasible, deficient, unbound, False, grade)
-
-
-def _drawn(
-    problem: Problem,
-    name: str,
-    draws: int,
-    error: float,
-    seed: int,
-    tell: Callable[[int, int], None],
-) -> Census:
-    rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
-    rng = named_stream(seed, "census draws", problem.digest, name)
-    deficient, doubt = 0, 0.0
-    for number in range(draws):
-        tell(number, draws)
-        drawn = problem.draw_allocation(rule, rng)
-        found = generic_rank(problem, drawn, error=error / draws, seed=seed)
-        if found.rank < len(drawn):
-            deficient += 1
-            doubt += found.grade.error
-    return Census(draws, draws, deficient, 0, True, wrong_by_chance(doubt))
 
 
 def _chunks(items: int, size: int) -> Iterator[Indices]:

@@ -281,9 +281,8 @@ def _at_most(problem: Problem, allocation: Allocation, rank: int) -> AtMost:
 
 def _needed_at_most(problem: Problem, teacher: Network, needed: int) -> AtMost:
     limit = teacher.expressible(samples_of(problem, teacher))
-    if (
-        limit <= needed or teacher.has_gates
-    ):  # other gates may need more than those that were sampled
+    # Other gates may need more than those that were sampled.
+    if limit <= needed or teacher.has_gates:
         return AtMost(limit, "outputs")
     return AtMost(needed, "points")
 
@@ -473,10 +472,8 @@ class _Checker:
         miss = miss_probability(problem, network, wanted + 1, free_gates=gated)
         draws = points_needed(miss, _ERROR)
         self._work(network, problem.samples, len(among), problem.equations, draws)
-        seed = hashlib.sha256(
-            json.dumps(to_dict(self.certificate), sort_keys=True).encode()
-        ).digest()
-        rng = np.random.default_rng(list(seed))
+        said = json.dumps(to_dict(self.certificate), sort_keys=True).encode()
+        rng = np.random.default_rng(list(hashlib.sha256(said).digest()))
         chosen = [labels[k] for k in among]
         for _ in range(draws):
             place = Place(random_prime(rng), int(rng.integers(2**62)))
@@ -495,8 +492,8 @@ class _Checker:
             raise _Wrong("the weights of a circuit must be different learnable ones.")
         part = self.certificate.allocation.select(circuit)
         claim = AtMost(len(circuit) - 1, "points")
-        self._at_points(problem, problem.network, part, claim, f"the circuit of {len(circuit)} weights has "
-                        f"rank {len(circuit) - 1} at most")  # fmt: skip
+        words = f"the circuit of {len(circuit)} weights has rank {len(circuit) - 1} at most"
+        self._at_points(problem, problem.network, part, claim, words)
 
     def _maximal(self, least: int) -> str:
         mine = self.certificate
@@ -524,9 +521,7 @@ class _Checker:
         self, network: Network, samples: int, columns: int, rows: int, times: int = 1
     ) -> None:
         """Weigh what would be computed, before it is."""
-        once = sum(
-            rows * width for rows, width in (network.shapes[s.weight] for s in network.steps)
-        )
+        once = sum(int(np.prod(network.shapes[step.weight])) for step in network.steps)
         work = times * columns * (once * samples + rows * min(rows, columns))
         if work > self.left:
             raise BadInputError(
@@ -613,15 +608,13 @@ def from_dict(content: object) -> RankCertificate:
     if shown is not None:
         text = as_text(shown)
         teacher = Targets() if text == "none" else network_from_text(text)
-    law = (
-        Normal() if content["input_rank"] is None else LowRank(rank=as_whole(content["input_rank"]))
-    )
+    rank = content["input_rank"]
+    law = Normal() if rank is None else LowRank(rank=as_whole(rank))
     problem = Problem(network, samples, Ensemble(inputs=law), teacher)
     allocation = from_flat_entries(network, content["learnable"])
     if not len(allocation):
         raise BadInputError("a certificate needs at least one learnable weight.")
     kind = one_of("kind", as_text(content["kind"]), [MAXIMAL.value, MINIMAL.value, BETWEEN.value])
-    ground = content["ground"]
     return RankCertificate(
         problem,
         allocation,
@@ -630,16 +623,16 @@ def from_dict(content: object) -> RankCertificate:
         _most_in(content["rank_at_most"]),
         _minor_in(content["needed_at_least"]),
         _most_in(content["needed_at_most"]),
-        None
-        if ground is None
-        else Ground(
-            as_text(ground["why"]),
-            _wholes(ground["part"]),
-            as_whole(ground["samples"]),
-            _minor_in(ground["minor"]),
-        ),
+        _ground_in(content["ground"]),
         _wholes(content["circuit"]),
     )
+
+
+def _ground_in(content: Any) -> Ground | None:
+    if content is None:
+        return None
+    why, part = as_text(content["why"]), _wholes(content["part"])
+    return Ground(why, part, as_whole(content["samples"]), _minor_in(content["minor"]))
 
 
 def _minor_in(content: Any) -> Minor | None:

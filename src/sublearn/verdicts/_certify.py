@@ -107,18 +107,13 @@ def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: i
     if found.count % 2 == 0 or found.grade == NUMERICAL:
         return replace(verdict, reasons=(*verdict.reasons, words), solutions=found.count)
     odd = f"{words} An odd number: not all can come in conjugate pairs, so one is real."
+    claims, ranks = printed_claims(problem, allocation), (verdict.rank, verdict.needed)
     return replace(
         verdict,
         kind=MAXIMAL,
         grade=weakest(verdict.grade, found.grade),
         reasons=(odd, *verdict.reasons[1:]),
-        theorems=compare(
-            printed_claims(problem, allocation),
-            MAXIMAL,
-            verdict.rank,
-            verdict.needed,
-            positive=True,
-        ),
+        theorems=compare(claims, MAXIMAL, *ranks, positive=True),
         solutions=found.count,
     )
 

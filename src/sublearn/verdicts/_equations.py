@@ -96,9 +96,7 @@ def _layers(layers: Layers, samples: int, allocation: Allocation) -> EquationCou
     # Mirrored: the readouts of the layers are unknowns, and the first one times X is Y.
     by_columns, quadratic, eliminated = d * samples, 0, 0
     for layer, name in enumerate(names):
-        if sum(
-            learnable[layer + 1 :]
-        ):  # a later layer moves, so the readout of this one is an unknown
+        if sum(learnable[layer + 1 :]):  # a later layer moves: the readout of this one is unknown
             quadratic += d * int(np.count_nonzero(allocation.column_counts(name)))
             eliminated += learnable[layer]
         by_columns += d * sizes[layer]

@@ -129,11 +129,19 @@ def occurring_gates(
     """The gates of a random point, all of them beyond doubt: they hold in a neighbourhood of it."""
     for attempt in count():
         # Tails so heavy that numbers overflow are left out in the end.
-        weights, inputs = draw_point(problem, network, rng, plain=attempt >= ATTEMPTS)
-        settled = settled_gates(network, weights, inputs, doubt_of(problem, inputs))
-        if settled is not None:
-            return settled[0]
+        gates = drawn_gates(problem, network, rng, plain=attempt >= ATTEMPTS)
+        if gates is not None:
+            return gates
     raise AssertionError("the loop has no end")
+
+
+def drawn_gates(
+    problem: Problem, network: Network, rng: np.random.Generator, *, plain: bool = False
+) -> dict[int, Array] | None:
+    """The gates of one :func:`draw_point`; None if rounding leaves doubt."""
+    weights, inputs = draw_point(problem, network, rng, plain=plain)
+    settled = settled_gates(network, weights, inputs, doubt_of(problem, inputs))
+    return None if settled is None else settled[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -92,9 +92,7 @@ def rank_at(
     draws, rank = points_needed(miss, error), 0
     for _ in range(draws):
         field = PrimeField(random_prime(rng))
-        residues = {name: _residues(field, exact[name], given[name].shape) for name in exact}
-        parts = factors(network, residues, _residues(field, seen, x.shape), field, gates)
-        rank = max(rank, eliminate(field, jacobian_columns(field, parts, allocation)).rank)
+        rank = max(rank, rank_modulo_prime(field, network, allocation, exact, seen, gates))
         if rank == min(sizes):
             return GivenRank(rank, *sizes, PROOF)
     return GivenRank(rank, *sizes, wrong_by_chance(min(1.0, miss**draws)))
@@ -110,8 +108,23 @@ def _gates(network: Network, weights: Mapping[str, Array], inputs: Array) -> Gat
     return None if settled is None or any(f.any() for f in settled[1].values()) else settled[0]
 
 
-def _residues(field: PrimeField, exact: Dyadics, shape: tuple[int, ...]) -> Array:
-    return field.from_integers(np.array(exact.residues(field.p), dtype=np.int64)).reshape(shape)
+def rank_modulo_prime(
+    field: PrimeField,
+    network: Network,
+    allocation: Allocation,
+    weights: Mapping[str, Dyadics],
+    inputs: Dyadics,
+    gates: Gates | None = None,
+) -> int:
+    """The rank of the learnable columns at exact numbers, modulo a prime: never above the true one."""
+
+    def residues(exact: Dyadics, shape: tuple[int, ...]) -> Array:
+        return field.from_integers(exact.residues(field.p)).reshape(shape)
+
+    held = {name: residues(exact, exact.shape) for name, exact in weights.items()}
+    x = residues(inputs, network.input_shape(inputs.shape[1]))
+    parts = factors(network, held, x, field, gates)
+    return eliminate(field, jacobian_columns(field, parts, allocation)).rank
 
 
 def _miss(network: Network, numbers: list[Dyadics], size: int) -> float:

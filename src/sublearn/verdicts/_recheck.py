@@ -8,7 +8,7 @@ take them backward, in factors, and in float64.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,9 +19,11 @@ from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
 from sublearn._limits import check_memory
 from sublearn.ensembles import LowRank, Problem
-from sublearn.networks import Network, Step
+from sublearn.networks import Network
 
 Label = tuple[str, int, int]
+Bend = Callable[[int, str, Any, Any], tuple[Any, Any]]
+"""An activation at a step: (position, its name, what enters, derivatives) to (value, derivatives)."""
 SMALLEST, LARGEST = 2**22, 2**23  # of a prime: products of residues, summed, fit into 64 bits
 _PIECE = 2**22  # numbers of derivatives that are held at once
 
@@ -61,39 +63,21 @@ def whole_gates(problem: Problem, network: Network, place: Place) -> dict[int, I
 
     Where none is at 0, all points nearby have the same gates: they occur with positive probability.
     """
+    gates: dict[int, Indices] = {}
+    settled = True
+
+    def bend(position: int, activation: str, z: Any, change: Any) -> tuple[Any, Any]:
+        nonlocal settled
+        if activation != "relu":
+            raise BadInputError("gates behind tanh or sigmoid are no matter of whole numbers.")
+        settled = settled and not (z == 0).any()
+        gates[position] = np.asarray(z > 0, dtype=np.int64)
+        return z * gates[position], change
+
     weights = _weights(network, place.integers)
     blocks = network.split_inputs(_inputs(problem, network, place.integers))
-    gates: dict[int, Indices] = {}
-    state: Any = None
-    for position, step in enumerate(network.steps):
-        block = None if step.block is None else blocks[step.block]
-        z = weights[step.weight] @ _entering(step, state, block, weights)
-        if step.drive is not None:
-            z = z + weights[step.drive] @ block
-        if step.bias is not None:
-            z = z + weights[step.bias]
-        if step.activation == "relu":
-            gates[position] = np.asarray(z > 0, dtype=np.int64)
-            if (z == 0).any():
-                return None
-            z = z * gates[position]
-        elif step.activation != "linear":
-            raise BadInputError("gates behind tanh or sigmoid are no matter of whole numbers.")
-        if step.aside:
-            continue
-        if step.leak != 1.0:
-            z = z * Fraction(step.leak)
-            z = z if state is None else z + state * Fraction(step.kept)
-        state = z
-    return gates
-
-
-def _entering(step: Step, state: Any, block: Any, weights: Mapping[str, Any]) -> Any:
-    """What a step multiplies by its weight: the state and what is injected, or the number 1."""
-    if block is None or step.drive is not None:
-        return np.ones((1, 1), dtype=object) if state is None else state
-    given = block if step.encoder is None else weights[step.encoder] @ block
-    return given if state is None else state + given
+    _forward(network, weights, blocks, bend, [], None)
+    return gates if settled else None
 
 
 def _weights(network: Network, draw: Any) -> dict[str, Any]:
@@ -114,14 +98,6 @@ def _inputs(problem: Problem, network: Network, draw: Any) -> Any:
     return (left @ draw("inputs right", (law.rank, problem.samples))).reshape(shape)
 
 
-@dataclass(frozen=True)
-class Slopes:
-    """What bends a chain at a point: gates of ReLU steps, and what tanh and sigmoid steps leave behind."""
-
-    gates: Mapping[int, Any]
-    states: Mapping[int, Any]
-
-
 def jacobian_modulo(
     problem: Problem,
     network: Network,
@@ -137,7 +113,16 @@ def jacobian_modulo(
     p, m = place.prime, problem.samples
     weights = _weights(network, place.residues)
     inputs = _inputs(problem, network, place.residues) % p
-    slopes = _slopes(problem, network, place, gates)
+    held, states = _slopes(problem, network, place, gates)
+
+    def bend(position: int, activation: str, y: Any, dy: Any) -> tuple[Any, Any]:
+        if activation == "relu":
+            gate = held[position] % p
+            return y * gate % p, dy * gate % p
+        h = states[position] % p
+        slope = (1 - h * h) % p if activation == "tanh" else h * (1 - h) % p
+        return h, dy * slope % p
+
     blocks: list[Any] = list(network.split_inputs(inputs))
     widest = max(rows for rows, _ in network.shapes.values())
     rows = network.output_size * m
@@ -146,13 +131,14 @@ def jacobian_modulo(
     step = max(1, _PIECE // (widest * m))
     for start in range(0, len(labels), step):
         part = labels[start : start + step]
-        out[:, start : start + step] = _forward(network, weights, blocks, slopes, part, p, m)
+        out[:, start : start + step] = _forward(network, weights, blocks, bend, part, p)
     return out
 
 
 def _slopes(
     problem: Problem, network: Network, place: Place, gates: Mapping[int, Indices] | None
-) -> Slopes:
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """What bends a chain at a point: gates of ReLU steps, and what tanh and sigmoid steps leave behind."""
     states, found = {}, dict(gates or {})
     heard = None
     if network.connections:
@@ -168,36 +154,42 @@ def _slopes(
             if heard is not None:
                 drawn = heard.settled(position, drawn.astype(np.float64)).astype(np.int64)
             states[position] = drawn
-    return Slopes(found, states)
+    return found, states
 
 
 def _forward(
     network: Network,
-    weights: Mapping[str, Indices],
-    blocks: Sequence[Indices],
-    slopes: Slopes,
+    weights: Mapping[str, Any],
+    blocks: Sequence[Any],
+    bend: Bend,
     labels: Sequence[Label],
-    p: int,
-    m: int,
+    p: int | None,
 ) -> Indices:
-    """One pass along the chain: values (units, m), and their derivatives (columns, units, m)."""
+    """One pass along the chain: values (units, m), and their derivatives (columns, units, m).
+
+    Modulo p, or in whole numbers and fractions without a limit where it is None.
+    """
     columns = {
         name: [(k, i, j) for k, (of, i, j) in enumerate(labels) if of == name]
         for name in network.shapes
     }
+    m = blocks[0].shape[-1]
 
-    def product(name: str, x: Indices, dx: Indices | None) -> tuple[Indices, Indices]:
+    def reduced(numbers: Any) -> Any:
+        return numbers if p is None else numbers % p
+
+    def product(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
         """W x, and its derivative: W dx, and of the entry (i, j) of W itself row j of x in row i."""
         W = weights[name]
-        y = W @ x % p
-        dy = np.zeros((len(labels), W.shape[0], m), dtype=np.int64) if dx is None else W @ dx % p
+        shape = (len(labels), W.shape[0], m)
+        dy = np.zeros(shape, dtype=np.int64) if dx is None else reduced(W @ dx)
         for k, i, j in columns[name]:
-            dy[k, i] = (dy[k, i] + x[j]) % p
-        return y, dy
+            dy[k, i] = reduced(dy[k, i] + x[j])
+        return reduced(W @ x), dy
 
     one = np.ones((1, m), dtype=np.int64)
-    state: Indices | None = None
-    change: Indices | None = None
+    state: Any = None
+    change: Any = None
     read = []
     for position, step in enumerate(network.steps):
         block = None if step.block is None else blocks[step.block]
@@ -206,38 +198,34 @@ def _forward(
             given, moved = (
                 (block, None) if step.encoder is None else product(step.encoder, block, None)
             )
-            x = given if x is None else (x + given) % p
-            dx = dx if moved is None else moved if dx is None else (dx + moved) % p
+            x = given if x is None else reduced(x + given)
+            dx = dx if moved is None else moved if dx is None else reduced(dx + moved)
         elif x is None:
             x = one
         y, dy = product(step.weight, x, dx)
         for name, entering in ((step.bias, one), (step.drive, block)):
             if name is not None and entering is not None:
                 more, moved = product(name, entering, None)
-                y, dy = (y + more) % p, (dy + moved) % p
-        if step.activation == "relu":
-            gate = slopes.gates[position] % p
-            y, dy = y * gate % p, dy * gate % p
-        elif step.activation != "linear":
-            h = slopes.states[position] % p
-            slope = (1 - h * h) % p if step.activation == "tanh" else h * (1 - h) % p
-            y, dy = h, dy * slope % p
+                y, dy = reduced(y + more), reduced(dy + moved)
+        if step.activation != "linear":
+            y, dy = bend(position, step.activation, y, dy)
         if step.leak != 1.0:
-            leak, kept = (_residue(value, p) for value in (step.leak, step.kept))
-            y, dy = y * leak % p, dy * leak % p
+            leak, kept = (_number(value, p) for value in (step.leak, step.kept))
+            y, dy = reduced(y * leak), reduced(dy * leak)
             if state is not None:
-                y = (y + kept * state) % p
-                dy = dy if change is None else (dy + kept * change) % p
+                y = reduced(y + kept * state)
+                dy = dy if change is None else reduced(dy + kept * change)
         if step.aside:
             read.append(dy)
         else:
             state, change = y, dy
-    assert change is not None
     out = np.concatenate([*read, change], axis=1)
-    return np.asarray(out.reshape(len(labels), -1).T)
+    return np.asarray(out.reshape(len(labels), out.shape[1] * m).T)
 
 
-def _residue(number: float, p: int) -> int:
+def _number(number: float, p: int | None) -> Fraction | int:
+    if p is None:
+        return Fraction(number)
     whole, power = number.as_integer_ratio()
     return whole * pow(power, -1, p) % p
 

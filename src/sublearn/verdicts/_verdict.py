@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,12 +156,6 @@ class Verdict(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        counts = None
-        if self.counts is not None:
-            counts = {
-                "by_rows": vars(self.counts.by_rows),
-                "by_columns": vars(self.counts.by_columns),
-            }
         return {
             "kind": self.kind,
             "meaning": self.meaning,
@@ -181,7 +175,7 @@ class Verdict(Shown):
             "broken_bounds": [vars(bound) for bound in self.broken],
             "idle": {n: [list(e) for e in self.idle.entries[n]] for n in self.idle.names},
             "circuit": None if self.circuit is None else self.circuit.to_dict(),
-            "lifted_equations": counts,
+            "lifted_equations": None if self.counts is None else asdict(self.counts),
             "gates": None if self.gates is None else self.gates.to_dict(),
             "solutions": self.solutions,
         }

@@ -8,6 +8,8 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.verdicts._verdict import Circuit
 
+_LISTED = 8  # weights that are named
+
 
 def circuit_of(problem: Problem, weights: Allocation) -> Circuit:
     """Name the weights of a circuit and say what they share."""
@@ -47,20 +49,13 @@ def _crossing(weights: Allocation, name: str) -> tuple[int, int] | None:
     """(i, j) if the weights lie in row i and column j, not at their crossing."""
     rows, columns = weights.row_counts(name), weights.column_counts(name)
     i, j = int(rows.argmax()), int(columns.argmax())
-    mask = weights.mask(name)
-    inside = int(rows[i] + columns[j])
-    return (
-        (i, j) if not mask[i, j] and inside == len(weights) and min(rows[i], columns[j]) else None
-    )
+    crosses = not weights.mask(name)[i, j] and min(rows[i], columns[j])
+    return (i, j) if crosses and rows[i] + columns[j] == len(weights) else None
 
 
-def _listed(weights: Allocation, most: int = 8) -> str:
+def _listed(weights: Allocation) -> str:
     labels = [f"{name}({i}, {j})" for name, i, j in weights.labels()]
-    if len(labels) > most:
-        shown = ", ".join(labels[:most])
-        return f"The {len(labels)} weights {shown}, ..."
-    return (
-        f"The {len(labels)} weights {', '.join(labels)}"
-        if len(labels) > 1
-        else f"The weight {labels[0]}"
-    )
+    if len(labels) == 1:
+        return f"The weight {labels[0]}"
+    more = ", ..." if len(labels) > _LISTED else ""
+    return f"The {len(labels)} weights {', '.join(labels[:_LISTED])}{more}"

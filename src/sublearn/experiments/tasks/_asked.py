@@ -28,6 +28,10 @@ SETTING = {
 """What a point says of the instances that are drawn, with headings."""
 
 
+INTERVAL = {"low": "95% interval, low end", "high": "95% interval, high end"}
+"""The ends of the interval of a share, with headings."""
+
+
 def problem_of(point: Params) -> Problem:
     """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble``."""
     for key in ("network", "samples"):

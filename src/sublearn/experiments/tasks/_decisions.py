@@ -14,6 +14,7 @@ from sublearn._errors import whole_number
 from sublearn.ensembles import Instance
 from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
 from sublearn.experiments.tasks._asked import (
+    INTERVAL,
     SETTING,
     Columns,
     Params,
@@ -37,8 +38,7 @@ COUNTS = {
     "error": "chance that any decision is wrong, at most",
     "share": "share matched",
     "possible": "share not refuted",
-    "low": "95% interval, low end",
-    "high": "95% interval, high end",
+    **INTERVAL,
 }
 
 
@@ -151,8 +151,7 @@ class Saturation(Decisions):
         "trials": "instances",
         "matched": "matched so far",
         "share": "share matched so far",
-        "low": "95% interval, low end",
-        "high": "95% interval, high end",
+        **INTERVAL,
     }
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
@@ -14,9 +13,9 @@ from sublearn.experiments.tasks._repeats import (
     Paired,
     best_of,
     by_case,
-    listed,
     noise_of,
     whole,
+    widths_of,
     with_errors,
 )
 from sublearn.noise import implicit_size, slides_nonlinear_size
@@ -71,12 +70,7 @@ class DeepSizes(Paired):
         self.cases(point)
 
     def cases(self, point: Params) -> list[int]:
-        widths = listed(point, "widths")
-        if any(width != int(width) or not 5 <= width <= 1000 for width in widths):
-            raise BadInputError(
-                f"widths must be whole numbers from 5 to 1000, not {point.get('widths')!r}."
-            )
-        return [int(width) for width in widths]
+        return widths_of(point, "from 5 to 1000", most=1000)
 
     def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
         (g1, g2, g3), cycles = noise_of(point).gamma, whole(point, "cycles", 1500, least=10)

@@ -14,11 +14,11 @@ from sublearn.experiments.tasks._repeats import (
     GAMMA,
     Paired,
     by_case,
-    listed,
     noise_of,
     quartiles,
     stream,
     whole,
+    widths_of,
 )
 from sublearn.noise import Geometry, local_geometry
 from sublearn.runs import Row
@@ -70,12 +70,7 @@ class Difficulties(Paired):
         self.cases(point)
 
     def cases(self, point: Params) -> list[int]:
-        widths = listed(point, "widths")
-        if any(width != int(width) or width < 5 for width in widths) or sorted(widths) != widths:
-            raise BadInputError(
-                f"widths must be whole numbers from 5 on, rising, not {point.get('widths')!r}."
-            )
-        return [int(width) for width in widths]
+        return widths_of(point, "from 5 on, rising")
 
     def one(self, point: Params, seed: int, repeat: int, case: int) -> Row:
         noise, widths = noise_of(point), self.cases(point)

@@ -10,7 +10,14 @@ from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
 from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
-from sublearn.experiments.tasks._asked import SETTING, Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._asked import (
+    INTERVAL,
+    SETTING,
+    Columns,
+    Params,
+    learnable_of,
+    problem_of,
+)
 from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.runs import Row
@@ -50,8 +57,7 @@ class Labelled(Counting[SolvedEstimate]):
         "trials": "trials",
         "solved": "solved",
         "share": "share solved",
-        "low": "95% interval, low end",
-        "high": "95% interval, high end",
+        **INTERVAL,
         "median_steps": "median steps of the solved",
         "median_right": "median share of right labels",
         "median_loss": "median loss at the end",
@@ -96,15 +102,9 @@ class Labelled(Counting[SolvedEstimate]):
 
 def _question(point: Params, seed: int, problem: Problem) -> SolvedQuestion:
     learner, steps = learner_named(str(point.get("learner") or "adam")), whole(point, "steps", 4000)
-    learnable = learnable_of(point, problem)
-    return SolvedQuestion(problem, learnable, seed, learner, steps, eps=_eps(point))
-
-
-def _eps(point: Params) -> float | None:
-    """The bound of a vector; None where labels are asked for."""
-    if point.get("target") == LABEL:
-        return None
-    return positive("eps", point.get("eps", 1e-2))
+    # A label has no bound.
+    eps = None if point.get("target") == LABEL else positive("eps", point.get("eps", 1e-2))
+    return SolvedQuestion(problem, learnable_of(point, problem), seed, learner, steps, eps=eps)
 
 
 def _sizes(problem: Problem) -> tuple[int, int]:

@@ -8,9 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
-from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.experiments.raman2019 import linear_lessons
+from sublearn.experiments.raman2019 import linear_base, linear_lessons
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
@@ -29,7 +28,6 @@ from sublearn.experiments.tasks._repeats import (
     whole,
     with_errors,
 )
-from sublearn.networks import LinearEstimator
 from sublearn.noise import (
     DEGREE,
     Geometry,
@@ -120,7 +118,7 @@ class LinearSizes(Paired):
 
     def one(self, point: Params, seed: int, repeat: int, case: float) -> Row:
         one = _steady if point["quantity"] == "steady state" else _rate
-        return one(point, seed, repeat, case)
+        return {"repeat": repeat, **one(point, seed, repeat, case)}
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         sizes, table = by_case(rows, "size", "value")
@@ -159,7 +157,6 @@ def _rate(point: Params, seed: int, repeat: int, factor: float) -> Row:
     else:
         best = closed_form_size(noise, a=0.5).value
     return {
-        "repeat": repeat,
         "size": geometry.plastic,
         "value": measured.mean,
         "change": 0.0,
@@ -170,12 +167,7 @@ def _rate(point: Params, seed: int, repeat: int, factor: float) -> Row:
 
 @lru_cache(maxsize=64)
 def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
-    rng = np.random.default_rng([seed, 0x51BE])
-    network = LinearEstimator(inputs=INPUTS, outputs=OUTPUTS)
-    x = rng.standard_normal((INPUTS, SAMPLES))
-    targets = rng.standard_normal((OUTPUTS, INPUTS)) @ x
-    weights = {"W": rng.standard_normal((OUTPUTS, INPUTS))}
-    base = Instance(network, Allocation.whole(network), weights, x, targets)
+    base = linear_base(np.random.default_rng([seed, 0x51BE]))
     if synapses:
         return local_geometry(add_synapses(base, round(factor)))
     return local_geometry(expand_linear(base, factor, factor))
@@ -201,7 +193,6 @@ def _steady(point: Params, seed: int, repeat: int, factor: float) -> Row:
     rho = step_correlation(noise.mixing)
     best = closed_form_size(white, a=0.5).value
     return {
-        "repeat": repeat,
         "size": len(given.allocation),
         "value": float(early + late) / 2,
         "change": float(late - early),

@@ -149,26 +149,26 @@ class Activity(_Measured):
         before = activity(network, instance.start, instance.inputs)
         rng = trial_stream(question.seed, problem.digest, trial, Purpose.TRAINING)
         draws = (draw_weights(network, problem.ensemble.weights, rng) for _ in range(_REDRAWS))
-        spread = np.array(
-            [self._change(instance, instance.values(drawn), before) for drawn in draws]
-        )
-        change = self._change(instance, nearest, before)
+        spread = np.array([_change(instance, instance.values(drawn), before) for drawn in draws])
+        change = _change(instance, nearest, before)
         moved = np.asarray((change > spread).all(axis=0))
         silent = _without(instance)
+        hidden = _hidden(network, instance.start, instance.inputs)
+        steps = [float(np.mean(states**2)) for _, states in hidden]
         whole_activity = float(np.mean(before**2, axis=1).sum())
         return {
             "moved": float(moved.mean()),
             "silent_moved": float(moved[silent].mean()) if silent.any() else float("nan"),
             "change": float(np.sum(change**2)) / whole_activity,
             "redrawn": float(np.median(np.sum(spread**2, axis=1))) / whole_activity,
-            "growth": _growth(network, instance.start, instance.inputs),
+            "growth": steps[-1] / steps[0],
         }
 
-    @staticmethod
-    def _change(instance: Instance, values: Array, before: Array) -> Array:
-        """How far each unit is from where it was."""
-        after = activity(instance.network, instance.with_values(values), instance.inputs)
-        return np.asarray(np.sqrt(np.mean((after - before) ** 2, axis=1)))
+
+def _change(instance: Instance, values: Array, before: Array) -> Array:
+    """How far each unit is from where it was."""
+    after = activity(instance.network, instance.with_values(values), instance.inputs)
+    return np.asarray(np.sqrt(np.mean((after - before) ** 2, axis=1)))
 
 
 def _hidden(network: Network, weights: Weights, inputs: Array) -> list[tuple[str, Array]]:
@@ -195,11 +195,6 @@ def activity(network: Network, weights: Weights, inputs: Array) -> Array:
     for name, states in _hidden(network, weights, inputs):
         units.setdefault(name, []).append(states)
     return np.vstack([np.hstack(steps) for steps in units.values()])
-
-
-def _growth(network: Network, weights: Weights, inputs: Array) -> float:
-    steps = [float(np.mean(states**2)) for _, states in _hidden(network, weights, inputs)]
-    return steps[-1] / steps[0]
 
 
 def _without(instance: Instance) -> Mask:

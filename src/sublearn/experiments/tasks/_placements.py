@@ -101,7 +101,31 @@ class Placements(Paired):
         return list(candidates(problem_of(point), whole(point, "plastic", 0, least=1)).items())
 
     def one(self, point: Params, seed: int, repeat: int, case: tuple[str, Allocation]) -> Row:
-        return _one(point, seed, repeat, *case)
+        problem, cycles = problem_of(point), whole(point, "cycles", 3000, least=8)
+        factors = whole(point, "factors", 0, least=0) or None
+        own, (name, allocation) = range(repeat, repeat + 1), case
+
+        def lesson(seed: int) -> Instance:
+            return draw_lessons(problem, own, seed=seed, factors=factors)[0]
+
+        placed = lesson(seed).with_allocation(allocation)
+        noise = changed(noise_of(point), point, lambda: lesson(second_seed(seed)))
+        geometry = local_geometry(placed)
+        said = predict_steady_state(placed, noise)
+        # The noise of a repeat is the same for every placement.
+        run = simulate(placed, noise, cycles=cycles, repeats=own, seed=seed)
+        errors, quarter = run.errors[0] / run.errors[0, 0], cycles // 4
+        early, late = errors[2 * quarter : 3 * quarter].mean(), errors[3 * quarter :].mean()
+        return {
+            "repeat": repeat,
+            "placement": name,
+            "modes": said.rank,
+            "value": float(early + late) / 2,
+            "change": float(late - early),
+            "minimum": said.minimum / geometry.loss,
+            "predicted": said.value / geometry.loss,
+            "rate": math.nan if noise.no_formula else geometry.rate(noise),
+        }
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         problem, placements = problem_of(point), dict(self.cases(point))
@@ -129,34 +153,6 @@ def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
         if allocation not in found.values():
             found[name] = allocation
     return found
-
-
-def _one(point: Params, seed: int, repeat: int, name: str, allocation: Allocation) -> Row:
-    problem, cycles = problem_of(point), whole(point, "cycles", 3000, least=8)
-    factors = whole(point, "factors", 0, least=0) or None
-    own = range(repeat, repeat + 1)
-
-    def lesson(seed: int) -> Instance:
-        return draw_lessons(problem, own, seed=seed, factors=factors)[0]
-
-    placed = lesson(seed).with_allocation(allocation)
-    noise = changed(noise_of(point), point, lambda: lesson(second_seed(seed)))
-    geometry = local_geometry(placed)
-    said = predict_steady_state(placed, noise)
-    # The noise of a repeat is the same for every placement.
-    run = simulate(placed, noise, cycles=cycles, repeats=own, seed=seed)
-    errors, quarter = run.errors[0] / run.errors[0, 0], cycles // 4
-    early, late = errors[2 * quarter : 3 * quarter].mean(), errors[3 * quarter :].mean()
-    return {
-        "repeat": repeat,
-        "placement": name,
-        "modes": said.rank,
-        "value": float(early + late) / 2,
-        "change": float(late - early),
-        "minimum": said.minimum / geometry.loss,
-        "predicted": said.value / geometry.loss,
-        "rate": math.nan if noise.no_formula else geometry.rate(noise),
-    }
 
 
 def second_seed(seed: int) -> int:

@@ -12,6 +12,7 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments.tasks._asked import (
+    INTERVAL,
     SETTING,
     Columns,
     Params,
@@ -39,8 +40,7 @@ class Ranks(Task):
         "trials": "allocations drawn",
         "enough": "of rank d m",
         "share": "share of rank d m",
-        "low": "95% interval, low end",
-        "high": "95% interval, high end",
+        **INTERVAL,
         "may": "may be by the bounds",
         "may_not_enough": "may be by the bounds, and are not",
         "alone": "every component good alone",
@@ -65,9 +65,8 @@ class Ranks(Task):
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         enough = rows["rank"] == problem_of(point).effective_equations
         trials, count = len(enough), int(enough.sum())
-        low, high = clopper_pearson(count, trials)
         line: Row = {"trials": trials, "enough": count, "share": count / trials}
-        line |= {"low": low, "high": high}
+        line |= zip(("low", "high"), clopper_pearson(count, trials), strict=True)
         alone, short = int(rows["alone"].sum()), int((rows["alone"] & ~enough).sum())
         may, lost = int(rows["may"].sum()), int((rows["may"] & ~enough).sum())
         line |= {"may": may, "may_not_enough": lost}
@@ -81,9 +80,8 @@ def _drawn(point: Params, problem: Problem, seed: int, trial: int) -> Allocation
     learn = learnable_of(point, problem)
     if isinstance(learn, Allocation):
         return learn
-    return problem.draw_allocation(
-        learn, np.random.default_rng([seed, *words(problem.digest), trial])
-    )
+    rng = np.random.default_rng([seed, *words(problem.digest), trial])
+    return problem.draw_allocation(learn, rng)
 
 
 def _one(problem: Problem, held: Allocation, seed: int) -> Row:

@@ -11,7 +11,7 @@ import numpy as np
 from sublearn._errors import one_of
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.experiments.raman2019 import slides_expanded_rate, slides_rate
+from sublearn.experiments.raman2019 import linear_base, slides_expanded_rate, slides_rate
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import GAMMA, noise_of, stream, whole
 from sublearn.networks import LinearEstimator
@@ -83,16 +83,9 @@ class Rates(Task):
         for trial in trials:
             words, geometry, slides = cell(point, seed, trial)
             measured = geometry.measure(noise, draws, seed=stream(seed, digest, trial))
-            found.append(
-                {
-                    "cell": words,
-                    "size": geometry.plastic,
-                    "measured": measured.mean,
-                    "error": measured.error,
-                    "predicted": geometry.rate(noise),
-                    "slides": slides,
-                }
-            )
+            line: Row = {"cell": words, "size": geometry.plastic, "measured": measured.mean}
+            line |= {"error": measured.error, "predicted": geometry.rate(noise), "slides": slides}
+            found.append(line)
         return found
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
@@ -108,12 +101,8 @@ class Rates(Task):
 def _expansion(point: Params, seed: int, trial: int) -> tuple[str, Geometry, float]:
     factor, start = FACTORS[trial // 2 % len(FACTORS)], STARTS[trial % 2]
     path = str(point["path"])
-    rng = np.random.default_rng([seed, 11])  # one problem for all: sizes are compared on it
-    network = LinearEstimator(inputs=10, outputs=5)
-    x = rng.standard_normal((10, 40))
-    targets = rng.standard_normal((5, 10)) @ x
-    weights = {"W": rng.standard_normal((5, 10))}
-    base = Instance(network, Allocation.whole(network), weights, x, targets)
+    # One problem for all: sizes are compared on it.
+    base = linear_base(np.random.default_rng([seed, 11]))
     c1, c2 = (factor if path != axis else 1.0 for axis in ("outputs", "inputs"))
     reading, own = str(point["reading"]), stream(seed, trial)
     grown = expand_linear(base, c1, c2, reading=reading, start=start, seed=own)

@@ -76,10 +76,8 @@ def by_case(rows: Columns, case: str, value: str) -> tuple[list[Any], Array]:
     """
     repeat = rows["repeat"]
     cases = list(dict.fromkeys(rows[case].tolist()))
-    held = [
-        dict(zip(rows[case][repeat == number].tolist(), rows[value][repeat == number], strict=True))
-        for number in np.unique(repeat)
-    ]
+    own = [repeat == number for number in np.unique(repeat)]
+    held = [dict(zip(rows[case][here].tolist(), rows[value][here], strict=True)) for here in own]
     whole = [found for found in held if len(found) == len(cases)]
     return cases, np.array([[found[one] for one in cases] for found in whole], dtype=np.float64)
 
@@ -169,6 +167,15 @@ def listed(point: Params, name: str) -> list[float]:
             f"{name} must be different numbers set apart by spaces, not {point.get(name)!r}."
         )
     return found
+
+
+def widths_of(point: Params, words: str, most: float = math.inf) -> list[int]:
+    """The ``widths`` of a point; ``words`` say what they may be, in order where that is "rising"."""
+    widths = listed(point, "widths")
+    good = all(width == int(width) and 5 <= width <= most for width in widths)
+    if not good or ("rising" in words and sorted(widths) != widths):
+        raise BadInputError(f"widths must be whole numbers {words}, not {point.get('widths')!r}.")
+    return [int(width) for width in widths]
 
 
 def whole(point: Params, name: str, usual: int, least: int = 1) -> int:

@@ -75,19 +75,12 @@ class Tuning(Task):
         lines: list[Row] = []
         for method in (RACE, *RULES):
             gap = paired_difference(rows[RACE], rows[method])
-            lines.append(
-                {
-                    "method": method,
-                    "trials": len(best),
-                    "score": float(rows[method].mean()),
-                    "untuned": float(rows["untuned"].mean()),
-                    "regret": float((best - rows[method]).mean()),
-                    "ahead": gap.mean,
-                    "ahead_low": gap.low if gap.pairs > 1 else None,
-                    "ahead_high": gap.high if gap.pairs > 1 else None,
-                    "picked": int((rows["picked"] == method).sum()),
-                }
-            )
+            line: Row = {"method": method, "trials": len(best), "score": float(rows[method].mean())}
+            line["untuned"] = float(rows["untuned"].mean())
+            line["regret"] = float((best - rows[method]).mean())
+            ends = (gap.low, gap.high) if gap.pairs > 1 else (None, None)
+            line |= zip(("ahead", "ahead_low", "ahead_high"), (gap.mean, *ends), strict=True)
+            lines.append({**line, "picked": int((rows["picked"] == method).sum())})
         return lines
 
 
@@ -97,11 +90,9 @@ def _trial(point: Params, seed: int, trial: int) -> Row:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # sums then come in one order
     try:
-        model, inputs, labels, count = _given(
-            str(point["shift"]), whole(point, "samples", 100), seed, trial
-        )
+        count = whole(point, "samples", 100)
         steps = {"steps": whole(point, "steps", 60)}
-        trainer, limits = prepare(model, inputs, labels, 0, steps)
+        trainer, limits = prepare(*_given(str(point["shift"]), seed, trial), 0, steps)
         samples, exam = np.arange(count), np.arange(count, trainer.samples)
         untuned, _ = trainer.evaluate(exam)
         budget = limits.check_budget(whole(point, "budget", 100))
@@ -114,8 +105,8 @@ def _trial(point: Params, seed: int, trial: int) -> Row:
 
 
 @lru_cache(maxsize=4)
-def _given(shift: str, count: int, seed: int, trial: int) -> tuple[Any, Any, Any, int]:
-    """A trained model; ``count`` samples to tune by, with those of the test after them."""
+def _given(shift: str, seed: int, trial: int) -> tuple[Any, Any, Any]:
+    """A trained model; samples to tune by, with those of the test after them, and their labels."""
     import torch
 
     from sublearn.datasets import digits
@@ -149,7 +140,7 @@ def _given(shift: str, count: int, seed: int, trial: int) -> tuple[Any, Any, Any
         model = torch.nn.Sequential(*layers, torch.nn.Linear(32, classes))
         _train(model, images[first], old[first])
     inputs = torch.tensor(np.ascontiguousarray(changed[rest].reshape(-1, 64)), dtype=torch.float32)
-    return model.eval(), inputs, torch.tensor(new[rest]), count
+    return model.eval(), inputs, torch.tensor(new[rest])
 
 
 def _train(model: Any, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> None:

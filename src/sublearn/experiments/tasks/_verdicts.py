@@ -14,7 +14,7 @@ from sublearn._seeds import words
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments.tasks._asked import Columns, Params, problem_of
+from sublearn.experiments.tasks._asked import INTERVAL, Columns, Params, problem_of
 from sublearn.runs import Row, Task
 from sublearn.verdicts import Verdict, census, certify, generic_rank
 
@@ -134,8 +134,7 @@ class Deficiency(Task):
         "looked_at": "allocations within the bounds looked at",
         "deficient": "deficient",
         "share": "share deficient",
-        "low": "95% interval, low end",
-        "high": "95% interval, high end",
+        **INTERVAL,
         "error": "chance that any rank is wrong, at most",
     }
     columns: Mapping[str, type] = {"feasible": int, "deficient": int, "error": float}

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._errors import whole_number
-from sublearn._grades import PROOF
 from sublearn.ensembles import Instance, Problem
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import Enclosure, enclose, separated
 from sublearn.matchers.proofs._balls import COMPLEX_BALLS
@@ -173,17 +172,8 @@ class _Attempt:
             certificate = prove(self.instance, point.real.copy(), max_bits=self.budget.bits)
             if certificate is not None:
                 self.bits = max(self.bits, certificate.bits)
-                values = certificate.values
-                return Decision(
-                    "matched",
-                    NAME,
-                    "a loop of targets led to a real solution, which is proved to exist",
-                    PROOF,
-                    values,
-                    self.instance.with_values(values),
-                    certificate,
-                    self._effort(),
-                )
+                reason = "a loop of targets led to a real solution, which is proved to exist"
+                return certified(NAME, reason, certificate, self._effort())
             enclosure = self._enclosure(position)
             if enclosure is not None and enclosure.real is False:
                 monodromy.is_pair(position)

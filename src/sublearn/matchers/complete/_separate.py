@@ -21,6 +21,8 @@ import numpy as np
 from sublearn._arrays import Complex, Indices
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._equations import Equations
+from sublearn.matchers.proofs._krawczyk import ball_inverse, finite_inverse
+from sublearn.matchers.proofs._prove import largest
 
 FIRST_BITS = 128
 _TURNS = 40
@@ -68,7 +70,7 @@ def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | 
     _, slopes = equations.linearised(centre)
     inverse = _float_inverse(slopes) if bits == FIRST_BITS else None
     if inverse is None:
-        inverse = _ball_inverse(slopes)
+        inverse = ball_inverse(slopes)
     if inverse is None:
         return None
     before = np.inf
@@ -80,7 +82,7 @@ def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | 
         before = size
         centre = [(x - move).mid() for x, move in zip(centre, moves, strict=True)]
     moves = (inverse * equations.residual(centre)).entries()
-    shift = _most(moves)
+    shift = largest(moves)
     if not shift.is_finite():
         return None
     for room in (2.0**20, 2.0**6):
@@ -93,7 +95,7 @@ def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | 
             sum((abs(rows[i][j] - (1 if i == j else 0)) for j in range(size)), arb(0))
             for i in range(size)
         ]
-        q = _most(sums)
+        q = largest(sums)
         if not (q.is_finite() and q < 1 and shift + q * rho < rho):
             continue
         radius = (shift / (1 - q)).upper()
@@ -105,17 +107,6 @@ def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | 
     return None
 
 
-def _most(values: list[Any]) -> Any:
-    """An upper bound of the largest absolute value, as an exact ball."""
-    from flint import arb
-
-    # Compared as balls: as floats, values below 1e-308 would all look alike.
-    most = arb(0)
-    for value in values:
-        most = most.max(abs(value))
-    return most.upper()
-
-
 def _float_inverse(jacobian: Any) -> Any | None:
     """An approximate inverse by float64 arithmetic; None if it is of no use."""
     from flint import acb, acb_mat
@@ -125,23 +116,10 @@ def _float_inverse(jacobian: Any) -> Any | None:
         [complex(float(v.real.mid()), float(v.imag.mid())) for v in jacobian.entries()]
     )
     matrix: Complex = values.reshape(size, size)
-    if not np.isfinite(matrix).all():
-        return None
-    try:
-        inverse = np.linalg.inv(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.isfinite(inverse).all() or np.linalg.norm(inverse) * np.linalg.norm(matrix) > 1e12:
+    inverse = finite_inverse(matrix)
+    if inverse is None or np.linalg.norm(inverse) * np.linalg.norm(matrix) > 1e12:
         return None
     return acb_mat(size, size, [acb(z.real, z.imag) for z in inverse.ravel().tolist()])
-
-
-def _ball_inverse(jacobian: Any) -> Any | None:
-    try:
-        inverse = jacobian.mid().inv().mid()
-    except ZeroDivisionError:
-        return None
-    return inverse if all(v.is_finite() for v in inverse.entries()) else None
 
 
 def separated(enclosures: list[Enclosure]) -> Indices:

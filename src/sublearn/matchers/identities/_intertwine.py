@@ -15,6 +15,7 @@ weights, as many as there are equations if r is *needed*. So the Krawczyk test p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -51,15 +52,12 @@ class Intertwine(Matcher):
     def refusal(self, instance: Instance) -> str | None:
         if not instance.network.is_linear or instance.teacher is None:
             return "it is for linear students of a teacher"
-        form = None
-        if instance.teacher.network.is_linear:
-            form = spaces(instance.network, instance.teacher.network)
-        if form is None or not form.student:
+        pair = pair_of(instance)
+        if pair is None or not pair.form.student:
             return "student and teacher are no linear chains of one form"
         reach = instance.teacher.network.expressible(instance.samples)
         if len(instance.allocation) >= instance.equations <= reach:
             return "the teacher may reach all d m dimensions, so outputs and targets say it all"
-        pair = Pair(instance, form)
         if pair.unknowns < pair.equations:
             return (
                 f"{pair.unknowns} weights and changes of coordinates cannot be proved to meet "
@@ -70,11 +68,8 @@ class Intertwine(Matcher):
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
-        assert instance.teacher is not None
-        form = spaces(instance.network, instance.teacher.network)
-        assert form is not None
-        pair = Pair(instance, form)
-        steps = 0
+        pair, steps = pair_of(instance), 0
+        assert pair is not None, "refusal lets pairs of one form pass"
         for start in range(1, min(STARTS, budget.starts) + 1):
             point, used = pair.descend(rng, min(STEPS, budget.iterations))
             steps += used
@@ -85,21 +80,23 @@ class Intertwine(Matcher):
                 continue
             centre, free, radius, bits = found
             r = len(instance.allocation)
-            certificate = Certificate(
-                instance,
-                "intertwined",
-                bits,
-                tuple(centre[:r]),
-                free,
-                tuple(radius),
-                beside=tuple(centre[r:]),
-            )
+            box = tuple(centre[:r]), free, tuple(radius)
+            beside = tuple(centre[r:])
+            certificate = Certificate(instance, "intertwined", bits, *box, beside=beside)
             reason = (
                 f"the teacher in other coordinates, found from start {start} and proved to exist"
             )
             return certified(self.name, reason, certificate, Effort(start, steps, bits=bits))
         reason = "no change of coordinates that makes the teacher the student was proved"
         return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
+
+
+def pair_of(instance: Instance) -> Pair | None:
+    """The equations of a linear student and a linear teacher of one form, or None."""
+    teacher, form = instance.teacher, None
+    if teacher is not None and instance.network.is_linear and teacher.network.is_linear:
+        form = spaces(instance.network, teacher.network)
+    return None if form is None else Pair(instance, form)
 
 
 class Pair:
@@ -151,11 +148,8 @@ class Pair:
                         if rows is None:
                             out.append((equation, -1, -1, float(theirs[i, c])))
                         else:
-                            offset, count = rows
-                            out += [
-                                (equation, offset + i * count + j, -1, float(theirs[j, c]))
-                                for j in range(count)
-                            ]
+                            first, value = rows[0] + i * rows[1], theirs[:, c].tolist()
+                            out += [(equation, first + j, -1, value[j]) for j in range(rows[1])]
                     for k in range(ours.shape[1]):
                         weight = learnable.get((i, k), -1)
                         value = -1.0 if weight >= 0 else -float(ours[i, k])
@@ -169,18 +163,17 @@ class Pair:
                             out.append((equation, weight, offset + k * count + c, value))
         return out
 
-    def _compiled(self) -> tuple[Indices, Array]:
-        if not hasattr(self, "_table"):
-            terms = self.terms()
-            index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)
-            # One more unknown, which is always 1, stands for "no unknown".
-            index[:, 1:][index[:, 1:] < 0] = self.unknowns
-            self._table = index, np.array([value for *_, value in terms])
-        return self._table
+    @cached_property
+    def _table(self) -> tuple[Indices, Array]:
+        terms = self.terms()
+        index = np.array([(e, a, b) for e, a, b, _ in terms], dtype=np.int64).reshape(-1, 3)
+        # One more unknown, which is always 1, stands for "no unknown".
+        index[:, 1:][index[:, 1:] < 0] = self.unknowns
+        return index, np.array([value for *_, value in terms])
 
     def evaluate(self, point: Array, one: Ball = 1.0) -> tuple[Array, Array, Array]:
         """(E, its Jacobian, the sizes of what adds up to E), in float64 or in balls, as point and one are."""
-        index, values = self._compiled()
+        index, values = self._table
         padded, values = np.append(point, one), values.astype(point.dtype)
         equation, first, second = index.T
         products = values * padded[first] * padded[second]
@@ -202,9 +195,8 @@ class Pair:
         ):
             # Near the identity half of the time: most students are not far from a teacher.
             if rng.random() < 0.5:
-                point[offset : offset + ours * theirs] = (
-                    np.eye(ours, theirs).ravel() + 0.3 * (point[offset : offset + ours * theirs])
-                )
+                mine = slice(offset, offset + ours * theirs)
+                point[mine] = np.eye(ours, theirs).ravel() + 0.3 * point[mine]
         damping = 1e-2
         residual, jacobian, sizes = self.evaluate(point)
         for step in range(steps):
@@ -288,12 +280,9 @@ def check_intertwined(
     bits: int,
 ) -> str | None:
     """Why the statement of an intertwined certificate is not proved again, or None if it is."""
-    form = None
-    if instance.teacher is not None and instance.teacher.network.is_linear:
-        form = spaces(instance.network, instance.teacher.network)
-    if form is None or not instance.network.is_linear:
+    pair = pair_of(instance)
+    if pair is None:
         return "student and teacher are no linear chains of one form"
-    pair = Pair(instance, form)
     if len(centre) != pair.unknowns or len(free) != pair.equations:
         return f"the box must have {pair.equations} free unknowns of {pair.unknowns}"
     held = np.array([to_float(value) for value in centre])

@@ -74,6 +74,12 @@ class Balls:
         entries = [entry for part in parts for entry in part.entries()]
         return self.matrix(sum(part.nrows() for part in parts), parts[0].ncols(), entries)
 
+    def part(self, matrix: BallMatrix, rows: Sequence[int], columns: Sequence[int]) -> BallMatrix:
+        """Some rows and columns of a matrix, in this order."""
+        width, entries = matrix.ncols(), matrix.entries()
+        kept = [entries[i * width + k] for i in rows for k in columns]
+        return self.matrix(len(rows), len(columns), kept)
+
     def enclosing(self, balls: BallMatrix) -> BallMatrix:
         """Real balls as matrices of this ring."""
         from flint import acb_mat

@@ -94,19 +94,7 @@ class Certificate:
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read what :meth:`save` wrote; anything else is an error that says what is wrong."""
-
-        def read(content: Any) -> Certificate:
-            check_limits(content)
-            return from_dict(content)
-
-        return load_json(path, "certificate", read)
-
-
-def check_limits(content: object) -> None:
-    """Refuse numbers in a file with which checking it would not end, or not fit into memory."""
-    bits = content.get("bits", 0) if isinstance(content, Mapping) else 0
-    if type(bits) is int and not 0 <= bits <= MOST_BITS:
-        raise BadInputError(f"bits must be at most {MOST_BITS} and not negative, not {bits}.")
+        return load_json(path, "certificate", from_dict)
 
 
 def to_dict(certificate: Certificate) -> dict[str, Any]:
@@ -159,7 +147,10 @@ def from_dict(content: object) -> Certificate:
         raise BadInputError(
             f"format {content['format']!r} is not known; this version reads {FORMAT!r}."
         )
-    kind = content["kind"]
+    kind, bits = content["kind"], content["bits"]
+    # With more of them checking would not end, or not fit into memory.
+    if type(bits) is int and not 0 <= bits <= MOST_BITS:
+        raise BadInputError(f"bits must be at most {MOST_BITS} and not negative, not {bits}.")
     if kind not in KINDS:
         raise BadInputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
     network = network_from_text(as_text(content["network"]))
@@ -183,7 +174,7 @@ def from_dict(content: object) -> Certificate:
     return Certificate(
         instance,
         kind,
-        as_whole(content["bits"]),
+        as_whole(bits),
         tuple(_dyadic_in(x) for x in content["centre"]),
         tuple(as_whole(x) for x in content["free"]),
         tuple(_dyadic_in(x) for x in content["radius"]),

@@ -9,6 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn.ensembles import Instance
+from sublearn.exact import is_prime
 from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
@@ -59,7 +60,7 @@ def _check_box(certificate: Certificate, max_bits: int) -> Check:
             return Check(False, "a weight that is not free must be a float64 number")
     bits = max(certificate.bits, 64)
     while True:
-        reason = _why_not(certificate.kind, instance, centre, held, certificate, bits)
+        reason = _why_not(certificate, centre, held, bits)
         if reason is None:
             what = "solution" if certificate.kind != "intertwined" else "copy of the teacher"
             return Check(
@@ -73,15 +74,10 @@ def _check_box(certificate: Certificate, max_bits: int) -> Check:
 
 
 def _why_not(
-    kind: str,
-    instance: Instance,
-    centre: tuple[Dyadic, ...],
-    held: Array,
-    certificate: Certificate,
-    bits: int,
+    certificate: Certificate, centre: tuple[Dyadic, ...], held: Array, bits: int
 ) -> str | None:
-    free, radius = certificate.free, certificate.radius
-    if kind == "intertwined":
+    instance, free, radius = certificate.instance, certificate.free, certificate.radius
+    if certificate.kind == "intertwined":
         from sublearn.matchers.identities._intertwine import check_intertwined
 
         return check_intertwined(instance, centre, free, radius, bits)
@@ -130,7 +126,8 @@ def _check_affine(instance: Instance, certificate: Certificate) -> Check:
 
     if not is_affine(instance.network, instance.allocation):
         return Check(False, "the outputs are not affine in the learnable weights")
-    if prime is None or not _is_prime(prime):
+    known = prime is not None and (2**22 < prime < 2**23 or 2**60 < prime < 2**61)
+    if prime is None or not known or not is_prime(prime):
         return Check(False, "the certificate names no prime of 23 or 61 bits")
     if prime < 2**23:
         full = full_rank_modulo(instance, prime)
@@ -144,15 +141,10 @@ def _check_affine(instance: Instance, certificate: Certificate) -> Check:
     )
     if not certificate.centre:
         return Check(True, f"{reached}; no weights are named, for float64 holds none")
+    so_far = f"the equations to {BACKWARD_ERROR:.0e} of the terms they add up"
     if not solves(instance, certificate):
-        return Check(
-            False,
-            f"the centre does not solve the equations to {BACKWARD_ERROR:.0e} of the terms they add up",
-        )
-    return Check(
-        True,
-        f"{reached}; the centre solves the equations to {BACKWARD_ERROR:.0e} of the terms they add up",
-    )
+        return Check(False, f"the centre does not solve {so_far}")
+    return Check(True, f"{reached}; the centre solves {so_far}")
 
 
 def solves(instance: Instance, certificate: Certificate) -> bool:
@@ -212,10 +204,3 @@ def _rounding(
     off = np.abs(instance.network.forward(weights, instance.inputs) - instance.targets)
     most = off + 4 * length * 2.0**-53 * sums
     return float(most.max()) if np.isfinite(most).all() else np.inf
-
-
-def _is_prime(number: int) -> bool:
-    from flint import fmpz
-
-    in_range = 2**22 < number < 2**23 or 2**60 < number < 2**61
-    return in_range and bool(fmpz(number).is_prime())

@@ -19,7 +19,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices, zeros
 from sublearn._compile import lean
-from sublearn.networks import (
+from sublearn.networks.packed import (
     AS_ENCODER,
     AS_WEIGHT,
     BIAS,

@@ -5,27 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn._arrays import Array
+from sublearn.exact import nearest
 from sublearn.matchers.proofs._balls import Ball
 
 Dyadic = tuple[int, int]
 
 
 def to_float(value: Dyadic) -> float:
-    """The nearest float64; infinite beyond its range.
-
-    >>> to_float((3, -1)), to_float((1, -5000)), to_float((-1, 5000))
-    (1.5, 0.0, -inf)
-    """
-    mantissa, exponent = value
-    if exponent >= 0:
-        numerator, denominator = mantissa << min(exponent, 4000), 1
-    else:
-        # Beyond 2^-4000 the value is far below the smallest float whatever a sane mantissa is.
-        numerator, denominator = mantissa, 1 << -exponent
-    try:
-        return numerator / denominator  # whole numbers divide with one rounding
-    except OverflowError:
-        return float("inf") if mantissa > 0 else float("-inf")
+    """The nearest float64; infinite beyond its range."""
+    return nearest(*value)
 
 
 def from_ball(value: Ball) -> Dyadic:

@@ -9,6 +9,8 @@ sound there, and away from kinks the gates are simply known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -158,7 +160,8 @@ class ChainEquations:
         m, size, column = self.samples, self.size, 0
         flat: list[Ball] = [None] * (self.equations * size)
         for name, places in self._places.items():
-            for i, columns in by_row(places):
+            for i, entries in groupby(places, key=itemgetter(0)):  # sorted, as labels are
+                columns = [j for _, j in entries]
                 width = len(columns)
                 for first, row, product in self._products(lefts[name], rights[name], i, columns):
                     for k in range(len(product) // width):
@@ -186,11 +189,3 @@ class ChainEquations:
             sums = product.entries()
             for o in range(d):
                 yield first, o, sums[o * len(places) : (o + 1) * len(places)]
-
-
-def by_row(places: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
-    """(row, columns) of each row that has free entries, in the order of the labels."""
-    rows: dict[int, list[int]] = {}
-    for i, j in places:
-        rows.setdefault(i, []).append(j)
-    yield from rows.items()

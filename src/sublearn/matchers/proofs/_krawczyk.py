@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Floats
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, ball_matrix, column_vector
 
 
@@ -69,14 +69,22 @@ def float_inverse(jacobian: Array) -> BallMatrix | None:
     """
     rows = _powers(np.abs(jacobian).max(axis=1))
     columns = _powers(np.abs(jacobian * rows[:, None]).max(axis=0))
-    scaled = jacobian * rows[:, None] * columns[None, :]
-    if not np.isfinite(scaled).all():
+    inverse = finite_inverse(jacobian * rows[:, None] * columns[None, :])
+    if inverse is None:
+        return None
+    inverse = inverse * columns[:, None] * rows[None, :]
+    return ball_matrix(inverse) if np.isfinite(inverse).all() else None
+
+
+def finite_inverse(matrix: Floats) -> Floats | None:
+    """The inverse of real or complex numbers as float64 finds it; None where it finds none."""
+    if not np.isfinite(matrix).all():
         return None
     try:
-        inverse = np.linalg.inv(scaled) * columns[:, None] * rows[None, :]
+        inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         return None
-    return ball_matrix(inverse) if np.isfinite(inverse).all() else None
+    return inverse if np.isfinite(inverse).all() else None
 
 
 def _powers(sizes: Array) -> Array:
@@ -88,7 +96,7 @@ def _powers(sizes: Array) -> Array:
 def ball_inverse(jacobian: BallMatrix) -> BallMatrix | None:
     """An approximate inverse at the working precision, or None where a pivot vanishes."""
     try:
-        identity = ball_matrix(np.eye(jacobian.nrows()))
+        identity = type(jacobian)(ball_matrix(np.eye(jacobian.nrows())))
         inverse = jacobian.mid().solve(identity, algorithm="approx").mid()
     except ZeroDivisionError:
         return None

@@ -144,11 +144,9 @@ def certificate(
     bits: int,
 ) -> Certificate:
     """The certificate of a box whose centre has ``values`` at the positions that are not free."""
-    everywhere = list(centre)
-    if free.size < values.size:
-        everywhere = from_floats(values)
-        for position, number in zip(free.tolist(), centre, strict=True):
-            everywhere[position] = number
+    everywhere = from_floats(values)
+    for position, number in zip(free.tolist(), centre, strict=True):
+        everywhere[position] = number
     return Certificate(instance, kind, bits, tuple(everywhere), tuple(free.tolist()), tuple(radius))
 
 
@@ -164,9 +162,7 @@ def free_positions(instance: Instance, values: Array) -> Indices | None:
     from scipy.linalg import qr
 
     with np.errstate(all="ignore"):
-        jacobian = instance.network.jacobian(
-            instance.with_values(values), instance.inputs, instance.allocation
-        )
+        jacobian = instance.jacobian(values)
     if not np.isfinite(jacobian).all():
         return None
     rows = np.abs(jacobian).max(axis=1)

@@ -29,6 +29,7 @@ from sublearn.matchers.proofs._doubles import (
     jacobian,
     residual,
 )
+from sublearn.matchers.proofs._krawczyk import finite_inverse
 from sublearn.networks import Network
 
 RESTARTS = 6  # of Newton's method, each with a new inverse
@@ -107,7 +108,7 @@ def quick_proof(instance: Instance, positions: Indices, values: Array, low: Arra
     room = np.zeros((high.size + 3, high.size))
     for _ in range(RESTARTS):
         slopes = jacobian_over(chain, high, 0.0)
-        inverse = _inverse(slopes[0])
+        inverse = finite_inverse(slopes[0])
         if inverse is None:
             return start
         converged = descend(chain, inverse, high, rest, room[0])
@@ -161,13 +162,3 @@ def _split(one: Array, two: Array) -> tuple[Array, Array]:
         total = one + two
         virtual = total - one
         return total, (one - (total - virtual)) + (two - virtual)
-
-
-def _inverse(matrix: Array) -> Array | None:
-    if not np.isfinite(matrix).all():
-        return None
-    try:
-        out = np.ascontiguousarray(np.linalg.inv(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    return out if np.isfinite(out).all() else None

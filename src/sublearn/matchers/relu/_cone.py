@@ -11,8 +11,13 @@ def cone_contradiction(system: System) -> str | None:
 
     A linear program in fractions for each sample: sum_i w_i a_i = R_s, a >= 0.
     """
+    readout = system.readout
+    if system.lower is not None:
+        readout = [[*a, *b] for a, b in zip(readout, system.lower, strict=True)]
     for s in range(system.m):
-        if outside_cone(system.readout, [row[s] for row in system.rest]):
+        if outside_cone(readout, [row[s] for row in system.rest]):
+            if system.lower is not None:
+                return f"on sample {s} no outputs >= 0 of the ReLU units give the targets"
             return (
                 f"on sample {s} the targets lie outside the cone of the {system.k} units' columns of "
                 "W2: no outputs >= 0 give them"

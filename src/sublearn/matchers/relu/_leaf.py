@@ -13,6 +13,9 @@ in the direction of least length in which all level rays rise, and checked in fl
 bounded: that proves most leaves. Where positive multiples of level rays add up to 0 there is no such
 direction, and units in coordinates have opposite rays; there the rays are made exactly level in fractions
 (``exact.separates``), at twenty times the cost.
+
+A unit of a deeper layer, which puts out a_is to one set of equations and u_is to another, is two units here,
+each with the vertex 0 and a ray for every sample: the minimum over both is no larger than that over the unit.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._compile import compiled
-from sublearn.exact import separates, to_float, to_floats
+from sublearn.exact import Table, separates, to_float, to_floats
 from sublearn.patterns import LARGEST, SMALLEST, Program
 
 UNIT = 2.0**-53
@@ -45,21 +48,36 @@ class LeafProofs:
         system, columns = program.system, program.columns
         scales = np.array([to_float(x) for x in program.column_scales])
         self.vertex, self.owner = program.vertex, columns.owner
-        self.weights = to_floats(
-            [
-                [x * e for x in row]
-                for row, e in zip(system.readout, program.row_scales, strict=True)
-            ]
-        )
+        self.weights = self._scaled(system.readout)
         self.targets = columns.right[: system.d * system.m].reshape(system.m, system.d).T.copy()
         sides = columns.sides / np.where(self.vertex, scales, 1.0)[:, None]
+        self.added = 2 * system.free
+        if system.free and system.lower is not None:
+            sides = self._with_free(sides, system.k - system.free, self._scaled(system.lower))
         self.values = np.maximum(sides, 0.0)
         good = (self.values > SMALLEST) & (self.values < LARGEST)
-        self.faithful = bool((good == (columns.sides > 0.0)).all())
+        self.faithful = bool((good == (sides > 0.0)).all())
         # An underflow in eta counts as often as the output it meets.
         self.tiny = TINY * np.maximum(self.values.max(axis=1), 1.0)
         reach = np.abs(self.weights).sum(axis=0)[self.owner]
         self.room = LEVEL * reach * self.values.sum(axis=1)
+
+    def _scaled(self, table: Table) -> Array:
+        scales = self.program.row_scales
+        return to_floats([[x * e for x in row] for row, e in zip(table, scales, strict=True)])
+
+    def _with_free(self, sides: Array, first: int, lower: Array) -> Array:
+        """Units of deeper layers as two each, for a_is and for u_is: the vertex 0 and rays up."""
+        free, m = self.added // 2, sides.shape[1]
+        below = (self.owner >= first) & (sides < 0.0).any(axis=1)
+        owners = np.where(below, self.owner + free, self.owner)
+        self.owner = np.concatenate([owners, np.arange(first, first + self.added)])
+        self.vertex = np.concatenate([self.vertex, np.ones(self.added, dtype=np.bool_)])
+        self.weights = np.ascontiguousarray(np.hstack([self.weights, lower[:, first:]]))
+        return np.vstack([np.where(below[:, None], -sides, sides), np.zeros((self.added, m))])
+
+    def _all_open(self, is_open: Mask) -> Mask:
+        return np.concatenate([is_open, np.ones(self.added, dtype=np.bool_)])
 
     def proved(self, clause: Mask, vector: Array) -> bool:
         """Whether no match satisfies the conditions of ``clause``, by a vector near this one.
@@ -68,8 +86,8 @@ class LeafProofs:
         """
         is_open = ~self.program.held(clause)
         if self.program.by_corners:
-            with_vertex = np.unique(self.owner[is_open & self.vertex])
-            if len(with_vertex) < self.program.system.k:
+            with_vertex = np.unique(self.program.columns.owner[is_open & self.program.vertex])
+            if len(with_vertex) < self.program.system.k - self.program.system.free:
                 return True  # a unit has no vertex on these sides, so no pre-activations either
         if self._proved_near(vector, is_open):
             return True
@@ -93,6 +111,7 @@ class LeafProofs:
     def _proved_by_tilting(self, vector: Array, is_open: Mask) -> bool:
         """Whether some y a little off the simplex's passes the check in float64."""
         d, m = self.program.system.d, self.program.system.m
+        is_open = self._all_open(is_open)
         guess: Array = vector[: d * m].reshape(m, d).copy()
         size = np.abs(guess).max()
         if size > 0.0:  # else it rests on one unit alone, which has no vertex left
@@ -106,12 +125,12 @@ class LeafProofs:
         # On a sample that has no say every ray is level, exactly.
         asked = rays & (rise <= self.room) & ((self.values > 0.0) & active).any(axis=1)
         if not asked.any():
-            return self.check(guess, is_open)
+            return self._check(guess, is_open)
         direction = self._uphill(np.flatnonzero(asked), active)
         if direction is None:
             return False
         size = np.abs(direction).max()
-        return any(self.check(guess + direction * (step / size), is_open) for step in TILTS)
+        return any(self._check(guess + direction * (step / size), is_open) for step in TILTS)
 
     def _uphill(self, level: Indices, active: Mask) -> Array | None:
         """The shortest q with q . ray >= 1 for these rays (Lawson and Hanson 1974, chapter 23)."""
@@ -137,6 +156,9 @@ class LeafProofs:
 
     def check(self, y: Array, is_open: Mask) -> bool:
         """The inequality above for the float64 numbers y as they are, with all roundings bounded."""
+        return self._check(y, self._all_open(is_open))
+
+    def _check(self, y: Array, is_open: Mask) -> bool:
         rise, slack = rises(self.values, self.weights, self.owner, y, self.tiny)
         return refutes(rise, slack, self.owner, self.vertex, is_open, y, self.targets)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from sublearn._grades import PROOF
@@ -46,6 +48,7 @@ class Relu(Matcher):
     """
 
     name = "relu"
+    descends: ClassVar[bool] = True  # whether random starts follow where the nodes run out
 
     def refusal(self, instance: Instance) -> str | None:
         return why_no_system(instance)
@@ -77,6 +80,8 @@ class Relu(Matcher):
             )
             return Decision("undecided", self.name, reason, effort=effort)
         stopped = outcome.note or f"{outcome.nodes} nodes settled nothing"
+        if not self.descends:
+            return Decision("undecided", self.name, stopped, effort=effort)
         return self._search(instance, system, budget, rng, stopped, effort)
 
     def _search(

@@ -16,7 +16,7 @@ from sublearn._arrays import Array, Floats, Indices, zeros
 from sublearn._compile import inlined, serves
 from sublearn.matchers.search import _dogleg
 from sublearn.matchers.search._dogleg import Work, factor, norm, project, reflect, solve
-from sublearn.networks import (
+from sublearn.networks.packed import (
     AS_ENCODER,
     AS_WEIGHT,
     BIAS,

@@ -114,8 +114,18 @@ class Recurrent:
         return np.concatenate([(right[:d].T / sizes) @ left.T, right[d:].T], axis=1)
 
     def impulse(self, g: float) -> Array:
-        """(n, (k - d) T): what one unit of each free direction does to the states, with W / g."""
-        return _impulse(self.W / g, self.D, self.T, self.k, self.basis)
+        """(n, (k - d) T): what one unit of each free direction does to the states 0..T-1 steps later.
+
+        With W / g; frozen rows carry a change on, and the active rows make up for it so that D U stays.
+        """
+        n, d, k, basis, frozen = len(self.W), len(self.D), self.k, self.basis, self.W[self.k :] / g
+        step = np.concatenate([-basis[:, :d] @ (self.D[:, k:] @ frozen), frozen])
+        out, change = np.zeros((n, k - d, self.T)), np.zeros((n, k - d))
+        change[:k] = basis[:, d:]
+        for j in range(self.T):
+            out[:, :, j] = change
+            change = step @ change
+        return out.reshape(n, -1)
 
     @np.errstate(all="ignore")
     def at_scale(self, g: float) -> tuple[Work, float] | None:
@@ -241,24 +251,6 @@ def ordered(
         np.ascontiguousarray(mix),
     )
     return form if mix.size or np.isfinite(form.basis).all() else None
-
-
-def _impulse(W: Array, D: Array, T: int, k: int, basis: Array) -> Array:
-    """(n, (k - d) T): what one unit of each free direction does to the states 0..T-1 steps later.
-
-    Frozen rows carry a change on, and the active rows make up for it so that D U stays as it is.
-    """
-    n, d = len(W), len(D)
-    step = np.zeros((n, n))
-    step[k:] = W[k:]
-    step[:k] = -basis[:, :d] @ (D[:, k:] @ W[k:])
-    out = np.zeros((n, k - d, T))
-    change = np.zeros((n, k - d))
-    change[:k] = basis[:, d:]
-    for j in range(T):
-        out[:, :, j] = change
-        change = step @ change
-    return out.reshape(n, -1)
 
 
 def _null_space(

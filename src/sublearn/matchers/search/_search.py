@@ -10,11 +10,9 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import whole_number
-from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import UNPROVED, Decision, Effort, nothing_proved
+from sublearn.matchers._decision import Decision, Effort, first_proved
 from sublearn.matchers._matcher import Budget, Matcher
-from sublearn.matchers.proofs._prove import prove
 
 if TYPE_CHECKING:
     from sublearn.matchers.search._dogleg import Work
@@ -24,15 +22,6 @@ if TYPE_CHECKING:
 ACCURACY = 1e-11
 # Starts after which a search goes on with more time scales.
 LATER = 100
-
-
-@dataclass(frozen=True)
-class Found:
-    """A float64 solution, in the order of the labels, or None so far; and the work it took."""
-
-    values: Array | None
-    starts: int
-    iterations: int
 
 
 @dataclass(frozen=True)
@@ -76,37 +65,18 @@ class Search(Matcher):
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         last = budget.starts if self.last is None else min(self.last, budget.starts)
-        effort, unproved = Effort(), 0
-        for found in candidates(
-            instance, max(last - self.first, 0), budget.iterations, rng, before=self.first
-        ):
-            effort = Effort(starts=found.starts, iterations=found.iterations)
-            if found.values is None:
-                continue
-            certificate = prove(instance, found.values, budget.bits)
-            if certificate is not None:
-                values = certificate.values
-                return Decision(
-                    "matched",
-                    self.name,
-                    f"a solution found from start {self.first + found.starts}, and proved to exist",
-                    PROOF,
-                    values,
-                    instance.with_values(values),
-                    certificate,
-                    Effort(found.starts, found.iterations, bits=certificate.bits),
-                )
-            unproved += 1
-            if unproved == UNPROVED:
-                break
-        return nothing_proved(self.name, unproved, effort)
+        starts = max(last - self.first, 0)
+        found = candidates(instance, starts, budget.iterations, rng, before=self.first)
+        return first_proved(self.name, instance, found, budget.bits, self.first)
 
 
-def find(instance: Instance, starts: int, rng: np.random.Generator, iterations: int = 200) -> Found:
+def find(
+    instance: Instance, starts: int, rng: np.random.Generator, iterations: int = 200
+) -> tuple[Array | None, Effort]:
     """The first candidate of at most ``starts`` starts, with no proof."""
-    found = Found(None, 0, 0)
+    found: tuple[Array | None, Effort] = None, Effort()
     for found in candidates(instance, starts, iterations, rng):
-        if found.values is not None:
+        if found[0] is not None:
             break
     return found
 
@@ -117,7 +87,7 @@ def candidates(
     iterations: int,
     rng: np.random.Generator,
     before: int = 0,
-) -> Iterator[Found]:
+) -> Iterator[tuple[Array | None, Effort]]:
     """Solutions to working accuracy, as they are found, and a word (None) after every block of starts.
 
     ``before`` starts have been tried by another search, in vain.
@@ -153,6 +123,6 @@ def candidates(
             used, steps = used + abs(tried), steps + more
             if tried > 0:
                 out = form.solution(values, unknowns, scale)
-        yield Found(out, used, steps)
+        yield out, Effort(used, steps)
         if turn % len(scales) == 0:
             block = min(2 * block, 40)

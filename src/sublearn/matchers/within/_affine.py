@@ -51,23 +51,22 @@ def settle(
             given = numbers()
             if given is None:
                 return None, None
-            entries, width, left = given[0].entries(), given[0].ncols(), set()
-            x, whole = np.zeros(width) if point is None else point, True
+            x, whole = np.zeros(given[0].ncols()) if point is None else point, True
+            left: set[int] = set()
             for rows, columns in parts(given[0]):
                 if not open_.intersection(rows.tolist()):
                     continue
-                flat = [entries[i * width + k] for i in rows.tolist() for k in columns.tolist()]
-                matrix = BALLS.matrix(len(rows), len(columns), flat)
+                matrix = BALLS.part(given[0], rows.tolist(), columns.tolist())
                 linear = Linear.of(matrix, [given[1][i] for i in rows.tolist()])
                 mine = asked.select(rows)
                 found = None if linear is None else solve(linear, mine)
                 if linear is None or found is None:
                     whole = False
                     continue
-                x[columns] = found.point
-                if found.vectors and refutes(linear, mine, found.vectors):
+                x[columns], vectors = found
+                if vectors and refutes(linear, mine, vectors):
                     return None, (len(rows), len(columns))
-                if found.vectors:
+                if vectors:
                     left.update(rows.tolist())
             if not whole:
                 return None, None

@@ -29,11 +29,6 @@ BITS = 128
 WIDER = 2.0**-40
 
 
-def wanted_balls(instance: Instance) -> list[Ball]:
-    """The targets, in the order (output, sample)."""
-    return list(wanted(instance, BALLS).entries())
-
-
 def equal_samples(instance: Instance) -> list[list[int]]:
     """Groups of samples with the same inputs: every network answers them alike."""
     if instance.inputs_are_rounded:
@@ -84,7 +79,7 @@ def bands(instance: Instance, eps: float) -> Bands | str:
     from flint import arb
 
     activation = instance.network.steps[-1].activation
-    targets = wanted_balls(instance)
+    targets = wanted(instance, BALLS).entries()
     room = arb(eps) * (1 + arb(WIDER))
     first, second = IMAGES[activation]
     size, m = len(targets), instance.samples

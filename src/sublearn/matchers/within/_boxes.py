@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Indices, Mask, zeros
 from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.within._bands import BITS, Bands, bands
@@ -68,9 +68,7 @@ class Boxes:
 
     def select(self, kept: Mask | slice) -> Boxes:
         """Some of the boxes."""
-        return Boxes(
-            self.low[kept], self.high[kept], self.near[kept], self.far[kept], self.depth[kept]
-        )
+        return Boxes(*(part[kept] for part in vars(self).values()))
 
     def deeper(self) -> Boxes:
         """A copy to be cut."""
@@ -97,12 +95,12 @@ def refused(instance: Instance) -> str | None:
     return f"{charts} charts are too many" if charts > MOST_CHARTS else None
 
 
-def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None, int]:
-    """(why no weights come within eps, or None; boxes looked at)."""
+def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None, int, Array | None]:
+    """(why no weights come within eps, or None; boxes looked at; else a point in a small box left)."""
     with precision(BITS):
         asked = bands(instance, eps)
         if isinstance(asked, str):
-            return asked, 0
+            return asked, 0, None
         wanted = _wanted(asked)
     image = Image(behind_output(instance), wanted)
     numbers = sum(instance.network.shapes[step.weight][0] for step in instance.network.steps)
@@ -119,13 +117,22 @@ def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None,
         open_ = ~image.refuted(now)
         if open_.any():
             open_[open_] = ~image.refuted_together(now.select(open_))
-        if seen + len(left) + 2 * int(open_.sum()) > nodes:
-            return None, seen
-        if (now.depth[open_] > deepest).any():
-            return None, seen
+        spent = seen + len(left) + 2 * int(open_.sum()) > nodes
+        if spent or (now.depth[open_] > deepest).any():
+            return None, seen, _middle(now.select(open_).join(left), image)
         if open_.any():
             left = left.join(_halved(now.select(open_), image))
-    return f"{seen} boxes hold all values of the learnable weights, and each is refuted", seen
+    return f"{seen} boxes hold all values of the learnable weights, and each is refuted", seen, None
+
+
+def _middle(boxes: Boxes, image: Image) -> Array | None:
+    """The centre of the deepest bounded box."""
+    bounded = boxes.select(_all(np.isfinite(boxes.far), 1))
+    if not len(bounded):
+        return None
+    at = int(bounded.depth.argmax())
+    length = (bounded.near[at] + bounded.far[at]) / 2
+    return np.asarray((bounded.low[at] + bounded.high[at]) / 2 * length[image.row_of])
 
 
 def _wanted(asked: Bands) -> Interval:
@@ -147,27 +154,20 @@ def _rows(instance: Instance) -> dict[tuple[str, int], list[int]]:
 
 def _start(image: Image) -> Boxes:
     """One box for each choice of cube or largest weight, row by row."""
-    sizes = [len(members) for members in image.rows.values()]
-    choices = [
-        [None, *product(range(size), (1.0, -1.0))] for size in sizes
-    ]  # None: the cube; else the largest weight and its sign
-    low, high, near, far = [], [], [], []
-    for chosen in product(*choices):
-        a, b = np.empty(sum(sizes)), np.empty(sum(sizes))
-        lengths = []
-        for members, choice in zip(image.rows.values(), chosen, strict=True):
-            size = NEAR if choice is None else 1.0
-            a[members], b[members] = -size, size
-            if choice is not None:
-                a[members[choice[0]]] = b[members[choice[0]]] = choice[1]
-            lengths.append((1.0, 1.0) if choice is None else (NEAR, np.inf))
-        low.append(a)
-        high.append(b)
-        near.append([start for start, _ in lengths])
-        far.append([end for _, end in lengths])
-    return Boxes(
-        np.array(low), np.array(high), np.array(near), np.array(far), np.zeros(len(low), np.int64)
+    rows, size = list(image.rows.values()), image.row_of.size
+    # None: the cube; else the largest weight and its sign.
+    choices = list(product(*([None, *product(members, (1.0, -1.0))] for members in rows)))
+    low, high, near, far = zeros(
+        (len(choices), size), (len(choices), size), *[(len(choices), len(rows))] * 2
     )
+    for box, chosen in enumerate(choices):
+        for row, (members, choice) in enumerate(zip(rows, chosen, strict=True)):
+            half = NEAR if choice is None else 1.0
+            low[box, members], high[box, members] = -half, half
+            near[box, row], far[box, row] = (1.0, 1.0) if choice is None else (NEAR, np.inf)
+            if choice is not None:
+                low[box, choice[0]] = high[box, choice[0]] = choice[1]
+    return Boxes(low, high, near, far, np.zeros(len(choices), np.int64))
 
 
 def _halved(boxes: Boxes, image: Image) -> Boxes:
@@ -313,7 +313,8 @@ class Image:
 
         def enter(block: Array) -> Enclosed:
             wide = np.broadcast_to(block, (count, *block.shape))
-            return Enclosed((wide, wide), _zeros(count, r, *block.shape) if slopes else None)
+            still = np.zeros((count, r, *block.shape)) if slopes else None
+            return Enclosed((wide, wide), None if still is None else (still, still))
 
         chain = links(self.network, [enter(block) for block in self.blocks], None)
         weights: dict[str, tuple[str, str | None]] = {}
@@ -412,10 +413,6 @@ class _Enclosures:
 
 def _all(values: Mask, axis: int) -> Mask:
     return np.asarray(values.all(axis=axis))
-
-
-def _zeros(*shape: int) -> Interval:
-    return np.zeros(shape), np.zeros(shape)
 
 
 def _dot(y: Array, right: Interval) -> Interval:

@@ -72,28 +72,14 @@ def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iter
     if why is not None:
         yield _refuted("reach", why)
         return
-    if is_affine_before_output(instance):
-        yield from _affine_attempts(instance, eps, affine(instance, eps), budget, seed)
+    if not is_affine_before_output(instance):
+        yield from _curved_attempts(instance, eps, budget, seed)
         return
-    yield from _curved_attempts(instance, eps, budget, seed)
-
-
-def _affine_attempts(
-    instance: Instance,
-    eps: float,
-    found: tuple[Array | None, str | None],
-    budget: Budget,
-    seed: int,
-) -> Iterator[Decision]:
-    values, why = found
+    values, why = affine(instance, eps)
     if why is not None:
         yield _refuted("affine", why)
         return
-    if values is not None:
-        proved = _proved(instance, values, eps, "affine", "of one linear program", Effort())
-        if proved is not None:
-            yield proved
-            return
+    yield from _proved(instance, values, eps, "affine", "of one linear program")
     yield Decision(
         "undecided", "affine", "the least distance is too close to eps, or the system too ill-posed"
     )
@@ -118,11 +104,7 @@ def _curved_attempts(
     if shallow is None:
         rng = np.random.default_rng([seed, 1, len(instance.allocation)])
         values, why, note, effort = _relu.branch(instance, eps, budget.nodes, rng)
-        if values is not None:
-            proved = _proved(instance, values, eps, "relu", "of one pattern", effort)
-            if proved is not None:
-                yield proved
-                return
+        yield from _proved(instance, values, eps, "relu", "of one pattern", effort)
         if why is not None:
             yield _refuted("relu", why, effort)
             return
@@ -130,7 +112,7 @@ def _curved_attempts(
         rng = np.random.default_rng([seed, 2, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
     elif _boxes.refused(instance) is None:
-        why, seen = _boxes.all_refuted(instance, eps, budget.nodes)
+        why, seen, _ = _boxes.all_refuted(instance, eps, budget.nodes)
         if why is not None:
             yield _refuted("boxes", why, Effort(nodes=seen))
             return
@@ -146,13 +128,8 @@ def _search(
 
     effort = Effort()
     for values, effort in near_points(instance, eps, starts, budget.iterations, rng):
-        if values is None:
-            continue
         way = f"found from {effort.starts} starts" if effort.starts else "where all of them are 0"
-        proved = _proved(instance, values, eps, "search", way, effort)
-        if proved is not None:
-            yield proved
-            return
+        yield from _proved(instance, values, eps, "search", way, effort)
     reason = f"no point within eps from {effort.starts} starts"
     yield Decision("undecided", "search", reason, effort=effort)
 
@@ -171,26 +148,30 @@ def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decisio
     found = decide(instance, budget=budget, seed=seed, ladder=rungs)
     if found.kind != "matched" or found.grade != PROOF:
         return Decision("undecided", "exact", "no exact match proved", effort=found.effort)
-    if found.values is not None:
-        way = "an exact match, rounded"
-        proved = _proved(instance, found.values, eps, "exact", way, found.effort)
-        if proved is not None:
-            return proved
+    for proved in _proved(
+        instance, found.values, eps, "exact", "an exact match, rounded", found.effort
+    ):
+        return proved
     reason = "an exact match exists; its values, rounded to float64, are not within eps themselves"
     return replace(found, rung="exact", reason=reason)
 
 
 def _proved(
-    instance: Instance, values: Array, eps: float, rung: str, way: str, effort: Effort
-) -> Decision | None:
+    instance: Instance,
+    values: Array | None,
+    eps: float,
+    rung: str,
+    way: str,
+    effort: Effort | None = None,
+) -> Iterator[Decision]:
+    """MATCHED, where some values are given and proved to be within eps; else nothing."""
     from sublearn.matchers.within._points import largest_error
 
-    bound = largest_error(instance, values, eps)
-    if bound is None:
-        return None
-    reason = f"no output is farther than {bound:.6g} at a point {way}"
-    weights = instance.with_values(values)
-    return Decision("matched", rung, reason, PROOF, values, weights, effort=effort)
+    bound = None if values is None else largest_error(instance, values, eps)
+    if values is not None and bound is not None:
+        reason = f"no output is farther than {bound:.6g} at a point {way}"
+        weights, spent = instance.with_values(values), effort or Effort()
+        yield Decision("matched", rung, reason, PROOF, values, weights, effort=spent)
 
 
 def _refuted(rung: str, why: str, effort: Effort | None = None) -> Decision:

@@ -104,17 +104,13 @@ def _jacobian(
     width: int,
 ) -> BallMatrix:
     d, m = instance.network.output_size, instance.samples
-    leaving, entering = [], []
-    adjoint = BALLS.exact(np.eye(d))
+    adjoints = [BALLS.exact(np.eye(d))]  # by what enters each step, and by what leaves the last
     for matrix in reversed(passing):
-        leaving.append(adjoint)
-        adjoint = adjoint * matrix
-        entering.append(adjoint)
-    leaving, entering = leaving[::-1], entering[::-1]
+        adjoints.insert(0, adjoints[0] * matrix)
     flat: list[Ball] = [0] * (d * m * width)
     at = 0
     for position, leaves, i, columns in active:
-        left, right = (leaving if leaves else entering)[position], columns.tolist()
+        left, right = adjoints[position + leaves], columns.tolist()
         for o in range(d):
             for s in range(m):
                 start = (o * m + s) * width + at

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,22 +70,15 @@ def parts(matrix: BallMatrix) -> list[tuple[Indices, Indices]]:
     return out
 
 
-@dataclass(frozen=True)
-class Found:
-    """A point to try, and vectors that may refute; the point is in float64 and promises nothing."""
+def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
+    """The point farthest inside the bands and, where it is outside, vectors near y'J = 0.
 
-    point: Array
-    vectors: list[Array]
-
-
-def solve(linear: Linear, bands: Bands) -> Found | None:
-    """The point farthest inside the bands and, where it is outside, vectors near y'J = 0."""
-    from scipy.optimize import linprog
-
+    The point is in float64 and promises nothing; the vectors may refute.
+    """
     middle, half = bands.middle_and_half()
     asked = half > 0
     if not asked.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
-        return Found(np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
+        return (np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
     scaled = linear.rough[asked] / half[asked, None]
     sizes = np.linalg.norm(scaled, axis=0)
     sizes[sizes == 0] = 1.0
@@ -102,33 +96,36 @@ def solve(linear: Linear, bands: Bands) -> Found | None:
         below[i] = np.inf if bands.no_low[i] else float((rest[i] - bands.low[i]).mid()) / half[i]
     above, below = above[asked], below[asked]
     if min(above.min(), below.min()) >= 0.5:
-        return Found(x, [])
+        return x, []
     vectors = []
     places = np.flatnonzero(asked)
     miss = np.where(np.isfinite(above) & np.isfinite(below), (above - below) / 2, 0.0)
     if float(np.mean(miss**2)) > 1.0:
         # The residual of least squares is orthogonal to J: often enough to refute.
         vectors.append(_placed(miss / half[asked], places, len(rest)))
-    ones = np.ones((int(asked.sum()), 1))
     up, down = np.isfinite(above), np.isfinite(below)
-    found = linprog(
-        np.r_[np.zeros(x.size), -1.0],
-        A_ub=np.vstack(
-            [np.hstack([scaled, ones])[up], np.hstack([-scaled, ones])[down]],
-        ),
-        b_ub=np.r_[above[up], below[down]],
-        bounds=[(None, None)] * x.size + [(None, 1.0)],
-        method="highs",
-    )
+    found = deepest(np.vstack([scaled[up], -scaled[down]]), np.r_[above[up], below[down]])
     if found.status != 0:
-        return Found(x, vectors)
+        return x, vectors
     if found.x[-1] < 0:
         duals = -np.asarray(found.ineqlin.marginals)
         y = np.zeros(places.size)
         y[up] -= duals[: int(up.sum())]
         y[down] += duals[int(up.sum()) :]
         vectors.insert(0, _placed(y / half[asked], places, len(rest)))
-    return Found(x + np.asarray(found.x[:-1]) / sizes, vectors)
+    return x + np.asarray(found.x[:-1]) / sizes, vectors
+
+
+def deepest(table: Array, right: Array, sides: Array | None = None) -> Any:
+    """The program for x and the largest t <= 1 with A x + t <= b, and A x <= b where ``sides`` follow A."""
+    from scipy.optimize import linprog
+
+    rows = np.hstack([table, np.ones((len(table), 1))])
+    if sides is not None:
+        rows = np.vstack([rows, np.hstack([sides, np.zeros((len(sides), 1))])])
+    goal = np.r_[np.zeros(table.shape[1]), -1.0]
+    limits = [(None, None)] * table.shape[1] + [(None, 1.0)]
+    return linprog(goal, A_ub=rows, b_ub=right, bounds=limits, method="highs")
 
 
 def refutes(linear: Linear, bands: Bands, vectors: Sequence[Array]) -> bool:
@@ -190,11 +187,9 @@ def _in_balls(linear: Linear, support: Indices, inside: list[int], y: Array) -> 
     if pivots[-1] <= DEPENDENT * pivots[0]:
         return None
     chosen, others = order[:count].tolist(), order[count:].tolist()
-    columns, entries = linear.matrix.ncols(), linear.matrix.entries()
 
     def part(places: list[int]) -> BallMatrix:
-        flat = [entries[int(support[p]) * columns + k] for k in inside for p in places]
-        return BALLS.matrix(count, len(places), flat)
+        return BALLS.part(linear.matrix, support[places].tolist(), inside).transpose()
 
     taken = [arb(float(y[support[p]])) for p in others]
     try:

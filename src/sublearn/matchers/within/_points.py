@@ -11,9 +11,9 @@ from sublearn._arrays import Array
 from sublearn.matchers._behind import without_targets
 from sublearn.matchers._decision import Effort
 from sublearn.matchers._nonlinear import descents
-from sublearn.matchers.proofs._balls import Ball, precision
+from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
 from sublearn.matchers.proofs._equations import ChainEquations
-from sublearn.matchers.within._bands import BITS, wanted_balls
+from sublearn.matchers.within._bands import BITS
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -59,9 +59,10 @@ def _worst(instance: Instance, values: Array) -> Ball:
     """max |output - target| as a ball."""
     from flint import arb
 
-    outputs = ChainEquations(without_targets(instance)).residual([arb(x) for x in values.tolist()])
+    asked = without_targets(instance, instance.network)
+    outputs = ChainEquations(asked).residual([arb(x) for x in values.tolist()])
     worst = arb(0)
-    for output, target in zip(outputs.entries(), wanted_balls(instance), strict=True):
+    for output, target in zip(outputs.entries(), wanted(instance, BALLS).entries(), strict=True):
         worst = worst.max(abs(output - target))
     return worst
 
@@ -114,10 +115,7 @@ def minimax(instance: Instance, values: Array, eps: float, most: int) -> tuple[A
         if worst <= eps * (1 - 1e-9):
             return x, step
         f = instance.residual(x).ravel()
-        jacobian = instance.network.jacobian(
-            instance.with_values(x), instance.inputs, instance.allocation
-        )
-        table = jacobian / worst
+        table = instance.jacobian(x) / worst
         if not np.isfinite(table).all():
             return x, step
         ones = np.ones((f.size, 1))

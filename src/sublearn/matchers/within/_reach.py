@@ -11,9 +11,9 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn.matchers._hull import sample_out_of_hull
 from sublearn.matchers._ranges import beyond, ranges
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, precision, wanted
 from sublearn.matchers.proofs._krawczyk import float_matrix
-from sublearn.matchers.within._bands import BITS, WIDER, Bands, bands, rational, wanted_balls
+from sublearn.matchers.within._bands import BITS, WIDER, Bands, bands, rational
 
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
@@ -38,7 +38,7 @@ def out_of_reach(instance: Instance, eps: float) -> str | None:
 
 def _out_of_range(instance: Instance, eps: float) -> str | None:
     """The ends of a range count as reached, so limits are included."""
-    final, targets = ranges(instance), wanted_balls(instance)
+    final, targets = ranges(instance), wanted(instance, BALLS).entries()
     at = beyond(final, targets, eps * (1 + BALLS.exact(np.array([[WIDER]]))[0, 0]))
     if at is None:
         return None
@@ -157,7 +157,7 @@ def _regular_minor(centre: BallMatrix, half: list[Ball], rank: int) -> bool:
     if not np.isfinite(rough).all():
         return False
     for rows, columns in _minors(rough, n):
-        part = BALLS.matrix(n, n, [centre[o, s] for o in rows for s in columns])
+        part = BALLS.part(centre, rows, columns)
         room = BALLS.matrix(n, n, [half[o * m + s] for o in rows for s in columns])
         try:
             inverse = part.inv()

@@ -14,7 +14,7 @@ reached, and no limit at infinity has to be thought of.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sublearn.matchers._decision import Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.within._bands import BITS, Bands, bands, rational
+from sublearn.matchers.within._linear import deepest
 from sublearn.matchers.within._points import largest_error
 from sublearn.patterns import (
     Corner,
@@ -136,8 +137,6 @@ def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System,
 
 def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
     """Weights with this pattern, as far inside the bands as they get; in float64."""
-    from scipy.optimize import linprog
-
     k, m, d, r = system.k, system.m, system.d, system.size
     inputs, readout = to_floats(system.inputs), to_floats(system.readout)
     slopes = np.zeros((k, m, r))
@@ -155,22 +154,9 @@ def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
     with np.errstate(all="ignore"):
         scaled = jacobian / half[:, None]
         off = (constants - middle) / half
-    ones = np.ones((d * m, 1))
-    table = np.vstack(
-        [
-            np.hstack([scaled, ones])[up],
-            np.hstack([-scaled, ones])[down],
-            np.hstack([side, np.zeros((k * m, 1))]),
-        ]
-    )
+    table = np.vstack([scaled[up], -scaled[down]])
     right = np.r_[(1.0 - off)[up], (1.0 + off)[down], -signs * frozen.reshape(-1)]
-    if not (np.isfinite(table).all() and np.isfinite(right).all()):
+    if not all(np.isfinite(part).all() for part in (table, side, right)):
         return None
-    found: Any = linprog(
-        np.r_[np.zeros(r), -1.0],
-        A_ub=table,
-        b_ub=right,
-        bounds=[(None, None)] * r + [(None, 1.0)],
-        method="highs",
-    )
+    found = deepest(table, right, side)
     return np.asarray(found.x[:r], dtype=np.float64) if found.status == 0 else None

@@ -44,6 +44,10 @@ class Term:
     unknowns: tuple[int, ...]
     sign: int = 1
 
+    def __mul__(self, other: Term) -> Term:
+        unknowns = self.unknowns + other.unknowns
+        return Term(self.parameters + other.parameters, unknowns, self.sign * other.sign)
+
 
 @dataclass(frozen=True, eq=False)
 class LiftedSystem:
@@ -158,86 +162,72 @@ class _Builder:
     def parameter(self, key: object) -> int:
         return self.parameters.setdefault(key, len(self.parameters))
 
-    def entry(self, k: int, i: int, j: int) -> Term | None:
-        """Entry (i, j) of matrix k as a term; None where it is 0."""
+    def entry(self, k: int, i: int, j: int) -> list[Term]:
+        """Entry (i, j) of matrix k as a sum of terms: of one, or of none where it is 0."""
         key = (k, i, j)
         if key in self.learnable:
-            return Term((), (self.learnable[key],))
+            return [Term((), (self.learnable[key],))]
         if key in self.form.zeros:
-            return None
-        return Term((), ()) if key in self.form.units else Term((self.parameter(key),), ())
+            return []
+        return [Term((), ()) if key in self.form.units else Term((self.parameter(key),), ())]
+
+    def product(self, k: int, i: int, column: list[list[Term]]) -> list[Term]:
+        """Row i of matrix k times a column of sums of terms."""
+        return [
+            one * two
+            for j, part in enumerate(column)
+            for one in self.entry(k, i, j)
+            for two in part
+        ]
 
     def build(self) -> LiftedSystem:
         form = self.form
         rows, width = form.shapes[form.start]
-        state = [[self.entry(form.start, i, c) for c in range(width)] for i in range(rows)]
-        states = [state]
-        equations = []
+        states = [[[self.entry(form.start, i, c) for c in range(width)] for i in range(rows)]]
+        equations: list[tuple[Term, ...]] = []
         for k in form.chain:
-            fresh: list[list[Term | None]] = []
+            fresh: list[list[list[Term]]] = []
             for i in range(form.shapes[k][0]):
-                line: list[Term | None] = []
+                first = self.unknowns
+                self.unknowns += width
+                fresh.append([[Term((), (first + c,))] for c in range(width)])
                 for c in range(width):
-                    variable = self.unknowns
-                    self.unknowns += 1
-                    line.append(Term((), (variable,)))
-                    terms = [
-                        _times(self.entry(k, i, j), before[c]) for j, before in enumerate(state)
-                    ]
-                    equations.append((Term((), (variable,), -1), *_present(terms)))
-                fresh.append(line)
-            state = fresh
-            states.append(state)
+                    terms = self.product(k, i, [line[c] for line in states[-1]])
+                    equations.append((Term((), (first + c,), -1), *terms))
+            states.append(fresh)
         equations += self._readout(states)
         groups: dict[tuple[int, int], int] = {}
         numbers = []
         for k, i, j in form.where.tolist():
             key = (k, j if k == form.start else i)
             numbers.append(groups.setdefault(key, len(groups)))
-        return LiftedSystem(
-            tuple(equations),
-            len(form.where),
-            self.unknowns,
-            len(self.parameters),
-            tuple(numbers),
-        )
+        sizes = len(form.where), self.unknowns, len(self.parameters)
+        return LiftedSystem(tuple(equations), *sizes, tuple(numbers))
 
-    def _readout(self, states: list[list[list[Term | None]]]) -> list[tuple[Term, ...]]:
+    def _readout(self, states: list[list[list[list[Term]]]]) -> list[tuple[Term, ...]]:
         form = self.form
         columns = form.readouts * form.width
         mixed = form.mixed and form.samples != columns
         equations = []
         for o in range(form.outputs):
-            raw: list[list[Term]] = []
-            for p in range(form.first, len(form.chain) + 1):
-                for c in range(form.width):
-                    terms = [
-                        _times(self.entry(form.read, o, i), line[c])
-                        for i, line in enumerate(states[p])
-                    ]
-                    raw.append(_present(terms))
+            raw = [
+                self.product(form.read, o, [line[c] for line in states[p]])
+                for p in range(form.first, len(form.chain) + 1)
+                for c in range(form.width)
+            ]
             for s in range(form.samples if mixed else columns):
                 target = Term((self.parameter(("target", o, s)),), (), -1)
-                if not mixed:
-                    equations.append((target, *raw[s]))
-                    continue
-                terms = [
-                    _times(term, Term((self.parameter(("mix", column, s)),), ()))
-                    for column, part in enumerate(raw)
-                    for term in part
-                ]
-                equations.append((target, *_present(terms)))
+                terms = (
+                    raw[s]
+                    if not mixed
+                    else [
+                        term * Term((self.parameter(("mix", column, s)),), ())
+                        for column, part in enumerate(raw)
+                        for term in part
+                    ]
+                )
+                equations.append((target, *terms))
         return equations
-
-
-def _times(one: Term | None, two: Term | None) -> Term | None:
-    if one is None or two is None:
-        return None
-    return Term(one.parameters + two.parameters, one.unknowns + two.unknowns, one.sign * two.sign)
-
-
-def _present(terms: list[Term | None]) -> list[Term]:
-    return [term for term in terms if term is not None]
 
 
 def polynomials_modulo(

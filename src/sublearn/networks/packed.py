@@ -84,23 +84,18 @@ class Packed:
         """Positions of the learnable weights in the vector, in the order of the labels."""
         return np.concatenate([self.places[name] + allocation.flat(name) for name in self.shapes])
 
-    def uses(self, allocation: Allocation, positions: Indices | None = None) -> Indices:
-        """(unknown, kind of use, step, row, column) of every use of the learnable weights.
-
-        ``positions``: of some of them only, which are the unknowns then, in their order.
-        """
+    def uses(self, allocation: Allocation) -> Indices:
+        """(unknown, kind of use, step, row, column) of every use of the learnable weights."""
         by_name: dict[str, list[tuple[int, int]]] = {name: [] for name in self.shapes}
         names = {place: name for name, place in self.places.items()}
         for p, row in enumerate(self.table.tolist()):
             for kind, field in ((AS_WEIGHT, WEIGHT), (AS_ENCODER, ENCODER), (AS_BIAS, BIAS)):
                 if row[field] >= 0:
                     by_name[names[row[field]]].append((kind, p))
-        labels = allocation.labels()
-        chosen = range(len(labels)) if positions is None else positions.tolist()
         out = [
-            (unknown, kind, p, *labels[label][1:])
-            for unknown, label in enumerate(chosen)
-            for kind, p in by_name[labels[label][0]]
+            (unknown, kind, p, i, j)
+            for unknown, (name, i, j) in enumerate(allocation.labels())
+            for kind, p in by_name[name]
         ]
         return np.array(out, dtype=np.int64).reshape(-1, 5)
 

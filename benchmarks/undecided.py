@@ -1,0 +1,120 @@
+"""Which instances of networks with activations stay undecided, and what the last rungs settle.
+
+    python benchmarks/undecided.py [--trials N] [--seed N] [--only WORDS] [--json FILE]
+
+Each instance is decided by the ladder without its last two rungs, ``deep`` and ``boxes``; what is left
+undecided is given to these. Prints both counts, and the CPU time that the last rungs take on instances
+that they settle, and on those that stay undecided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import sublearn as sl
+from sublearn.ensembles import learn_from_text
+from sublearn.matchers import standard_ladder
+from sublearn.networks import network_from_text
+
+Setting = tuple[str, int, str]
+
+RELU: list[Setting] = [
+    ("ffn:6-8-8-4,activation=relu", 6, "W1:first-rows=8"),
+    ("ffn:6-8-8-4,activation=relu", 6, "W1:first-rows=6"),
+    ("ffn:6-8-8-4,activation=relu", 6, "W1:first-rows=4"),
+    ("ffn:6-8-8-8-4,activation=relu", 6, "W1:first-rows=8"),
+    ("ffn:6-8-8-8-4,activation=relu", 6, "W2:first-rows=8"),
+    ("ffn:6-12-12-4,activation=relu", 4, "W1:first-rows=12"),
+    ("ffn:3-4-4-2,activation=relu", 3, "W1:random=6"),
+    ("ffn:3-4-4-2,activation=relu", 3, "W1:random=3 W2:random=3"),
+]
+CURVED: list[Setting] = [
+    *(("ffn:2-3-1,activation={phi}", m, f"W1:random={m}") for m in range(1, 7)),
+    *(("ffn:2-3-3-2,activation={phi}", m, f"W1:random={2 * m}") for m in (1, 2, 3)),
+    *(("ffn:2-3-3-2,activation={phi}", m, f"W1:random={m} W2:random={m}") for m in (1, 2, 3)),
+    *(("rnn:n=4,b=1,d=1,T=2,activation={phi}", m, f"W:random={m}") for m in (1, 2, 3, 4)),
+]
+
+
+def settings() -> list[Setting]:
+    """The table's rows."""
+    bent = [(net.format(phi=phi), m, how) for phi in ("tanh", "sigmoid") for net, m, how in CURVED]
+    return [*RELU, *bent]
+
+
+def look(setting: Setting, trials: int, seed: int) -> dict[str, Any]:
+    """Counts before and after the last rungs, and their CPU seconds."""
+    spec, samples, learn = setting
+    network = network_from_text(spec)
+    problem, rules = (
+        sl.Problem(network, samples=samples),
+        learn_from_text(network, learn.split()).rules,
+    )
+    before, last = standard_ladder()[:-2], standard_ladder()[-2:]
+    counts: Counter[str] = Counter()
+    seconds: dict[str, list[float]] = {"settled": [], "left": []}
+    for trial in range(trials):
+        instance = sl.draw(problem, rules, seed=seed, trial=trial)
+        kind = sl.decide(instance, ladder=before).kind
+        counts[f"{kind} before"] += 1
+        if kind != "undecided":
+            counts[f"{kind} now"] += 1
+            continue
+        begin = time.process_time()
+        kind = sl.decide(instance, ladder=last).kind
+        seconds["left" if kind == "undecided" else "settled"].append(time.process_time() - begin)
+        counts[f"{kind} now"] += 1
+    return {
+        "network": spec,
+        "samples": samples,
+        "learn": learn,
+        "trials": trials,
+        **{
+            f"{kind} {when}": counts[f"{kind} {when}"]
+            for when in ("before", "now")
+            for kind in ("matched", "refuted", "undecided")
+        },
+        **{f"{kind}: mean CPU s": sum(x) / len(x) if x else None for kind, x in seconds.items()},
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="settings whose words contain these")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    found = []
+    print(
+        "| network | m | learnable | undecided before | now | matched, refuted now | CPU s settled "
+        "| left |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for setting in settings():
+        if asked.only not in " ".join(map(str, setting)):
+            continue
+        row = look(setting, asked.trials, asked.seed)
+        found.append(row)
+        settled, left = (
+            "" if row[f"{kind}: mean CPU s"] is None else f"{row[f'{kind}: mean CPU s']:.2g}"
+            for kind in ("settled", "left")
+        )
+        print(
+            f"| {row['network']} | {row['samples']} | {row['learn']} | {row['undecided before']} "
+            f"| {row['undecided now']} | {row['matched now']}, {row['refuted now']} | {settled} | {left} |",
+            flush=True,
+        )
+    if asked.json:
+        asked.json.write_text(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
