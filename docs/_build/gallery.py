@@ -185,7 +185,7 @@ def _budgets(about: Mapping[str, Mapping[str, Any]]) -> str:
             "runs are still to come"
         )
     if count[""]:
-        words += f"; {count['']} is not stored here" if count[""] == 1 else f"; {count['']} are not"
+        words += f"; {count['']} {'is' if count[''] == 1 else 'are'} not stored here"
     return f"{words}.\n"
 
 
@@ -204,10 +204,11 @@ def _section(name: str, about: Mapping[str, Any], found: Any) -> str:
             f"**We find:** not stored here. {ELSEWHERE.get(name, 'It has not been run yet.')}\n"
         )
         return "\n".join([*lines, f"`sublearn reproduce {name} --full`\n"])
-    lines.append(f"**We find:** {_text(findings(name, about['finds'], found))}\n")
+    said = f"{found.question} {findings(name, about['finds'], found)}"
+    lines.append(f"**We find:** {_text(said)}\n")
     alt = _text(f"{experiment.title}. {found.sentence}").replace("]", "\\]")
     stem = f"results/{name}/{about['picture']}"
-    lines += [f"![{alt}]({stem}-{ground}.svg#only-{ground})" for ground in GROUNDS]
+    lines += [f"![{alt}]({stem}-{ground}.svg#only-{ground}){{ .wide }}" for ground in GROUNDS]
     words = "".join(f"<p>{escape(line)}</p>" for line in about["finds"].splitlines())
     commits = ", ".join(f"`{_short(commit)}`" for commit in about["commits"]) or "unknown"
     budget = {"full": "Full budget", "quick": "**Quick budget**, for a look"}[about["budget"]]
@@ -224,7 +225,7 @@ def _section(name: str, about: Mapping[str, Any], found: Any) -> str:
 def findings(name: str, finds: str, found: Any) -> str:
     """Two sentences: what is answered, and one line of the finding that says more."""
     first = f"{found.word.capitalize()}: {found.sentence}." if found.word else ""
-    others = [line for line in finds.splitlines() if found.sentence not in line]
+    others = [line for line in finds.splitlines() if found.sentence.rstrip(".") not in line]
     chosen = [line for line in others if line.startswith(SECOND.get(name, ""))] or others
     return " ".join(filter(None, [first, *chosen[: 1 if first else 2]]))
 

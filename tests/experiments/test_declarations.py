@@ -10,7 +10,7 @@ import pytest
 from sublearn._errors import BadInputError
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments import ALL, find, rehearse
-from sublearn.experiments.tasks import TASKS, Decisions
+from sublearn.experiments.tasks import TASKS, Decisions, ExactOrWithin
 from sublearn.runs import Experiment, Point, Row, Table
 
 NAMES = list(ALL)
@@ -74,7 +74,7 @@ def test_from_points_to_pictures_and_words(name: str) -> None:
 def test_full_budgets_can_be_run_and_are_sharp() -> None:
     assert sum(experiment.hours for experiment in ALL.values()) <= 3.0
     for name, experiment in ALL.items():
-        if not isinstance(experiment.task, Decisions) or name == "saturation":
+        if not isinstance(experiment.task, (Decisions, ExactOrWithin)) or name == "saturation":
             continue
         decided = [p for p in experiment.full.points if p.params.get("method") in (None, "ladder")]
         assert decided

@@ -93,7 +93,7 @@ EXPERIMENT = Declared(
     task=Activity(),
     quick=Plan(_points(8, few=True)),
     full=Plan(_points(DECIDED, few=False)),
-    hours=0.08,
+    hours=0.1,
     columns={
         "place": "where the weights are",
         "k": "lines in use",

@@ -96,6 +96,6 @@ EXPERIMENT = Declared(
     task=Matches(),
     quick=Plan(_points(20, few=True)),
     full=Plan(_points(DECIDED, few=False)),
-    hours=0.04,
+    hours=0.01,
     columns={"case": "network kind", "r": "learnable weights r", "ratio": "r / (d m)"},
 )

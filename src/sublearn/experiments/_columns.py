@@ -55,6 +55,6 @@ EXPERIMENT = Declared(
     full=full_plan(
         _point, *((n, d, c) for n in (8, 12) for d in (2, 4) for c in range(d // 2, n + 1))
     ),
-    hours=0.06,
+    hours=0.08,
     columns={"n": "units n", "d": "outputs d", "c": "columns c", "columns_used": "c / n"},
 )

@@ -96,6 +96,6 @@ EXPERIMENT = Declared(
     task=Labelled(),
     # A fifth of the paper's network at the quick budget, with the same 10 weights per sample.
     quick=Plan(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
-    full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=25)),
-    hours=0.05,
+    full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=12)),
+    hours=0.12,
 )

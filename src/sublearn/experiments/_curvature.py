@@ -118,5 +118,5 @@ EXPERIMENT = Declared(
     task=Directions(),
     quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
     full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
-    hours=0.02,
+    hours=0.01,
 )

@@ -89,5 +89,5 @@ EXPERIMENT = Declared(
     task=DeepRates(),
     quick=Plan(_points(4, 20, (30,))),
     full=Plan(_points(32, 120, (30, 300))),
-    hours=0.05,
+    hours=0.005,
 )

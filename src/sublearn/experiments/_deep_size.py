@@ -165,5 +165,5 @@ EXPERIMENT = Declared(
             _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45)),
         )
     ),
-    hours=0.15,
+    hours=0.13,
 )

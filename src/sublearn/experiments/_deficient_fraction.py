@@ -71,7 +71,7 @@ EXPERIMENT = Declared(
     task=Deficiency(),
     quick=Plan(_points(400)),
     full=Plan(_points(20_000)),
-    hours=0.06,
+    hours=0.05,
     columns={
         "where": "where",
         "d": "outputs d (and samples m of the layer)",

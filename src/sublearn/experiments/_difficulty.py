@@ -90,5 +90,5 @@ EXPERIMENT = Declared(
     task=Difficulties(),
     quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
     full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
-    hours=0.02,
+    hours=0.005,
 )

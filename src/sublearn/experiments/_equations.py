@@ -71,6 +71,6 @@ EXPERIMENT = Declared(
     task=ByEquations(),
     quick=Plan(_points(60)),
     full=Plan(_points(5000)),
-    hours=0.06,
+    hours=0.05,
     columns={"setting": "setting", "k": "rows allowed"},
 )

@@ -112,6 +112,6 @@ EXPERIMENT = Declared(
             if method == "ladder" or 4 * k >= n
         )
     ),
-    hours=0.1,
+    hours=0.12,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},
 )

@@ -119,6 +119,6 @@ EXPERIMENT = Declared(
             *(_within(n, k, NEWTON, 200, 200, 10) for n, ks in _FULL.items() for k in ks),
         )
     ),
-    hours=0.35,
+    hours=0.32,
     columns={"n": "hidden units n", "k": "rows k"},
 )

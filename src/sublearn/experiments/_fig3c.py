@@ -68,6 +68,6 @@ EXPERIMENT = Declared(
         )
     ),
     full=Plan(tuple(_point(k, 50) for k in _ROWS)),
-    hours=0.1,
+    hours=0.07,
     columns={"k": "rows k"},
 )

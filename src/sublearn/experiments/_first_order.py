@@ -92,6 +92,6 @@ EXPERIMENT = Declared(
     task=Trainability(),
     quick=Plan(_points(instances=25, steps=1000, starts=2)),
     full=Plan(_points(instances=100, steps=5000, starts=3)),
-    hours=0.06,
+    hours=0.045,
     columns={"case": "network kind"},
 )

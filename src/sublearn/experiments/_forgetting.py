@@ -148,5 +148,5 @@ EXPERIMENT = Declared(
     task=Forgetting(),
     quick=Plan(_points(8)),
     full=Plan(_points(96)),
-    hours=0.005,
+    hours=0.003,
 )

@@ -97,6 +97,6 @@ EXPERIMENT = Declared(
     task=FreshErrors(),
     quick=Plan(_points(exact=48, within=64, few=True)),
     full=Plan(_points(exact=DECIDED, within=DECIDED, few=False)),
-    hours=0.06,
+    hours=0.05,
     columns={"case": "network kind", "learnable": "learnable"},
 )

@@ -95,5 +95,5 @@ EXPERIMENT = Declared(
     task=LinearSizes(),
     quick=Plan(_points(4)),
     full=Plan(_points(64)),
-    hours=0.015,
+    hours=0.01,
 )

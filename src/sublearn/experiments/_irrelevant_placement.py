@@ -88,6 +88,6 @@ EXPERIMENT = Declared(
     task=Placements(),
     quick=_plan(2000, 6),
     full=_plan(6000, 48),
-    hours=0.015,
+    hours=0.01,
     columns={"setting": "setting"},
 )

@@ -100,6 +100,6 @@ EXPERIMENT = Declared(
     task=Decisions(),
     quick=Plan(_points(20, few=True)),
     full=Plan(_points(DECIDED, few=False)),
-    hours=0.06,
+    hours=0.03,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
 )

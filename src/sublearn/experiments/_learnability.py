@@ -115,6 +115,6 @@ EXPERIMENT = Declared(
     task=LearntMatches(),
     quick=Plan(_points(exact=10, within=10, steps=300)),
     full=Plan(_points(exact=DECIDED, within=100, steps=2000)),
-    hours=0.3,
+    hours=0.1,
     columns={"case": "network kind", "allocation": "allocation"},
 )

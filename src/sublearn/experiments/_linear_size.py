@@ -198,5 +198,5 @@ EXPERIMENT = Declared(
             rate_point("synapses", RATE, 200, 40, SYNAPSES),
         )
     ),
-    hours=0.04,
+    hours=0.025,
 )

@@ -22,7 +22,8 @@ def decided(ax: Any, table: Table, x: str, label: str = "decided", colour: int =
     """Shares matched, undecided as the gap to the shares not refuted, intervals shaded."""
     if rows := by_ladder(table):
         ends = [rows.column(name) for name in ("share", "possible", "low", "high")]
-        gap = "undecided" if label.endswith("decided") else None
+        named = label.replace("decided", "undecided") if "decided" in label else None
+        gap = "undecided" if label.endswith("decided") else named
         bracket(ax, rows.column(x), *ends, label=label, colour=colour, gap=gap)
 
 

@@ -88,7 +88,7 @@ EXPERIMENT = Declared(
     task=Ranks(),
     quick=Plan(_points(100)),
     full=Plan(_points(2000)),
-    hours=0.06,
+    hours=0.025,
     columns={
         "case": "network",
         **{f"in_{name}": f"learnable weights in {name}" for name in _NAMES},

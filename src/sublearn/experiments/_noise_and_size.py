@@ -110,5 +110,5 @@ EXPERIMENT = Declared(
     task=LinearSizes(),
     quick=Plan(_points(60, 12, 4)),
     full=Plan(_points(1000, 40, 96)),
-    hours=0.06,
+    hours=0.045,
 )

@@ -80,6 +80,6 @@ EXPERIMENT = Declared(
     task=Decisions(),
     quick=Plan(tuple(_point(s, case, 80) for s in _SETTINGS for case in _CASES)),
     full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
-    hours=0.08,
+    hours=0.03,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
 )

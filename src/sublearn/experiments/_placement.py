@@ -163,6 +163,6 @@ EXPERIMENT = Declared(
     task=Placements(),
     quick=_plan(6000, 8),
     full=_plan(24_000, 96),
-    hours=0.03,
+    hours=0.025,
     columns={"setting": "setting"},
 )

@@ -6,8 +6,8 @@ import numpy as np
 
 from sublearn.experiments._linear_size import (
     TOO_FEW,
+    WIDE,
     best_words,
-    measured_at,
     rate_point,
     steady_panel,
     steady_point,
@@ -19,7 +19,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Point, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
 # the curve is the same on both sides of it, in log N, and a fit then errs to neither.
@@ -62,11 +62,25 @@ def draw(table: Table) -> Figures:
     return {"redundant-synapses": fig}
 
 
+def exists(row: Row) -> bool | None:
+    """Whether the best size lies inside the range; None where it is not known well."""
+    return bool(row["inside"]) if row["best_high"] < WIDE * row["best_low"] else None
+
+
+def _as_predicted(rows: Table) -> str:
+    kept = sum(row["best_low"] <= row["best_of_curve"] <= row["best_high"] for row in rows)
+    over = [row["best"] / row["best_of_curve"] for row in rows]
+    return (
+        f"The predicted best size lies in the 95% interval in {kept} of {len(rows)} cases; measured over "
+        f"predicted lies between {min(over):.2f} and {max(over):.2f}."
+    )
+
+
 def find(table: Table) -> str:
     lines, found = [], curves(table)
     settled = found.get("steady state", Table())
     if settled:
-        kept = [measured_at(row, "best_of_curve") for row in settled]
+        kept = [exists(row) for row in settled]
         yes = False if False in kept else True if len(kept) > 1 and all(kept) else None
         each = "; ".join(
             f"gamma3 = {row['gamma3']:g}: {best_words(row)}, predicted {row['best_of_curve']:.0f}, "
@@ -74,6 +88,7 @@ def find(table: Table) -> str:
             for row in settled
         )
         lines.append(decided_words(yes, f"the steady-state error is smallest at {each}."))
+        lines.append(_as_predicted(settled))
     if fast := found.get("rate"):
         lines.append(
             f"The rate of a cycle at gamma3 = 0.05 is largest at {best_words(fast[0])}, by formula "
@@ -92,5 +107,5 @@ EXPERIMENT = Declared(
     task=LinearSizes(),
     quick=Plan(_points(5, 60, 8)),
     full=Plan(_points(64, 1000, 40)),
-    hours=0.04,
+    hours=0.012,
 )

@@ -71,6 +71,6 @@ EXPERIMENT = Declared(
     task=Ranks(),
     quick=Plan(_points(100)),
     full=Plan(_points(2000)),
-    hours=0.05,
+    hours=0.015,
     columns={"case": "where the weights are", "ratio": "r / (d m)"},
 )

@@ -19,8 +19,8 @@ _COLOUR = {
     "minimal": COLOURS[1],
     "unknown": COLOURS[6],
 }
-# Squares of a cell, from which on they are drawn as one image: a file of thousands is slow.
-_MANY = 300
+_MANY = 50  # squares of a cell; more are drawn as one image, or the file has thousands of them
+_SIDE = 12  # squares beside each other; more are too small for gaps between them
 _QUICK = (
     ("linear:inputs=3,outputs=2", 2, "W"),
     ("lrnn:n=2,b=1,d=1,T=2", 2, "W"),
@@ -71,16 +71,19 @@ def _mosaic(ax: Any, rows: Table) -> None:
         held = rows.where(rows=up, cols=right)
         side = math.isqrt(_how_many(held) - 1) + 1
         size = 0.88 / side
+        filled = size * (0.9 if side <= _SIDE else 1.0)
         patches, faces, edges = [], [], []
         order = sorted(held, key=lambda r: (list(_COLOUR).index(r["verdict"]), bool(r["wrong"])))
         every = (row for row in order for _ in range(row["allocations"]))
         for place, row in enumerate(every):
             x = right - 0.44 + size * (place % side)
             y = up + 0.44 - size * (place // side + 1)
-            patches.append(Rectangle((x, y), size * 0.9, size * 0.9))
+            patches.append(Rectangle((x, y), filled, filled))
             faces.append(_COLOUR[row["verdict"]])
             edges.append(ink() if row["wrong"] else "none")
-        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=1.1)
+        # Frames as fine as the squares are small: of thousands they leave a darker shade, and the colour.
+        frame = min(1.1, max(0.2, 6.0 / side))
+        squares = PatchCollection(patches, facecolors=faces, edgecolors=edges, linewidths=frame)
         squares.set_rasterized(len(patches) > _MANY)
         ax.add_collection(squares)
     for axis, used in zip("yx", zip(*cells, strict=True), strict=True):
@@ -113,5 +116,5 @@ EXPERIMENT = Declared(
     task=Verdicts(),
     quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
     full=Plan(tuple(_point(*asked) for asked in _FULL)),
-    hours=0.03,
+    hours=0.01,
 )

@@ -93,5 +93,5 @@ EXPERIMENT = Declared(
     task=LinearSizes(),
     quick=Plan(_points(60, 12)),
     full=Plan(_points(1000, 40)),
-    hours=0.03,
+    hours=0.02,
 )

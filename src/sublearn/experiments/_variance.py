@@ -95,6 +95,6 @@ EXPERIMENT = Declared(
             if method == "ladder" or scaled == "both"
         )
     ),
-    hours=0.05,
+    hours=0.02,
     columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},
 )

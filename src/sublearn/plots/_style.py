@@ -178,16 +178,29 @@ def legend(
 
 
 def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None:
-    """One legend for several panels, below them and over no data; each name stands there once."""
+    """One legend for several panels, below them and over no data; each name stands there once.
+
+    It has at most ``across`` columns, and fewer where that would be wider than the figure.
+
+    >>> fig, axes = panels(2, width=2.0)
+    >>> for i, ax in enumerate(axes):
+    ...     line = ax.plot([0, 1], label=f"a name that takes most of the width, {i}")
+    >>> shared_legend(fig, axes)
+    >>> bool(fig.legends[0].get_window_extent().width <= fig.bbox.width)
+    True
+    """
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    if named:
-        fig.legend(
+    for columns in range(min(across, len(named)), 0, -1):
+        made = fig.legend(
             list(named.values()), list(named), loc="outside lower center", frameon=False, fontsize=9,
-            ncols=min(across, len(named)), labelcolor=ink(),
+            ncols=columns, labelcolor=ink(),
         )  # fmt: skip
+        if columns == 1 or made.get_window_extent().width <= fig.bbox.width:
+            break
+        made.remove()
 
 
 def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:
