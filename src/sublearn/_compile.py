@@ -7,6 +7,7 @@ The wrappers have types so that the type checker sees the Python signatures.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Nobody calls these functions from C: that wrapper of theirs need not be compiled.
@@ -55,12 +56,33 @@ def any_order(function: Function) -> Function:
 
 def _machine_code(function: Function, **options: Any) -> Function:
     try:
-        return cast(Function, numba.njit(cache=True, **_USUAL, **options)(function))
+        made = cast(Any, numba.njit(cache=True, **_USUAL, **options)(function))
     except RuntimeError as problem:
         if "cannot cache" not in str(problem):
             raise
         _WATCH.kept = False
         return cast(Function, numba.njit(**_USUAL, **options)(function))
+    file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if file is not None:  # None where nothing is compiled at all: NUMBA_DISABLE_JIT
+        file.__class__ = _Kept
+    return cast(Function, made)
+
+
+class _Kept(caching.IndexDataCacheFile):
+    """Machine code on disk that several processes may write at once.
+
+    numba numbers the files of a function's machine code, and enters the number in an index before the
+    file is there: of two processes, one could load what the other compiled for other types, or what an
+    older version of the package left under the same number. Here each has a name of its own and is there
+    before it is entered; an entry that is lost to a process that writes at the same time is made again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        file = cast(Any, self)  # numba has no types
+        own = hashlib.sha256(repr((file._version, file._source_stamp, key)).encode())
+        name = file._data_name(int(own.hexdigest()[:15], 16))
+        file._save_data(name, data)
+        file._save_index({**file._load_index(), key: name})
 
 
 class _Watch(event.Listener):
@@ -75,6 +97,8 @@ class _Watch(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         self._nested += 1
+        while at_next_compiling:
+            at_next_compiling.popitem()[1]()
         if self._nested == 1 and self._left > 0 and _someone_waits():
             self._since = time.perf_counter()
             self._timer = threading.Timer(self._left, self._tell)
@@ -99,10 +123,17 @@ class _Watch(event.Listener):
         print(words, file=sys.stderr, flush=True)
 
 
+def is_kept() -> bool:
+    """Whether machine code can be kept on disk."""
+    return _WATCH.kept
+
+
 def _someone_waits() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
+# What is to be done as soon as something has to be compiled, by name: see ``_ahead``.
+at_next_compiling: dict[str, Callable[[], None]] = {}
 _WATCH = _Watch()
 event.register("numba:compile", _WATCH)  # type: ignore[no-untyped-call]
 

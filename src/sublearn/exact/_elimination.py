@@ -91,7 +91,7 @@ def _eliminate_panel(
             panel[column, row] = remainder(matrix[top + row, start + column], p, inverse)
     sources = np.empty(width, np.int64)
     upper = np.empty(width, np.int64)  # how many leading entries of a column belong to U
-    found = 0
+    found = width * 0  # not a literal, for which there would be a second copy of the loop
     for column in range(width):
         _subtract_columns(panel, column, sources, found, p, inverse)
         target = panel[column]

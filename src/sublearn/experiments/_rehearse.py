@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from itertools import chain, count
 from multiprocessing import get_context
 
 from sublearn.runs import Experiment, Point, Row
+
+Step = tuple[str, Callable[[], object]]
 
 # The rungs for linear networks and those for ReLU share little code: two processes begin with one each.
 # A lift with few free states has Newton steps of its own.
@@ -24,25 +27,51 @@ def rehearse(
     """Every matcher alone, and one trial of the first and the last point of every quick plan.
 
     Nothing is kept but the machine code, which compiles once on a machine; later runs load it. With
-    several workers, each step is done by one of so many processes.
+    several workers, each part is done by one of so many processes.
     """
-    steps: list[tuple[str, Callable[[], object]]] = [
-        ("matchers", partial(_matchers, point)) for point in (_LINEAR, _CURVED, _FEW)
-    ]
-    for experiment in experiments:
-        steps += [(experiment.name, partial(_one, experiment, p)) for p in _ends(experiment)]
+    parts = _parts(experiments)
+    done = count()
 
-    say = progress or (lambda done, name: None)
+    def say(name: str) -> None:
+        if progress is not None:
+            progress(next(done), name)
+
     if workers == 1:
-        for done, (name, step) in enumerate(steps):
-            say(done, name)
+        for name, step in chain(*parts):
+            say(name)
             step()
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        names = {pool.submit(step): name for name, step in steps}
-        for done, finished in enumerate(as_completed(names)):
+        submitted = {pool.submit(_do, [step for _, step in part]): part for part in parts}
+        for finished in as_completed(submitted):
             finished.result()
-            say(done, names[finished])
+            for name, _ in submitted[finished]:
+                say(name)
+
+
+def _parts(experiments: list[Experiment]) -> list[list[Step]]:
+    """All steps, those that call the same kernels together: two processes would compile them twice.
+
+    Decisions come last, when most of what their rungs call has been compiled.
+    """
+    from sublearn.experiments.tasks import Decisions
+    from sublearn.experiments.tasks._repeats import Paired
+
+    parts: dict[str, list[Step]] = {}
+    for experiment in sorted(experiments, key=lambda each: isinstance(each.task, Decisions)):
+        task = experiment.task
+        kind = experiment.name if isinstance(task, Decisions) else task.name
+        steps = [(experiment.name, partial(_one, experiment, p)) for p in _ends(experiment)]
+        parts.setdefault("paired" if isinstance(task, Paired) else kind, []).extend(steps)
+    matchers: list[list[Step]] = [
+        [("matchers", partial(_matchers, point))] for point in (_LINEAR, _CURVED, _FEW)
+    ]
+    return matchers + [part for part in parts.values() if part]
+
+
+def _do(steps: list[Callable[[], object]]) -> None:
+    for step in steps:
+        step()
 
 
 def _matchers(point: Row) -> None:

@@ -132,6 +132,19 @@ def quick_proof(instance: Instance, positions: Indices, values: Array, low: Arra
     return Quick(high, rest, near=bool(width.max() < 2.0**8))
 
 
+def rehearse() -> None:
+    """A tiny proof, so that its machine code is there for others."""
+    from sublearn.allocations import Allocation
+    from sublearn.networks import FeedForward
+
+    network = FeedForward((1, 1))
+    (name,) = network.shapes
+    weights, inputs, at = {name: np.ones((1, 1))}, np.ones((1, 1)), np.zeros(1, np.int64)
+    whole = Allocation.whole(network)
+    instance = Instance(network, whole, weights, inputs, np.full((1, 1), 2.0))
+    quick_proof(instance, at, np.full(1, 2.0), np.zeros(1))
+
+
 def target_pairs(instance: Instance) -> Array:
     """The targets as (hi, lo, error), (3, d, m): |true - hi - lo| <= error."""
     out = np.zeros((3, *instance.targets.shape))

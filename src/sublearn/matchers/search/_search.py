@@ -64,8 +64,11 @@ class Search(Matcher):
         return None
 
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
+        from sublearn._ahead import ahead
+
         last = budget.starts if self.last is None else min(self.last, budget.starts)
         starts = max(last - self.first, 0)
+        ahead("sublearn.matchers.proofs._quick:rehearse")
         found = candidates(instance, starts, budget.iterations, rng, before=self.first)
         return first_proved(self.name, instance, found, budget.bits, self.first)
 
