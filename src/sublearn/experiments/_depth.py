@@ -90,6 +90,6 @@ EXPERIMENT = Declared(
     task=ExactOrWithin(),
     quick=Plan(_points(10, 20)),
     full=Plan(_points(DECIDED, 100)),
-    hours=0.04,
+    hours=0.13,
     columns={"case": "where the weights are", "k": "rows k"},
 )
