@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
 from unittest.mock import patch
 
 import numpy as np
@@ -17,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sublearn as sl
+from built import built_by
 from sublearn.cli import app
 from sublearn.networks import network_from_text
 
@@ -92,17 +91,8 @@ def test_examples_of_the_pages_print_what_they_say(
     assert capsys.readouterr().out.splitlines() == said
 
 
-def _built_by(name: str) -> ModuleType:
-    """A module of docs/_build, which mkdocs calls; it is no package."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "_build" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_public_name_stands_in_the_reference() -> None:
-    pages = _built_by("reference").pages()
+    pages = built_by("reference").pages()
     rooms = {name for name in sl.__all__ if f"reference/{name}.md" in pages}
     index = pages["reference/index.md"]
     assert [n for n in set(sl.__all__) - rooms if f"| [`sl.{n}`][" not in index] == []
@@ -113,7 +103,7 @@ def test_every_public_name_stands_in_the_reference() -> None:
 
 
 def test_every_word_of_the_definitions_stands_in_the_glossary() -> None:
-    glossary = _built_by("glossary")
+    glossary = built_by("glossary")
     words = glossary.words()
     for word in ("network", "needed", "rank", "wasted", "grade", "exact match / match within eps"):
         assert word in words
@@ -124,7 +114,7 @@ def test_every_word_of_the_definitions_stands_in_the_glossary() -> None:
 def test_docstrings_become_markdown() -> None:
     """Code, fields, stars that are no emphasis, examples that go on after an empty line."""
     text = "Of y* and y*: *generic*.\n\n``a``: one\nmore\n``b``: [2]\n\n>>> 1\n1\n\n>>> 2\n2"
-    assert _built_by("docstrings").to_markdown(text) == (
+    assert built_by("docstrings").to_markdown(text) == (
         "Of y\\* and y\\*: *generic*.\n\n- `a`: one\n  more\n- `b`: \\[2]\n\n"
         "```python\n>>> 1\n1\n\n>>> 2\n2\n```"
     )
@@ -132,19 +122,19 @@ def test_docstrings_become_markdown() -> None:
 
 def test_formulas_are_typeset_with_nothing_to_fetch() -> None:
     pytest.importorskip("latex2mathml")
-    typeset = _built_by("typeset").on_page_content
+    typeset = built_by("typeset").on_page_content
     out = typeset('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
     assert out.startswith("<p><math") and "arithmatex" not in out and "&amp;" not in out
 
 
 def test_commands_are_not_broken_behind_a_hyphen() -> None:
     line = '<div class="language-text highlight"><span id="a-1">sublearn x --out y\n</span></div>'
-    out = _built_by("typeset").on_page_content(line)
+    out = built_by("typeset").on_page_content(line)
     assert '<span class="word">--out</span> y' in out and 'id="a-1"' in out
-    inline = _built_by("typeset").on_page_content("<p><code>train --start given</code> --x</p>")
+    inline = built_by("typeset").on_page_content("<p><code>train --start given</code> --x</p>")
     assert inline == '<p><code>train <span class="word">--start</span> given</code> --x</p>'
     drawing = line.replace("sublearn x", "a --> b")
-    assert _built_by("typeset").on_page_content(drawing) == drawing
+    assert built_by("typeset").on_page_content(drawing) == drawing
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -174,8 +164,8 @@ def _pages() -> dict[Path, str]:
     docs = ROOT / "docs"
     pages = {page: page.read_text(encoding="utf-8") for page in docs.rglob("*.md")}
     for name in ("reference", "glossary"):
-        pages |= {docs / path: text for path, text in _built_by(name).pages().items()}
-    notebooks = _built_by("notebooks")
+        pages |= {docs / path: text for path, text in built_by(name).pages().items()}
+    notebooks = built_by("notebooks")
     pages |= {docs / f"tutorials/{n}.md": notebooks.page(n)[0] for n in notebooks.names()}
     return pages
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import sublearn.runs as runs
+from built import built_by
 from sublearn.experiments import ALL, find
 from sublearn.runs import Plan
 from sublearn.runs._manifest import declare
@@ -34,16 +33,7 @@ QUICKLY = {
 }
 
 
-def _script() -> ModuleType:
-    path = ROOT / "docs" / "_build" / "gallery.py"
-    spec = importlib.util.spec_from_file_location("gallery", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-gallery = _script()
+gallery = built_by("gallery")
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 import runpy
 import shutil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sublearn as sl
+from built import built_by
 from sublearn.verdicts.counts import find_msolve
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,16 +21,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 ADDRESS = re.compile(r"""(?:src|href)=["']?https?:|!\[[^]]*\]\(https?:""")
 
 
-def _notebooks() -> ModuleType:
-    path = ROOT / "docs" / "_build" / "notebooks.py"
-    spec = importlib.util.spec_from_file_location("notebooks", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BOOK = _notebooks()
+BOOK = built_by("notebooks")
 
 
 def _same(now: str, stored: str) -> bool:
