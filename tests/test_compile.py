@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from sublearn import _compile
@@ -107,3 +110,21 @@ def test_the_compiler_orders_sums_only_where_they_are_exact() -> None:
         if "fastmath" in (text := path.read_text(encoding="utf-8")) or "@any_order" in text
     }
     assert free == {"_compile.py", "exact"}
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_multiply_and_add_rounds_once(kind: type) -> None:
+    """Against exact fractions, for machine code and for Python alike."""
+
+    @_compile.compiled
+    def fused(a: Any, b: Any, c: Any) -> Any:
+        return _compile.fma(a, b, c)
+
+    rng = np.random.default_rng(0)
+    differs = 0
+    for a, b in rng.normal(size=(200, 2)).astype(kind):
+        c = kind(-a * b)  # so that what is left is what rounding twice would lose
+        exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+        assert Fraction(float(fused(a, b, c))) == exact == Fraction(float(_compile.fma(a, b, c)))
+        differs += exact != 0
+    assert differs > 100

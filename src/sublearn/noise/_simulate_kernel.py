@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
-from sublearn._compile import compiled, inlined
+from sublearn._compile import compiled, fma, inlined
 from sublearn.networks.packed import (
     ACTIVATION,
     ADDS,
@@ -31,90 +31,36 @@ from sublearn.networks.packed import (
 from sublearn.noise._simulate_activations import activate
 from sublearn.noise._simulate_random import State, fill_normals
 
-# Entries of a matrix up to which loops beat a call of BLAS.
-SMALL = 500
-SMALL_OUTER = 64
-
-
-@compiled
-def _multiply(weight: Floats, state: Floats, out: Floats, transposed: bool) -> None:
-    """out = weight state, or weight' state: BLAS, or loops where the call would cost more."""
-    if weight.size > SMALL:
-        if transposed:
-            np.dot(weight.T, state, out)
-        else:
-            np.dot(weight, state, out)
-        return
-    # Two rows and four inner places at a time: what is read of the state serves both rows.
-    inner, m = state.shape
-    rows = out.shape[0]
-    zero = out.dtype.type(0)
-    odd = inner % 4
-    for i in range(0, rows - 1, 2):
-        one, two = out[i], out[i + 1]
-        for s in range(m):
-            one[s] = zero
-            two[s] = zero
-        for k in range(odd):
-            a = weight[k, i] if transposed else weight[i, k]
-            e = weight[k, i + 1] if transposed else weight[i + 1, k]
-            for s in range(m):
-                one[s] += a * state[k, s]
-                two[s] += e * state[k, s]
-        for k in range(odd, inner, 4):
-            a = weight[k, i] if transposed else weight[i, k]
-            b = weight[k + 1, i] if transposed else weight[i, k + 1]
-            c = weight[k + 2, i] if transposed else weight[i, k + 2]
-            d = weight[k + 3, i] if transposed else weight[i, k + 3]
-            e = weight[k, i + 1] if transposed else weight[i + 1, k]
-            f = weight[k + 1, i + 1] if transposed else weight[i + 1, k + 1]
-            g = weight[k + 2, i + 1] if transposed else weight[i + 1, k + 2]
-            h = weight[k + 3, i + 1] if transposed else weight[i + 1, k + 3]
-            for s in range(m):
-                s0, s1, s2, s3 = state[k, s], state[k + 1, s], state[k + 2, s], state[k + 3, s]
-                one[s] += a * s0 + b * s1 + c * s2 + d * s3
-                two[s] += e * s0 + f * s1 + g * s2 + h * s3
-    if rows % 2:
-        _last_row(weight, state, out[rows - 1], rows - 1, transposed)
-
 
 @inlined
-def _last_row(weight: Floats, state: Floats, target: Floats, i: int, transposed: bool) -> None:
-    """Row i of the product alone."""
-    inner, m = state.shape
-    odd = inner % 4
-    for s in range(m):
-        target[s] = target.dtype.type(0)
-    for k in range(odd):
-        one = weight[k, i] if transposed else weight[i, k]
-        for s in range(m):
-            target[s] += one * state[k, s]
-    for k in range(odd, inner, 4):
-        a = weight[k, i] if transposed else weight[i, k]
-        b = weight[k + 1, i] if transposed else weight[i, k + 1]
-        c = weight[k + 2, i] if transposed else weight[i, k + 2]
-        d = weight[k + 3, i] if transposed else weight[i, k + 3]
-        for s in range(m):
-            target[s] += (
-                a * state[k, s] + b * state[k + 1, s] + c * state[k + 2, s] + d * state[k + 3, s]
-            )
+def _product(a: Floats, b: Floats) -> float:
+    """a . b, in eight sums side by side: one after the other would wait for every addition."""
+    zero = a.dtype.type(0)
+    s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
+    whole = a.size // 8 * 8
+    for k in range(0, whole, 8):
+        s0 = fma(a[k], b[k], s0)
+        s1 = fma(a[k + 1], b[k + 1], s1)
+        s2 = fma(a[k + 2], b[k + 2], s2)
+        s3 = fma(a[k + 3], b[k + 3], s3)
+        s4 = fma(a[k + 4], b[k + 4], s4)
+        s5 = fma(a[k + 5], b[k + 5], s5)
+        s6 = fma(a[k + 6], b[k + 6], s6)
+        s7 = fma(a[k + 7], b[k + 7], s7)
+    rest = zero
+    for k in range(whole, a.size):
+        rest = fma(a[k], b[k], rest)
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)) + rest
 
 
 @compiled
-def _outer(left: Floats, right: Floats, out: Floats, add: bool) -> None:
-    """out = left right', or out += left right'."""
-    if out.size <= SMALL_OUTER:
-        m = left.shape[1]
-        for i in range(out.shape[0]):
-            for j in range(out.shape[1]):
-                total = out[i, j] if add else out.dtype.type(0)
-                for s in range(m):
-                    total += left[i, s] * right[j, s]
-                out[i, j] = total
-    elif add:
-        out += np.dot(left, right.T)
-    else:
-        np.dot(left, right.T, out)
+def _add_product(left: Floats, right: Floats, out: Floats, room: Floats) -> None:
+    """out += left right, by way of ``room``."""
+    product = room[: out.size].reshape(out.shape)
+    np.dot(left, right, product)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] += product[i, j]
 
 
 @compiled
@@ -140,8 +86,8 @@ def _forward(
                 inner = table[t, BLOCK_ROWS]
                 place = table[t, ENCODER]
                 encoder = w[place : place + columns * inner].reshape(columns, inner)
-                added = scratch[: columns * m]
-                _multiply(encoder, x[block : block + inner], added.reshape(columns, m), False)
+                added = scratch[0, : columns * m]
+                np.dot(encoder, x[block : block + inner], added.reshape(columns, m))
             else:
                 added = x[block : block + columns].reshape(columns * m)
             if t == 0:
@@ -158,7 +104,7 @@ def _forward(
         leaving = states[following : following + rows * m].reshape(rows, m)
         place = table[t, WEIGHT]
         weight = w[place : place + rows * columns].reshape(rows, columns)
-        _multiply(weight, entering.reshape(columns, m), leaving, False)
+        np.dot(weight, entering.reshape(columns, m), leaving)
         if table[t, BIAS] >= 0:
             place = table[t, BIAS]
             for i in range(rows):
@@ -169,9 +115,7 @@ def _forward(
             inner = table[t, BLOCK_ROWS]
             place = table[t, DRIVE]
             drive = w[place : place + rows * inner].reshape(rows, inner)
-            driven = scratch[: rows * m].reshape(rows, m)
-            _multiply(drive, x[block : block + inner], driven, False)
-            leaving += driven
+            _add_product(drive, x[block : block + inner], leaving, scratch[0])
         code = table[t, ACTIVATION]
         if code != LINEAR:
             activate(
@@ -201,7 +145,6 @@ def _backward(
     """
     m = x.shape[1]
     leaks = table.view(np.float64)
-    widest = scratch.size // 3
     last = table.shape[0] - 1
     here, before, read = 0, 0, 0
     for t in range(last + 1):
@@ -212,7 +155,8 @@ def _backward(
         before += table[t, ROWS] * m
     end = here
     adjoint = states[end + read : end + read + table[last, ROWS] * m]
-    spare = scratch[2 * widest :]
+    spare, room = scratch[2], scratch[3]
+    ones = scratch[4, :m].reshape(m, 1)
     flip = 0
     for t in range(last, -1, -1):
         rows, columns, block = table[t, ROWS], table[t, COLUMNS], table[t, BLOCK]
@@ -236,26 +180,24 @@ def _backward(
         leaving = adjoint.reshape(rows, m)
         entering = states[here : here + columns * m].reshape(columns, m)
         place = table[t, WEIGHT]
-        target = g[place : place + rows * columns]
-        if table[t, ADDS] != 2:
-            _outer(leaving, entering, target.reshape(rows, columns), table[t, ADDS] == 1)
+        target = g[place : place + rows * columns].reshape(rows, columns)
+        if table[t, ADDS] == 0:
+            np.dot(leaving, entering.T, target)
+        elif table[t, ADDS] == 1:
+            _add_product(leaving, entering.T, target, room)
         if table[t, BIAS] >= 0:
             place_b = table[t, BIAS]
-            for i in range(rows):
-                total = g.dtype.type(0)
-                for s in range(m):
-                    total += leaving[i, s]
-                g[place_b + i] += total
+            _add_product(leaving, ones, g[place_b : place_b + rows].reshape(rows, 1), room)
         if table[t, DRIVE] >= 0:
             inner = table[t, BLOCK_ROWS]
             place_d = table[t, DRIVE]
             driven = g[place_d : place_d + rows * inner].reshape(rows, inner)
-            _outer(leaving, x[block : block + inner], driven, True)
+            _add_product(leaving, x[block : block + inner].T, driven, room)
         if t == 0 and table[t, ENCODER] < 0:
             break
         weight = w[place : place + rows * columns].reshape(rows, columns)
-        following = scratch[flip * widest : flip * widest + columns * m]
-        _multiply(weight, leaving, following.reshape(columns, m), True)
+        following = scratch[flip, : columns * m]
+        np.dot(weight.T, leaving, following.reshape(columns, m))
         if aside:
             for k in range(columns * m):
                 following[k] += passing[k]
@@ -268,7 +210,7 @@ def _backward(
             inner = table[t, BLOCK_ROWS]
             place = table[t, ENCODER]
             target = g[place : place + columns * inner].reshape(columns, inner)
-            _outer(following.reshape(columns, m), x[block : block + inner], target, True)
+            _add_product(following.reshape(columns, m), x[block : block + inner].T, target, room)
 
 
 @inlined
@@ -277,9 +219,7 @@ def _length(v: Floats, bounds: Indices, summed: bool) -> float:
     squares, lengths = 0.0, 0.0
     for group in range(bounds.size - 1):
         part = v[bounds[group] : bounds[group + 1]]
-        total = v.dtype.type(0)
-        for k in range(part.size):
-            total += part[k] * part[k]
+        total = _product(part, part)
         squares += total
         lengths += math.sqrt(total)
     return lengths if summed else math.sqrt(squares)
@@ -290,7 +230,7 @@ def _add(w: Floats, index: Indices, factor: float, v: Floats) -> None:
     """w[index] += factor v; an empty index stands for all weights."""
     if index.size == 0:
         for k in range(w.size):
-            w[k] += factor * v[k]
+            w[k] = fma(factor, v[k], w[k])
     else:
         for k in range(index.size):
             w[index[k]] += factor * v[k]
@@ -404,6 +344,8 @@ def run_repeat(
     for t in range(table.shape[0]):
         room += (table[t, ROWS] + table[t, COLUMNS]) * m
         widest = max(widest, max(table[t, ROWS], table[t, COLUMNS]) * m)
+        widest = max(widest, table[t, ROWS] * table[t, COLUMNS])
+        widest = max(widest, max(table[t, ROWS], table[t, COLUMNS]) * table[t, BLOCK_ROWS])
     teacher_room = 0
     for t in range(teacher_table.shape[0]):
         teacher_room += (teacher_table[t, ROWS] + teacher_table[t, COLUMNS]) * m
@@ -411,7 +353,8 @@ def run_repeat(
     states, slopes = np.empty(room, dtype), np.empty(room, dtype)
     teacher_states = np.empty(teacher_room, dtype)
     teacher_slopes = np.empty(teacher_room, dtype)
-    scratch = np.empty(3 * widest, dtype)
+    # Two adjoints in turn, what passes a leaky step, a product to be added, and ones.
+    scratch = np.ones((5, widest), dtype)
     g = np.zeros(w.size, dtype)
     gathered = np.empty(r, dtype)
     away = np.empty(r if irrelevant.kind != WHITE else 0, dtype)  # -n2, up to its length

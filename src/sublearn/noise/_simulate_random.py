@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._compile import compiled, inlined
+from sublearn._compile import compiled, fma, inlined
 
 LANES = 16
 BLOCK = 32 * LANES  # words of a block: it stays in the first-level cache
@@ -63,33 +63,27 @@ def _box_muller(
         x = x + x - f4(1) if below else x - f4(1)
         exponent = exponent - f4(1) if below else exponent
         p = f4(7.0376836292e-2)
-        p = p * x + f4(-1.1514610310e-1)
-        p = p * x + f4(1.1676998740e-1)
-        p = p * x + f4(-1.2420140846e-1)
-        p = p * x + f4(1.4249322787e-1)
-        p = p * x + f4(-1.6668057665e-1)
-        p = p * x + f4(2.0000714765e-1)
-        p = p * x + f4(-2.4999993993e-1)
-        p = p * x + f4(3.3333331174e-1)
-        log = p * x * x * x - f4(0.5) * x * x + x + exponent * f4(math.log(2.0))
+        p = fma(p, x, f4(-1.1514610310e-1))
+        p = fma(p, x, f4(1.1676998740e-1))
+        p = fma(p, x, f4(-1.2420140846e-1))
+        p = fma(p, x, f4(1.4249322787e-1))
+        p = fma(p, x, f4(-1.6668057665e-1))
+        p = fma(p, x, f4(2.0000714765e-1))
+        p = fma(p, x, f4(-2.4999993993e-1))
+        p = fma(p, x, f4(3.3333331174e-1))
+        # log(1 + x) = x - x^2 / 2 + p x^3
+        log = fma(exponent, f4(math.log(2.0)), fma(x * x, fma(p, x, f4(-0.5)), x))
         radius = np.sqrt(f4(-2) * min(log, f4(0)))
         # An angle uniform in [-pi/4, pi/4]; one bit mirrors it, another exchanges the axes.
         bits = angle_bits[lane]
         angle = f4(i4(bits) >> i4(2)) * f4(math.pi / 4 * 2.0**-29)
         square = angle * angle
-        sine = angle * (
-            f4(1)
-            + square
-            * (
-                f4(-1.6666654611e-1)
-                + square * (f4(8.3321608736e-3) + square * f4(-1.9515295891e-4))
-            )
-        )
-        cosine = f4(1) + square * (
-            f4(-0.5)
-            + square
-            * (f4(4.166664568e-2) + square * (f4(-1.388731625e-3) + square * f4(2.443315711e-5)))
-        )
+        sine = fma(square, f4(-1.9515295891e-4), f4(8.3321608736e-3))
+        sine = fma(square, sine, f4(-1.6666654611e-1))
+        sine = fma(angle * square, sine, angle)
+        cosine = fma(square, f4(2.443315711e-5), f4(-1.388731625e-3))
+        cosine = fma(square, cosine, f4(4.166664568e-2))
+        cosine = fma(square, fma(square, cosine, f4(-0.5)), f4(1))
         cosine = -cosine if (bits & u4(1)) != u4(0) else cosine
         swap = (bits & u4(2)) != u4(0)
         first[lane] = radius * (sine if swap else cosine)
