@@ -89,16 +89,11 @@ def _both(d: int, m: int, counts: list[int]) -> int:
 def _moves(state: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], int]]:
     """(ones in the row, state behind it, number of ways), one entry per choice of counts."""
     partial: list[tuple[int, tuple[int, ...], int, int]] = [(0, (), 1, 0)]
-    last = len(state) - 1
-    for value, columns in enumerate(state):
-        grown = []
-        for ones, built, ways, carried in partial:
-            for hit in range(columns + 1):
-                stay = columns - hit + carried
-                if value == last:
-                    entry = (ones + hit, (*built, stay + hit), ways * comb(columns, hit), 0)
-                else:
-                    entry = (ones + hit, (*built, stay), ways * comb(columns, hit), hit)
-                grown.append(entry)
-        partial = grown
-    return [(ones, built, ways) for ones, built, ways, _ in partial]
+    for columns in state:
+        partial = [
+            (ones + hit, (*built, columns - hit + carried), ways * comb(columns, hit), hit)
+            for ones, built, ways, carried in partial
+            for hit in range(columns + 1)
+        ]
+    # Behind the last value there is none: what is hit there stays.
+    return [(ones, (*rest, last + hit), ways) for ones, (*rest, last), ways, hit in partial]
