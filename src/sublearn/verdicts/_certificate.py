@@ -215,7 +215,7 @@ def _minor(problem: Problem, network: Network, allocation: Allocation, wanted: i
             gates = {step: pattern.astype(np.float64) for step, pattern in exact.items()}
         point = Point(problem, network, place, gates)
         columns = look(point, allocation, wanted, rng)[0][:wanted]
-        if best is not None and columns.size <= len(best):
+        if columns.size <= (0 if best is None else len(best)):
             continue
         matrix = point.columns_at(allocation, columns)
         rows = eliminate(point.field, np.ascontiguousarray(matrix.T)).pivots
