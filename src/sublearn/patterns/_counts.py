@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import comb
+from math import comb, prod
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
@@ -45,15 +45,17 @@ def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> Pat
     m = whole_number("samples", samples, least=1)
     counts = check_counts(row_counts)
     k = len(counts)
-    alone = 1
-    for r in counts:
-        alone *= sum(comb(m, j) for j in range(r, m + 1))
     return PatternCounts(
         2 ** (k * m),
-        sum(comb(k, j) for j in range(d, k + 1)) ** m,
-        alone,
+        _at_least(d, k) ** m,
+        prod(_at_least(r, m) for r in counts),
         _both(d, m, counts),
     )
+
+
+def _at_least(ones: int, length: int) -> int:
+    """How many rows of 0 and 1 have so many ones or more."""
+    return sum(comb(length, j) for j in range(ones, length + 1))
 
 
 def allocation_patterns(problem: Problem, allocation: Allocation) -> PatternCounts:
