@@ -11,6 +11,7 @@ import stat
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,9 +68,9 @@ def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
             raise Unreachable(problem.strerror or str(problem)) from None
 
 
-def read_json(path: Path, *, most: int = MOST_JSON, links: bool = True) -> Any:
+def read_json(path: Path, *, links: bool = True) -> Any:
     """What a JSON file holds: see :func:`parse_json`."""
-    return parse_json(read_regular(path, most, links=links))
+    return parse_json(read_regular(path, MOST_JSON, links=links))
 
 
 def load_json(path: str | Path, what: str, read: Callable[[Any], Value]) -> Value:
@@ -232,9 +233,7 @@ def read_array(file: Any, most: int) -> np.ndarray:
         raise Unreadable("it is no array in numpy's format") from None
     if kind.hasobject:
         raise Unreadable("it holds Python objects, which are never unpacked")
-    count = 1
-    for length in shape:
-        count *= int(length)
+    count = prod(map(int, shape))
     size = count * kind.itemsize
     if any(length < 0 for length in shape) or size > most:
         raise Unreadable(

@@ -52,6 +52,8 @@ CASES: dict[str, tuple[tuple[sl.Problem, sl.Allocation], str]] = {
     "relu few": (case(RELU, 6, "W1:spread=4"), "minimal"),
     "relu between": (case(RELU, 4, "W1:spread=8"), "between"),
     "relu row": (case(RELU, 3, "W1:rows=0-1"), "between"),
+    # At the first point that is looked at the unit is off, and nothing is independent.
+    "relu unit off": (case(sl.FeedForward((3, 4, 2), "relu"), 2, "W1:rows=0"), "minimal"),
     "sparse": (case(SPARSE, 3, "W:spread=6"), "between"),
     "sparse few": (case(SPARSE, 3, "W:entries=0.1/0.2"), "minimal"),
     "output": (case(sl.FeedForward((3, 3, 2), "tanh", "tanh"), 2, "W2:spread=4"), "maximal"),

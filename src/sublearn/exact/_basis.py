@@ -54,17 +54,21 @@ class ColumnBasis:
         """
         if np.ndim(block) != 2 or block.shape[0] != self._height:
             raise ValueError(f"block must have {self._height} rows, got shape {np.shape(block)}")
-        rank = self._rank
-        if rank == self._height or block.shape[1] == 0:
+        if self._rank == self._height or block.shape[1] == 0:
             return np.empty(0, dtype=np.int64)
-        work = np.ascontiguousarray(block[self._order], dtype=np.float64)
-        apply_pivots(self._field, self._lower, work, 0, rank, 0)
-        residual = work[rank:]
-        reduce_block(residual, float(self._field.p))
+        residual = self.modulo(block)
         chosen, order = echelonise(self._field, residual)
         if chosen.size:
             self._append(residual[:, : chosen.size], order)
         return chosen
+
+    def modulo(self, block: Array) -> Array:
+        """The columns of `block` modulo the span of the basis, in the rows without a pivot."""
+        work = np.ascontiguousarray(block[self._order], dtype=np.float64)
+        apply_pivots(self._field, self._lower, work, 0, self._rank, 0)
+        residual = work[self._rank :]
+        reduce_block(residual, float(self._field.p))
+        return residual
 
     def _append(self, multipliers: Array, order: Indices) -> None:
         """Add columns of L; `multipliers` carries them below its diagonal."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Array, Indices
 from sublearn._compile import compiled
 from sublearn.exact._elimination import Echelon
+from sublearn.exact._factors import within
 from sublearn.exact._scalars import dot, reciprocal, remainder
 
 FEW = 24  # dependencies up to which dot products beat small matrix products
@@ -49,9 +50,7 @@ def _back_substitute(
 
 def _free_columns(echelon: Echelon) -> Indices:
     """The columns that are not pivots."""
-    free = np.ones(echelon.matrix.shape[1], dtype=bool)
-    free[echelon.pivots] = False
-    return np.flatnonzero(free)
+    return np.setdiff1d(np.arange(echelon.matrix.shape[1]), echelon.pivots, assume_unique=True)
 
 
 def dependencies(echelon: Echelon, which: ArrayLike | None = None) -> Array:
@@ -67,12 +66,8 @@ def dependencies(echelon: Echelon, which: ArrayLike | None = None) -> Array:
     if which is None:
         chosen = _free_columns(echelon)
     else:
-        chosen = np.asarray(which, dtype=np.int64).reshape(-1)
-        if chosen.size and not 0 <= chosen.min() <= chosen.max() < width:
-            raise ValueError(f"which must hold columns in 0..{width - 1}")
-        is_pivot = np.zeros(width, dtype=bool)
-        is_pivot[pivots] = True
-        if is_pivot[chosen].any():
+        chosen = within("which must hold columns", np.reshape(which, -1), width)
+        if np.isin(chosen, pivots).any():
             raise ValueError("which must hold non-pivot columns only")
     last = int(np.searchsorted(pivots, chosen.max())) if chosen.size else 0
     edge = int(pivots[last - 1]) + 1 if last else 0

@@ -147,9 +147,14 @@ def nearest(mantissa: int, exponent: int) -> float:
     >>> nearest(3, -1), nearest(1, -5000), nearest(-1, 5000)
     (1.5, 0.0, -inf)
     """
+    if exponent >= 0:
+        return quotient(mantissa << min(exponent, 4000), 1)
+    return quotient(mantissa, 1 << -exponent)
+
+
+def quotient(numerator: int, denominator: int) -> float:
+    """The float64 number nearest to a fraction with a positive denominator; infinite beyond their range."""
     try:
-        if exponent >= 0:
-            return float(mantissa << min(exponent, 4000))
-        return mantissa / (1 << -exponent)  # whole numbers divide with one rounding
+        return numerator / denominator  # whole numbers divide with one rounding
     except OverflowError:
-        return float("inf") if mantissa > 0 else float("-inf")
+        return float("inf") if numerator > 0 else float("-inf")

@@ -32,6 +32,14 @@ def check_factors(left: Array, right: Array) -> tuple[int, int, int, int]:
     return left.shape[1], right.shape[2], left.shape[2], right.shape[1]
 
 
+def within(words: str, numbers: ArrayLike, limit: int) -> Indices:
+    """Whole numbers from 0 to ``limit`` - 1; ValueError when one lies outside."""
+    found = np.asarray(numbers, dtype=np.int64)
+    if found.size and not 0 <= found.min() <= found.max() < limit:
+        raise ValueError(f"{words} in 0..{limit - 1}")
+    return found
+
+
 @compiled
 def _combine(left: Array, right: Array, out: Array, p: float, delay: int, strip: int) -> None:
     """out[o, s, k] = sum_t left[t, o, k] right[t, s, k] modulo p."""
@@ -93,12 +101,10 @@ def columns(
            [14., 21.]])
     """
     d, m, height, width = check_factors(left, right)
-    i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-    if i.ndim != 1 or i.shape != j.shape:
-        raise ValueError(f"rows and cols must be equally long lists, got {i.shape} and {j.shape}")
-    for name, index, limit in (("rows", i, height), ("cols", j, width)):
-        if index.size and not 0 <= index.min() <= index.max() < limit:
-            raise ValueError(f"{name} must lie in 0..{limit - 1}")
+    if np.ndim(rows) != 1 or np.shape(rows) != np.shape(cols):
+        shapes = f"{np.shape(rows)} and {np.shape(cols)}"
+        raise ValueError(f"rows and cols must be equally long lists, got {shapes}")
+    i, j = within("rows must lie", rows, height), within("cols must lie", cols, width)
     out = np.empty((d, m, i.size))
     if left.ndim == 3:
         chosen = np.ascontiguousarray(left[:, :, i])

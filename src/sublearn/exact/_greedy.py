@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn.exact._basis import ColumnBasis
-from sublearn.exact._factors import check_factors, columns, screen
+from sublearn.exact._factors import check_factors, columns, screen, within
 from sublearn.exact._field import PrimeField
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32, 256
@@ -107,7 +107,10 @@ def greedy(
     """
     weights = _Weights(field, blocks)
     total = int(weights.offsets[-1])
-    first, rest = _checked_ids("start", start, total), _checked_ids("order", order, total)
+    first, rest = (
+        within(f"{name} must hold weight numbers", np.reshape(ids, -1), total)
+        for name, ids in (("start", start), ("order", order))
+    )
     wanted = weights.height if wanted is None else wanted
     if not 0 <= wanted <= weights.height:
         raise ValueError(f"wanted must lie in 0..{weights.height}, got {wanted}")
@@ -138,10 +141,3 @@ def greedy(
         elif accepted.size < 0.3 * block.size:
             size = max(SMALLEST_BLOCK, size // 2)
     return np.concatenate(taken)
-
-
-def _checked_ids(name: str, ids: ArrayLike, total: int) -> Indices:
-    found = np.asarray(ids, dtype=np.int64).reshape(-1)
-    if found.size and not 0 <= found.min() <= found.max() < total:
-        raise ValueError(f"{name} must hold weight numbers in 0..{total - 1}")
-    return found

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, Indices, Mask
-from sublearn.exact._elimination import apply_pivots, echelonise, eliminate, reduce_block
+from sublearn._arrays import Mask
+from sublearn.exact._basis import ColumnBasis
+from sublearn.exact._elimination import eliminate
 from sublearn.exact._factors import columns
 from sublearn.exact._field import PrimeField
 
@@ -88,20 +89,11 @@ def _quotient_rank(mask: Mask, d: int, m: int, field: PrimeField, rng: np.random
     quotient = np.empty((int((m - sizes[basis]).sum()), i.size))
     rank = top = 0
     for k, row in enumerate(basis):
-        images, found = _modulo(field, v, np.flatnonzero(mask[row]))
-        rank += found
+        span = ColumnBasis(field, m)
+        span.push(v[:, mask[row]])
+        rank += span.rank
+        images = span.modulo(v)
         bottom = top + images.shape[0]
         quotient[top:bottom] = columns(field, u[None, k : k + 1], images.T[None], i, j)
         top = bottom
     return rank + eliminate(field, quotient[:top]).rank
-
-
-def _modulo(field: PrimeField, vectors: Array, chosen: Indices) -> tuple[Array, int]:
-    """All columns of `vectors` modulo the span of the chosen ones, and the rank of that span."""
-    span = np.ascontiguousarray(vectors[:, chosen])
-    pivots, order = echelonise(field, span)
-    images = np.ascontiguousarray(vectors[order])
-    apply_pivots(field, span, images, 0, pivots.size, 0)
-    rest = images[pivots.size :]
-    reduce_block(rest, float(field.p))
-    return rest, int(pivots.size)

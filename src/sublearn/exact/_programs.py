@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._arrays import Array, Mask
+from sublearn.exact._dyadics import leading, quotient
 
 Rational = Any  # flint.fmpq; python-flint carries no types
 Table = list[list[Rational]]
@@ -129,7 +130,7 @@ def orthogonal(vectors: Table) -> list[dict[int, Rational]]:
         order = [int(s) for s in qr(rounded, mode="r", pivoting=True)[1]]
     reduced, rank = fmpq_mat([[row[s] for s in order] for row in vectors]).rref()
     table = reduced.tolist()[:rank]
-    pivots = [next(c for c in range(m) if row[c] != 0) for row in table]
+    pivots = leading(table)
     out = []
     for free in (c for c in range(m) if c not in pivots):
         normal = {order[free]: fmpq(1)}
@@ -170,10 +171,7 @@ def power_of_two(size: float) -> Rational:
 
 def to_float(value: Rational) -> float:
     """The nearest float64; infinite beyond its range."""
-    try:
-        return int(value.p) / int(value.q)  # whole numbers divide with one rounding
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+    return quotient(int(value.p), int(value.q))
 
 
 def to_floats(table: Table) -> Array:

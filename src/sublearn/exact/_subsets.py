@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
 from sublearn._compile import compiled
+from sublearn.exact._factors import within
 from sublearn.exact._field import PrimeField
 from sublearn.exact._scalars import remainder
 
@@ -61,9 +62,7 @@ def subset_ranks(field: PrimeField, matrix: Array, subsets: ArrayLike) -> Indice
     chosen = np.ascontiguousarray(subsets, dtype=np.int64)
     if chosen.ndim != 2:
         raise ValueError(f"subsets must be a list of equally long lists, got shape {chosen.shape}")
-    width = np.shape(matrix)[1]
-    if chosen.size and not 0 <= chosen.min() <= chosen.max() < width:
-        raise ValueError(f"subsets must hold columns in 0..{width - 1}")
+    within("subsets must hold columns", chosen, np.shape(matrix)[1])
     out = np.zeros(chosen.shape[0], dtype=np.int64)
     _ranks(np.ascontiguousarray(np.transpose(matrix)), chosen, float(field.p), out)
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import comb
+from math import comb, prod
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
@@ -45,15 +45,17 @@ def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> Pat
     m = whole_number("samples", samples, least=1)
     counts = check_counts(row_counts)
     k = len(counts)
-    alone = 1
-    for r in counts:
-        alone *= sum(comb(m, j) for j in range(r, m + 1))
     return PatternCounts(
         2 ** (k * m),
-        sum(comb(k, j) for j in range(d, k + 1)) ** m,
-        alone,
+        _at_least(d, k) ** m,
+        prod(_at_least(r, m) for r in counts),
         _both(d, m, counts),
     )
+
+
+def _at_least(ones: int, length: int) -> int:
+    """How many rows of 0 and 1 have so many ones or more."""
+    return sum(comb(length, j) for j in range(ones, length + 1))
 
 
 def allocation_patterns(problem: Problem, allocation: Allocation) -> PatternCounts:
@@ -89,16 +91,11 @@ def _both(d: int, m: int, counts: list[int]) -> int:
 def _moves(state: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], int]]:
     """(ones in the row, state behind it, number of ways), one entry per choice of counts."""
     partial: list[tuple[int, tuple[int, ...], int, int]] = [(0, (), 1, 0)]
-    last = len(state) - 1
-    for value, columns in enumerate(state):
-        grown = []
-        for ones, built, ways, carried in partial:
-            for hit in range(columns + 1):
-                stay = columns - hit + carried
-                if value == last:
-                    entry = (ones + hit, (*built, stay + hit), ways * comb(columns, hit), 0)
-                else:
-                    entry = (ones + hit, (*built, stay), ways * comb(columns, hit), hit)
-                grown.append(entry)
-        partial = grown
-    return [(ones, built, ways) for ones, built, ways, _ in partial]
+    for columns in state:
+        partial = [
+            (ones + hit, (*built, columns - hit + carried), ways * comb(columns, hit), hit)
+            for ones, built, ways, carried in partial
+            for hit in range(columns + 1)
+        ]
+    # Behind the last value there is none: what is hit there stays.
+    return [(ones, (*rest, last + hit), ways) for ones, (*rest, last), ways, hit in partial]

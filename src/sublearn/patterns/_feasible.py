@@ -16,6 +16,7 @@ from sublearn.exact import (
     Infeasible,
     Rational,
     decide_program,
+    leading,
     separates,
     simplex,
     to_float,
@@ -108,8 +109,8 @@ def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
             want = (values.get(a_is, zero) - values.get(u_is, zero)) / factor
             lines.append([system.inputs[j][s] for j in columns] + [want - system.frozen[i][s]])
         reduced, rank = fmpq_mat(lines).rref()
-        for line in reduced.tolist()[:rank]:
-            pivot = next(c for c in range(len(line)) if line[c] != 0)
+        found = reduced.tolist()[:rank]
+        for pivot, line in zip(leading(found), found, strict=True):
             assert pivot < len(columns), "a_i - u_i lies in c_i + V_i"
             out[system.places[i][pivot]] = line[-1]
     return np.array([to_float(x) for x in out])

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
-from sublearn.exact import Rational, Table, orthogonal, power_of_two, to_float, to_floats
+from sublearn.exact import Rational, Table, leading, orthogonal, power_of_two, to_float, to_floats
 from sublearn.patterns._system import System
 
 SMALLEST, LARGEST = 2.0**-900, 2.0**900  # outside, rounding to float64 has no relative bound
@@ -227,8 +227,7 @@ def _span(system: System, i: int) -> Table:
         return [[fmpq(int(s == t)) for t in range(system.m)] for s in range(system.m)]
     rows = [system.inputs[j] for j in system.columns[i]]
     reduced, rank = fmpq_mat([list(column) for column in zip(*rows, strict=True)]).rref()
-    lines = reduced.tolist()[:rank]
-    return [rows[next(c for c in range(len(rows)) if line[c] != 0)] for line in lines]
+    return [rows[c] for c in leading(reduced.tolist()[:rank])]
 
 
 def _corners(basis: Table, frozen: list[Rational]) -> list[Corner]:
@@ -268,7 +267,7 @@ def _corners(basis: Table, frozen: list[Rational]) -> list[Corner]:
             if rank < rho - 1:
                 continue
             lines = reduced.tolist()
-            pivots = [next(c for c in range(rho) if line[c] != 0) for line in lines]
+            pivots = leading(lines)
             free = next(c for c in range(rho) if c not in pivots)
             for pivot, line in zip(pivots, lines, strict=True):
                 along[pivot] = -line[free]

@@ -9,7 +9,7 @@ import numpy as np
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.ensembles import Instance
-from sublearn.exact import Feasible, Table, decide_program
+from sublearn.exact import Feasible, decide_program
 from sublearn.patterns._shallow import learnable_rows
 from sublearn.patterns._system import System, require_system
 
@@ -50,21 +50,14 @@ def _has_cell(system: System, unit: int, signs: list[bool]) -> bool:
     """Whether sigma_s (x_s' w + c_s t) >= 1 has a solution with t >= 1: scaling makes it strict."""
     from flint import fmpq
 
-    columns = system.columns[unit]
-    count, width = len(signs), 2 * len(columns) + 1 + len(signs)
-    program: Table = []
+    count, program = len(signs), []
     for s, on in enumerate(signs):
         sign = -1 if on else 1  # the equation is -sigma (..) + slack = -1
-        line = [fmpq(0)] * (width + 1)
-        for place, j in enumerate(columns):
-            line[2 * place], line[2 * place + 1] = (
-                sign * system.inputs[j][s],
-                -sign * system.inputs[j][s],
-            )
+        weighed = [sign * system.inputs[j][s] for j in system.columns[unit]]
         shift = sign * system.frozen[unit][s]
-        line[2 * len(columns)] = shift
-        line[2 * len(columns) + 1 + s] = fmpq(1)
-        line[-1] = -1 - shift
-        program.append(line)
+        slack = [fmpq(int(s == t)) for t in range(count)]
+        both_ways = [x for value in weighed for x in (value, -value)]
+        program.append([*both_ways, shift, *slack, -1 - shift])
+    width = len(program[0]) - 1
     basis = list(range(width - count, width))
     return isinstance(decide_program(program, [True] * width, basis), Feasible)

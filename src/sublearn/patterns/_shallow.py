@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.networks import Layers, Network
@@ -47,7 +49,4 @@ def require_shallow(network: Network, allocation: Allocation | None = None) -> L
 
 def learnable_rows(allocation: Allocation) -> dict[int, int]:
     """r_i by unit i of the first layer, for the units that have learnable weights."""
-    out: dict[int, int] = {}
-    for _, row, _ in allocation.labels():
-        out[row] = out.get(row, 0) + 1
-    return dict(sorted(out.items()))
+    return dict(sorted(Counter(row for _, row, _ in allocation.labels()).items()))

@@ -26,7 +26,7 @@ import numpy as np
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance, check_instance
 from sublearn.exact import Dyadics, Table
-from sublearn.patterns._shallow import why_not_deep, why_not_shallow
+from sublearn.patterns._shallow import learnable_rows, why_not_deep, why_not_shallow
 
 MOST_PAIRS = 128  # the tableaux of a branch then fit in 50 MB
 MOST_PRODUCTS = 200_000
@@ -84,7 +84,7 @@ def why_no_system(instance: Instance, deep: bool = False) -> str | None:
     asking = instance.asking
     if asking is not None and not asking[0].is_rational:
         return "the targets are not rational numbers"
-    pairs = len({row for _, row, _ in allocation.labels()}) * instance.samples
+    pairs = len(learnable_rows(allocation)) * instance.samples
     if deep and network.layered is not None:
         pairs = pairs // instance.samples + sum(network.layered.sizes[2:-1])
     if pairs > MOST_PAIRS:

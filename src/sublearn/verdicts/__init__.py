@@ -3,9 +3,10 @@
 from sublearn._grades import Grade
 from sublearn.verdicts._affine import is_affine as is_affine
 from sublearn.verdicts._census import Census, census
-from sublearn.verdicts._certificate import RankCertificate, RankCheck
+from sublearn.verdicts._certificate import RankCertificate
 from sublearn.verdicts._certificate import is_rank_certificate as is_rank_certificate
 from sublearn.verdicts._certify import certify
+from sublearn.verdicts._checking import RankCheck
 from sublearn.verdicts._equations import EquationCounts, Equations
 from sublearn.verdicts._equations import equation_counts as equation_counts
 from sublearn.verdicts._gates import GateRanks, gated_rank

@@ -7,12 +7,10 @@ proof where the bounds of the network hold, or at points that the check draws it
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,30 +24,19 @@ from sublearn.ensembles import Ensemble, LowRank, Normal, Problem, Targets
 from sublearn.exact import eliminate, random_prime
 from sublearn.networks import Network, network_from_text
 from sublearn.verdicts._bounds import binding_lines, rank_bound
-from sublearn.verdicts._maximal import Candidate, candidates
-from sublearn.verdicts._needed import (
-    reachable_equations,
-    samples_of,
-    teacher_may_collapse,
-)
-from sublearn.verdicts._points import Point, miss_probability
-from sublearn.verdicts._rank import generic_rank, look, points_needed
-from sublearn.verdicts._recheck import (
-    LARGEST,
-    SMALLEST,
-    Label,
-    Place,
-    is_prime,
-    jacobian_modulo,
-    rank_modulo,
-    whole_gates,
-)
+from sublearn.verdicts._needed import samples_of
+from sublearn.verdicts._points import Point
+from sublearn.verdicts._rank import generic_rank, look
+from sublearn.verdicts._recheck import Place, whole_gates
 from sublearn.verdicts._verdict import Verdict
+
+if TYPE_CHECKING:
+    from sublearn.verdicts._checking import RankCheck
 
 FORMAT = "sublearn rank certificate 1"
 MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
 _TRIES = 100  # points that are looked at for a minor
-_ERROR = 1e-12  # of what a check sees at points
+ERROR = 1e-12  # of what a check sees at points
 MOST_WORK = 5 * 10**10
 """Multiplications of a check: a minute or two."""
 _ABOUT = (
@@ -105,34 +92,6 @@ class Ground:
     minor: Minor | None = None
 
 
-@dataclass(frozen=True)
-class RankCheck:
-    """What a check of a rank certificate found; ``proved``, ``seen`` and ``trusted`` say what of it.
-
-    ``proved``: computed again, with no chance involved; ``seen``: at random points, wrong with the
-    probability that is said; ``trusted``: theorems and counts that were not computed again.
-    """
-
-    holds: bool
-    reason: str
-    proved: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()
-    trusted: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.holds
-
-    @property
-    def details(self) -> list[str]:
-        """A line for each claim."""
-        named = (
-            ("checked", self.proved),
-            ("up to chance", self.seen),
-            ("not checked", self.trusted),
-        )
-        return [f"{how}: {claim}" for how, claims in named for claim in claims]
-
-
 @dataclass(frozen=True, eq=False)
 class RankCertificate:
     """What a verdict rests on, as numbers: see the page on certificates.
@@ -159,9 +118,21 @@ class RankCertificate:
     ground: Ground | None = None
     circuit: tuple[int, ...] = ()
 
+    @property
+    def needed_shown(self) -> int:
+        """What is shown to be needed at least."""
+        if self.problem.teacher_network is None:
+            return self.problem.equations
+        minor = self.needed_at_least
+        if minor is None and self.problem.teacher is None:
+            minor = self.rank_at_least
+        return 0 if minor is None else len(minor)
+
     def check(self, most_work: int = MOST_WORK) -> RankCheck:
         """Look at every number again, from this object alone, and say what holds and how far."""
-        return _Checker(self, most_work).check()
+        from sublearn.verdicts._checking import Checker
+
+        return Checker(self, most_work).check()
 
     def save(self, path: str | Path) -> None:
         """Write JSON, beside and renamed, so that a reader never sees half a file."""
@@ -180,9 +151,6 @@ def is_rank_certificate(path: str | Path) -> bool:
     except (Unreadable, OSError):
         return False
     return isinstance(content, Mapping) and content.get("format") == FORMAT
-
-
-# Making one.
 
 
 def certificate_of(verdict: Verdict) -> RankCertificate:
@@ -215,9 +183,9 @@ def certificate_of(verdict: Verdict) -> RankCertificate:
         needed,
         at_most,
         _ground(problem, allocation, verdict),
-        _positions(allocation, verdict.circuit.entries) if verdict.circuit is not None else (),
+        positions(allocation, verdict.circuit.entries) if verdict.circuit is not None else (),
     )
-    if verdict.kind is MINIMAL and made.rank_at_most.rank >= _needed_shown(made):
+    if verdict.kind is MINIMAL and made.rank_at_most.rank >= made.needed_shown:
         raise BadInputError(
             f"no gates were found at which the teacher reaches more than {made.rank_at_most.rank} "
             "dimensions: there is no certificate."
@@ -225,9 +193,10 @@ def certificate_of(verdict: Verdict) -> RankCertificate:
     return made
 
 
-def _positions(
+def positions(
     allocation: Allocation, entries: Mapping[str, Sequence[tuple[int, int]]]
 ) -> tuple[int, ...]:
+    """Where these entries stand among the labels of an allocation."""
     inside = {(name, i, j) for name, pairs in entries.items() for i, j in pairs}
     return tuple(k for k, label in enumerate(allocation.labels()) if label in inside)
 
@@ -246,7 +215,7 @@ def _minor(problem: Problem, network: Network, allocation: Allocation, wanted: i
             gates = {step: pattern.astype(np.float64) for step, pattern in exact.items()}
         point = Point(problem, network, place, gates)
         columns = look(point, allocation, wanted, rng)[0][:wanted]
-        if best is not None and columns.size <= len(best):
+        if columns.size <= (0 if best is None else len(best)):
             continue
         matrix = point.columns_at(allocation, columns)
         rows = eliminate(point.field, np.ascontiguousarray(matrix.T)).pivots
@@ -261,7 +230,7 @@ def _at_most(problem: Problem, allocation: Allocation, rank: int) -> AtMost:
     counted = rank_bound(problem, allocation)
     gated = problem.network.has_gates
     if gated:
-        free = generic_rank(problem, allocation, error=_ERROR, seed=0, free_gates=True)
+        free = generic_rank(problem, allocation, error=ERROR, seed=0, free_gates=True)
         rank = min(counted, free.rank)
     if len(allocation) <= rank:
         return AtMost(len(allocation), "weights")
@@ -294,272 +263,12 @@ def _ground(problem: Problem, allocation: Allocation, verdict: Verdict) -> Groun
     if known is None:
         return Ground("every weight is learnable")
     where = known.problem or problem
-    part = _positions(allocation, known.part.entries)
+    part = positions(allocation, known.part.entries)
     minor = None
     if known.problem is not None or known.part != allocation:
         wanted = len(known.part) if known.problem is not None else verdict.rank
         minor = _minor(where, where.network, known.part, wanted)
     return Ground(known.why, part, where.samples, minor)
-
-
-def _needed_shown(certificate: RankCertificate) -> int:
-    """What is shown to be needed at least."""
-    if certificate.problem.teacher_network is None:
-        return certificate.problem.equations
-    minor = certificate.needed_at_least
-    if minor is None and certificate.problem.teacher is None:
-        minor = certificate.rank_at_least
-    return 0 if minor is None else len(minor)
-
-
-# Checking one.
-
-
-class _Wrong(Exception):  # noqa: N818 - says what it is
-    """A claim that does not hold, in words."""
-
-
-class _Checker:
-    """All claims of a certificate, one after the other."""
-
-    def __init__(self, certificate: RankCertificate, most_work: int) -> None:
-        self.certificate, self.left = certificate, most_work
-        self.proved: list[str] = []
-        self.seen: list[str] = []
-        self.trusted: list[str] = []
-
-    def check(self) -> RankCheck:
-        """What holds, or the first claim that does not."""
-        try:
-            reason = self._conclusion()
-        except _Wrong as wrong:
-            return RankCheck(False, str(wrong))
-        claims = (tuple(self.proved), tuple(self.seen), tuple(self.trusted))
-        return RankCheck(True, reason, *claims)
-
-    def _conclusion(self) -> str:
-        mine = self.certificate
-        problem = mine.problem
-        teacher = problem.teacher_network
-        labels = mine.allocation.labels()
-        least, most = 0, mine.rank_at_most.rank
-        if mine.rank_at_least is not None:
-            least = self._minor(problem, problem.network, labels, mine.rank_at_least, "learnable")
-        self._at_most(problem, problem.network, mine.allocation, mine.rank_at_most)
-        needed = _needed_shown(mine)
-        if teacher is None:
-            self.proved.append(f"without a teacher all {needed} numbers may be asked for.")
-        else:
-            whole = Allocation.whole(teacher)
-            if mine.needed_at_least is not None:
-                every = whole.labels()
-                self._minor(problem, teacher, every, mine.needed_at_least, "teacher's")
-            self._at_most(problem, teacher, whole, mine.needed_at_most, teacher=True)
-        self._circuit(labels)
-        if max(least, 0) > most or needed > mine.needed_at_most.rank:
-            raise _Wrong("a rank is said to be larger than the largest that it is said to have.")
-        if mine.kind is MINIMAL:
-            if most >= needed:
-                raise _Wrong(f"rank {most} at most is not below the {needed} that are needed.")
-            self.trusted.append(
-                "what has too small a rank meets almost no teacher (Sard's theorem)."
-            )
-            return f"minimal: the learnable weights have rank {_range(least, most)}, and {needed} is needed."
-        if mine.kind is MAXIMAL:
-            return self._maximal(least)
-        if most < needed:
-            raise _Wrong(
-                f"rank {most} at most is below the {needed} that are needed: it is minimal."
-            )
-        full = mine.needed_at_most.rank
-        if problem.teacher is None and not problem.network.has_gates and least < full:
-            raise _Wrong(f"rank {least} is shown, and up to {full} may be needed.")
-        return f"between: the learnable weights have rank {_range(least, most)}, and {needed} is needed."
-
-    def _minor(
-        self, problem: Problem, network: Network, labels: Sequence[Label], minor: Minor, whose: str
-    ) -> int:
-        """Compute a minor again; its order."""
-        rows = network.output_size * problem.samples
-        for what, places, size in (
-            ("rows", minor.rows, rows),
-            ("columns", minor.columns, len(labels)),
-        ):
-            if len(set(places)) < len(places) or not all(0 <= k < size for k in places):
-                raise _Wrong(
-                    f"the {what} of a minor must be different numbers from 0 to {size - 1}."
-                )
-        if len(minor.rows) != len(minor.columns) or not minor.rows:
-            raise _Wrong("a minor must have as many rows as columns, and at least one.")
-        if not (SMALLEST < minor.prime < LARGEST and is_prime(minor.prime)):
-            raise _Wrong(f"{minor.prime} is no prime between 2^22 and 2^23.")
-        place = Place(minor.prime, minor.point)
-        self._work(network, problem.samples, len(minor), len(minor))
-        gates = None
-        if network.has_gates:
-            gates = whole_gates(problem, network, place)
-            if gates is None:
-                raise _Wrong(f"a gate is at 0 at point {minor.point}.")
-        chosen = [labels[k] for k in minor.columns]
-        matrix = jacobian_modulo(problem, network, place, chosen, gates)[list(minor.rows)]
-        if rank_modulo(matrix, minor.prime) < len(minor):
-            raise _Wrong(f"the minor of order {len(minor)} at point {minor.point} is 0.")
-        at = " at gates that occur" if gates else ""
-        what = f"{len(minor)} of the {whose} weights are independent{at}"
-        self.proved.append(f"{what}: a minor is not 0 modulo {minor.prime}.")
-        return len(minor)
-
-    def _at_most(
-        self,
-        problem: Problem,
-        network: Network,
-        allocation: Allocation,
-        most: AtMost,
-        *,
-        teacher: bool = False,
-    ) -> None:
-        """Count again why a rank is no larger, or look at points of our own."""
-        samples = samples_of(problem, network) if teacher else problem.effective_samples
-        of = "the teacher's weights" if teacher else "the learnable weights"
-        words = f"{of} have rank {most.rank} at most"
-        if most.by == "points":
-            self._at_points(problem, network, allocation, most, words)
-            return
-        if most.by == "weights":
-            bound, why = len(allocation), "there are no more."
-        elif most.by == "outputs":
-            bound, why = network.expressible(samples), "the network expresses no more."
-            if bound < network.output_size * problem.samples:
-                self.trusted.append(f"{network.title} expresses {bound} dimensions at most.")
-        else:
-            bound = self._lines(network, allocation, most, samples)
-            why = "rows and columns carry no more."
-        if bound > most.rank:
-            raise _Wrong(f"counting by {most.by} gives {bound}, not {most.rank}.")
-        self.proved.append(f"{words}: {why}")
-
-    def _lines(self, network: Network, allocation: Allocation, most: AtMost, samples: int) -> int:
-        total = 0
-        for name in allocation.names:
-            bounds = network.degree_bounds(name, samples)
-            rows, columns = most.lines.get(name, ((), ()))
-            mask = allocation.mask(name).copy()
-            for lines, size in ((rows, mask.shape[0]), (columns, mask.shape[1])):
-                if len(set(lines)) < len(lines) or not all(0 <= k < size for k in lines):
-                    raise _Wrong(f"the lines of {name} must be different numbers below {size}.")
-            if columns and bounds.column is None:
-                raise _Wrong(f"columns of {name} have no bound.")
-            mask[list(rows)] = False
-            mask[:, list(columns)] = False
-            total += len(rows) * bounds.row + len(columns) * (bounds.column or 0) + int(mask.sum())
-            if rows:
-                self.trusted.append(f"a row of {name} carries {bounds.row} at most.")
-            if columns:
-                self.trusted.append(f"a column of {name} carries {bounds.column} at most.")
-        return total
-
-    def _at_points(
-        self, problem: Problem, network: Network, allocation: Allocation, most: AtMost, words: str
-    ) -> None:
-        """At points that no file has chosen: what is drawn depends on all that it says."""
-        labels = allocation.labels()
-        among = most.among or tuple(range(len(labels)))
-        if len(set(among)) < len(among) or not all(0 <= k < len(labels) for k in among):
-            raise _Wrong("the columns of a dependency must be different weights.")
-        # rank(A) <= rank(U) + |A - U|
-        wanted = len(among) - (len(labels) - most.rank)
-        gated = network.has_gates
-        miss = miss_probability(problem, network, wanted + 1, free_gates=gated)
-        draws = points_needed(miss, _ERROR)
-        self._work(network, problem.samples, len(among), problem.equations, draws)
-        said = json.dumps(to_dict(self.certificate), sort_keys=True).encode()
-        rng = np.random.default_rng(list(hashlib.sha256(said).digest()))
-        chosen = [labels[k] for k in among]
-        for _ in range(draws):
-            place = Place(random_prime(rng), int(rng.integers(2**62)))
-            found = rank_modulo(jacobian_modulo(problem, network, place, chosen), place.prime)
-            if found > wanted:
-                raise _Wrong(f"{words}, but a point shows {found - wanted} more.")
-        self.seen.append(
-            f"{words}, at {draws} random points: wrong with probability {miss**draws:.0e}."
-        )
-
-    def _circuit(self, labels: Sequence[Label]) -> None:
-        circuit, problem = self.certificate.circuit, self.certificate.problem
-        if not circuit:
-            return
-        if len(set(circuit)) < len(circuit) or not all(0 <= k < len(labels) for k in circuit):
-            raise _Wrong("the weights of a circuit must be different learnable ones.")
-        part = self.certificate.allocation.select(circuit)
-        claim = AtMost(len(circuit) - 1, "points")
-        words = f"the circuit of {len(circuit)} weights has rank {len(circuit) - 1} at most"
-        self._at_points(problem, problem.network, part, claim, words)
-
-    def _maximal(self, least: int) -> str:
-        mine = self.certificate
-        problem, ground = mine.problem, mine.ground
-        if ground is None:
-            raise _Wrong("a maximal verdict needs a reason.")
-        whole = len(mine.allocation) == problem.network.size
-        if problem.teacher is None and whole:
-            self.proved.append("every weight is learnable.")
-            return "maximal: the student can take the teacher's weights."
-        known = next((one for one in candidates(problem, mine.allocation) if _is(one, mine)), None)
-        if known is None:
-            raise _Wrong("no theorem that is known here makes these weights maximal.")
-        where, rank = known.problem or problem, least
-        if ground.minor is not None:
-            rank = self._minor(where, where.network, known.part.labels(), ground.minor, "maximal")
-        elif known.part != mine.allocation or known.problem is not None:
-            raise _Wrong("the rank of the part that is said to be maximal is not shown.")
-        if not _is_enough(mine, known, least, rank):
-            raise _Wrong(f"rank {rank} of the part does not make it maximal.")
-        self.trusted.append(f"full rank is enough, since {known.why}.")
-        return f"maximal: rank {rank}, and {known.why}."
-
-    def _work(
-        self, network: Network, samples: int, columns: int, rows: int, times: int = 1
-    ) -> None:
-        """Weigh what would be computed, before it is."""
-        once = sum(int(np.prod(network.shapes[step.weight])) for step in network.steps)
-        work = times * columns * (once * samples + rows * min(rows, columns))
-        if work > self.left:
-            raise BadInputError(
-                f"checking this takes {work:.1e} multiplications, and {self.left:.1e} are allowed: give "
-                "check a larger most_work."
-            )
-        self.left -= work
-
-
-def _is(known: Candidate, mine: RankCertificate) -> bool:
-    """Whether a known reason is the one that a certificate names."""
-    assert mine.ground is not None
-    samples = (known.problem or mine.problem).samples
-    part = _positions(mine.allocation, known.part.entries)
-    return (known.why, part, samples) == (mine.ground.why, mine.ground.part, mine.ground.samples)
-
-
-def _is_enough(mine: RankCertificate, known: Candidate, least: int, rank: int) -> bool:
-    """Whether the rank of a part makes it maximal, by the conditions of :func:`certify`."""
-    problem = mine.problem
-    if known.problem is not None and rank < len(known.part):
-        return False
-    if problem.teacher is None:
-        full = least >= problem.effective_equations
-        if (known.onto or not problem.network.is_linear) and not full:
-            return False
-        return known.problem is not None or rank >= mine.needed_at_most.rank
-    equations = reachable_equations(problem)
-    if known.onto and (_needed_shown(mine) < equations or teacher_may_collapse(problem)):
-        return False
-    return least >= equations and (known.problem is not None or rank >= equations)
-
-
-def _range(least: int, most: int) -> str:
-    return f"{most}" if least == most else f"{least} to {most}"
-
-
-# Files.
 
 
 def to_dict(certificate: RankCertificate) -> dict[str, Any]:

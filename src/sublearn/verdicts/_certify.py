@@ -14,7 +14,7 @@ from sublearn.verdicts._affine import is_affine
 from sublearn.verdicts._bounds import broken_bounds, rank_bound
 from sublearn.verdicts._equations import equation_counts
 from sublearn.verdicts._gates import FEW_POINTS, GATED_POINTS, GateRanks, ranks_at_gates
-from sublearn.verdicts._maximal import Candidate, candidates
+from sublearn.verdicts._maximal import Candidate, candidates, rank_wanted
 from sublearn.verdicts._needed import (
     Needed,
     needed_rank,
@@ -249,15 +249,10 @@ class _Case:
         if problem.teacher is not None:
             return self._other_teacher(rank, needed)
         # Full rank: the dimension that is left to doubt is the teacher's.
-        onto = rank.rank == problem.effective_equations
-        for known in candidates(problem, allocation):
-            # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
-            # the saturated constructions need all d m' dimensions, and so do analytic teachers.
-            if (known.onto or not problem.network.is_linear) and not onto:
-                continue
-            if self._holds(known, needed.rank):
-                why = f"Full rank, and {known.why}."
-                return _Finding(MAXIMAL, needed.grade, (why,), ground=known)
+        ground = self._ground(rank, needed)
+        if ground is not None:
+            why = f"Full rank, and {ground.why}."
+            return _Finding(MAXIMAL, needed.grade, (why,), ground=ground)
         why = (
             f"Full rank {rank.rank}: some teachers are matched, so the match probability is positive; "
             "whether it is 1 is not known."
@@ -274,28 +269,30 @@ class _Case:
                 "ranks."
             )
             return _Finding(BETWEEN, rank.grade, (why,), positive)
-        for known in candidates(problem, self.allocation):
-            # What is affine and onto matches any targets; the others need generic ones.
-            if known.onto and (needed.rank < equations or teacher_may_collapse(problem)):
-                continue
-            if self._holds(known, equations):
-                why = f"Full rank {equations}, and {known.why}."
-                grade = needed.grade if known.onto else PROOF
-                return _Finding(MAXIMAL, grade, (why,), ground=known)
+        ground = self._ground(rank, needed)
+        if ground is not None:
+            why = f"Full rank {equations}, and {ground.why}."
+            grade = needed.grade if ground.onto else PROOF
+            return _Finding(MAXIMAL, grade, (why,), ground=ground)
         why = f"Full rank {equations}, but for this teacher a positive probability is not proved."
         if positive:
             why = f"Full rank {equations}: the match probability is positive."
         return _Finding(BETWEEN, PROOF, (why,), positive)
 
-    def _holds(self, known: Candidate, wanted: int) -> bool:
-        """Whether the rank of a candidate is full, in its own problem where it has one."""
-        problem, part = known.problem or self.problem, known.part
-        wanted = wanted if known.problem is None else len(part)
-        if known.problem is None and part == self.allocation:
-            return True
-        if len(part) < wanted or rank_bound(problem, part) < wanted:
-            return False
-        return generic_rank(problem, part, error=self.error, seed=self.seed).rank == wanted
+    def _ground(self, rank: GenericRank, needed: Needed) -> Candidate | None:
+        """The first part that is known to be maximal at its rank, in its own problem where it has one."""
+        for known in candidates(self.problem, self.allocation):
+            wanted = rank_wanted(self.problem, known, rank.rank, needed.rank)
+            if wanted is None:
+                continue
+            problem, part = known.problem or self.problem, known.part
+            if known.problem is None and part == self.allocation:
+                return known
+            if len(part) < wanted or rank_bound(problem, part) < wanted:
+                continue
+            if generic_rank(problem, part, error=self.error, seed=self.seed).rank == wanted:
+                return known
+        return None
 
     def _verdict(
         self, rank: GenericRank, needed: Needed, found: _Finding, gates: GateRanks | None = None

@@ -127,12 +127,10 @@ def occurring_gates(
     problem: Problem, network: Network, rng: np.random.Generator
 ) -> dict[int, Array]:
     """The gates of a random point, all of them beyond doubt: they hold in a neighbourhood of it."""
-    for attempt in count():
-        # Tails so heavy that numbers overflow are left out in the end.
-        gates = drawn_gates(problem, network, rng, plain=attempt >= ATTEMPTS)
-        if gates is not None:
-            return gates
-    raise AssertionError("the loop has no end")
+    # Tails so heavy that numbers overflow are left out in the end.
+    plain = (attempt >= ATTEMPTS for attempt in count())
+    drawn = (drawn_gates(problem, network, rng, plain=only) for only in plain)
+    return next(gates for gates in drawn if gates is not None)
 
 
 def drawn_gates(

@@ -12,6 +12,7 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.networks import Network, Recurrence
 from sublearn.verdicts._affine import is_affine
+from sublearn.verdicts._needed import reachable_equations, teacher_may_collapse
 
 
 def saturated(problem: Problem, allocation: Allocation) -> str | None:
@@ -50,6 +51,30 @@ class Candidate:
     why: str
     onto: bool
     problem: Problem | None = None
+
+
+def rank_wanted(
+    problem: Problem, known: Candidate, rank: int, needed: int, most: int | None = None
+) -> int | None:
+    """The rank that makes the part of a candidate maximal, or None where its argument does not apply.
+
+    ``rank`` is that of the whole allocation; *needed* is at least ``needed``, and at most ``most``, where
+    that is not the same.
+    """
+    if problem.teacher is None:
+        # An affine image of dimension `needed` inside the teacher's irreducible image is all of it;
+        # the saturated constructions need all d m' dimensions, and so do analytic teachers.
+        full = rank >= problem.effective_equations
+        applies = full or (problem.network.is_linear and not known.onto)
+        wanted = needed if most is None else most
+    else:
+        # What is affine and onto matches any targets; the others need generic ones.
+        wanted = reachable_equations(problem)
+        generic = needed >= wanted and not teacher_may_collapse(problem)
+        applies = rank >= wanted and (generic or not known.onto)
+    if not applies:
+        return None
+    return wanted if known.problem is None else len(known.part)
 
 
 def candidates(problem: Problem, allocation: Allocation) -> Iterator[Candidate]:

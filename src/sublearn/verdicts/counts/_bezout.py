@@ -149,9 +149,8 @@ def _shape(system: LiftedSystem, equation: tuple[Term, ...]) -> _Shape:
 
     Counted are the terms of the equation and all monomials of its groups, by which it is perturbed.
     """
-    unknowns = {u for term in equation for u in term.unknowns}
-    groups = {system.groups[u] for u in unknowns if u < system.learnable}
-    states = any(u >= system.learnable for u in unknowns)
+    groups = system.groups_in(equation)
+    states = any(u >= system.learnable for term in equation for u in term.unknowns)
     sizes = Counter(system.groups)
     monomials = prod(sizes[g] + 1 for g in groups)
     if states:

@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sublearn._arrays import Indices
+from sublearn.exact import leading
 from sublearn.verdicts.counts._product import ProductForm
 
 Residues = Indices
@@ -64,6 +65,11 @@ class LiftedSystem:
     parameters: int
     groups: tuple[int, ...]
     free: int = 0
+
+    def groups_in(self, equation: tuple[Term, ...]) -> set[int]:
+        """The groups of the learnable weights that occur in an equation."""
+        weights = {u for term in equation for u in term.unknowns if u < self.learnable}
+        return {self.groups[u] for u in weights}
 
     @cached_property
     def quadratic(self) -> int:
@@ -113,10 +119,9 @@ def without_determined(system: LiftedSystem) -> LiftedSystem:
     sizes, equations = Counter(system.groups), list(system.equations)
     free = system.free
     while True:
-        held = [{system.groups[u] for u in _weights(system, e)} for e in equations]
         places: dict[int, list[int]] = {}
-        for place, groups in enumerate(held):
-            for group in groups:
+        for place, equation in enumerate(equations):
+            for group in system.groups_in(equation):
                 places.setdefault(group, []).append(place)
         determined = [g for g, rows in places.items() if len(rows) == sizes[g]]
         if not determined:
@@ -144,10 +149,6 @@ def without_determined(system: LiftedSystem) -> LiftedSystem:
         tuple(system.groups[u] for u in kept),
         free,
     )
-
-
-def _weights(system: LiftedSystem, equation: tuple[Term, ...]) -> set[int]:
-    return {u for term in equation for u in term.unknowns if u < system.learnable}
 
 
 class _Builder:
@@ -257,24 +258,20 @@ def polynomials_modulo(
             linear.append((row % prime).tolist())
         else:
             quadratic.append(part)
-    free = list(range(size))
-    pivots: list[int] = []
-    if linear:
-        flat = [value for row in linear for value in row]
-        reduced, rank = nmod_mat(len(linear), size + 1, flat, prime).rref()
-        rows = np.array([int(v) for v in reduced.entries()], dtype=np.int64)
-        rows = rows.reshape(len(linear), size + 1)[:rank]
-        pivots = [int(np.flatnonzero(row)[0]) for row in rows]
-        if size in pivots:
-            return None
-        free = [place for place in range(size) if place not in set(pivots)]
+    flat = [value for row in linear for value in row]
+    reduced, rank = nmod_mat(len(linear), size + 1, flat, prime).rref()
+    rows = np.array([int(v) for v in reduced.entries()], dtype=np.int64)
+    rows = rows.reshape(len(linear), size + 1)[:rank]
+    pivots = leading(rows)
+    if size in pivots:
+        return None
+    free = [place for place in range(size) if place not in set(pivots)]
     # Every unknown (and the constant 1) in terms of the free ones and the constant.
     kept = [*free, size]
     basis = np.zeros((size + 1, len(kept)), dtype=np.int64)
     for target, place in enumerate(kept):
         basis[place, target] = 1
-    if linear:
-        basis[pivots] = (-rows[:, kept]) % prime
+    basis[pivots] = (-rows[:, kept]) % prime
     lines = []
     for part in quadratic:
         scaled = coefficients[part, None] * basis[table.low[part]] % prime
