@@ -468,7 +468,7 @@ def _bent(activation: str, state: Interval) -> Interval:
 def _tanh(state: Interval) -> Interval:
     """An enclosure of tanh, by interpolation in a table of balls."""
     low, high = np.interp(np.clip(state, -REACH, REACH), *_table())
-    return np.clip(np.array([low - PAD, high + PAD]), -1.0, 1.0)
+    return np.asarray(np.clip([low - PAD, high + PAD], -1.0, 1.0))
 
 
 @cache
