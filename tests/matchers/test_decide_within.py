@@ -364,26 +364,27 @@ def test_images_of_boxes_hold_the_images_of_their_points() -> None:
         hidden, output, bias, depth = KINDS[(7 * number) % len(KINDS)]
         instance = behind_output(tiny(rng, hidden, output, bias=bias, depth=depth))
         nothing = np.full(instance.equations, np.inf)
-        image = Image(instance, (-nothing, nothing))
+        image = Image(instance, np.array([-nothing, nothing]))
         boxes = _start(image)
         chart = int(rng.integers(len(boxes)))
         one = boxes.select(slice(chart, chart + 1))
-        cut = np.sort(rng.uniform(one.low, one.high, (2, *one.low.shape)), axis=0)
-        cut = np.where(one.low == one.high, one.low, cut)
-        far = np.where(np.isinf(one.far) & (rng.random(one.far.shape) < 0.5), 9.0, one.far)
-        box = Boxes(cut[0], cut[1], one.near, far, one.depth)
+        (left, right), (near, far) = one.coefficients, one.lengths
+        cut = np.sort(rng.uniform(left, right, (2, *left.shape)), axis=0)
+        cut = np.where(left == right, left, cut)
+        far = np.where(np.isinf(far) & (rng.random(far.shape) < 0.5), 9.0, far)
+        box = Boxes(cut, np.array([near, far]), one.depth)
         with np.errstate(all="ignore"):
             low, high = image.intervals(box)
         for _ in range(20):
             t = np.where(np.isinf(far), 2.0 + rng.exponential(50.0, far.shape), far)
-            t = np.where(one.near < t, rng.uniform(one.near, t), t)
+            t = np.where(near < t, rng.uniform(near, t), t)
             x = (t[:, image.row_of] * rng.uniform(cut[0], cut[1]))[0]
             z = outputs(instance, x)
             assert (low[0] <= z + 1e-12).all() and (z <= high[0] + 1e-12).all()
         if np.isfinite(far).all():
             ends = np.sort(np.stack([far[:, image.row_of] * c for c in cut]), axis=0)
             with np.errstate(all="ignore"):
-                below, above = image.tangents(image._plain(ends[0], ends[1]))
+                below, above = image.tangents(image._plain(ends))
             x = rng.uniform(ends[0], ends[1])[0]
             exact = instance.network.jacobian(
                 instance.with_values(x), instance.inputs, instance.allocation
@@ -409,9 +410,9 @@ def test_recurrent_networks() -> None:
         targets = net.forward(weights, inputs) + noise
         given = sl.Instance(net, held, weights, inputs, targets)
         nothing = np.full(given.equations, np.inf)
-        image = Image(given, (-nothing, nothing))
+        image = Image(given, np.array([-nothing, nothing]))
         ends = np.sort(rng.standard_normal((2, 1, len(held))), axis=0)
-        box = image._plain(ends[0], ends[1])
+        box = image._plain(ends)
         (low, high), (below, above) = image.intervals(box), image.tangents(box)
         reached = np.inf
         for _ in range(200):

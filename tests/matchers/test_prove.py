@@ -14,7 +14,7 @@ from matchers import rational, small_example
 from sublearn.ensembles import Instance, draw
 from sublearn.matchers.proofs._balls import ball_matrix, precision
 from sublearn.matchers.proofs._certificate import Certificate
-from sublearn.matchers.proofs._doubles import Doubles, bound_moves, inflate
+from sublearn.matchers.proofs._doubles import LOW, Doubles, bound_moves, inflate, residual
 from sublearn.matchers.proofs._dyadic import from_pairs, to_ball, to_float
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import contracts, float_inverse, float_matrix, spread
@@ -24,7 +24,6 @@ from sublearn.matchers.proofs._quick import (
     jacobian_over,
     packed_doubles,
     quick_proof,
-    residual_at,
     target_pairs,
 )
 
@@ -105,6 +104,14 @@ def _packed(instance: Instance, values: np.ndarray) -> Doubles:
     return free(chain, instance, np.arange(values.size), values)
 
 
+def _residual(instance: Instance, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """F(hi + lo) as (hi, lo, error bound), (3, d m)."""
+    chain = _packed(instance, high)
+    chain.weights[LOW, chain.at] = low
+    residual(chain)
+    return chain.residual.reshape(3, -1)
+
+
 @pytest.mark.parametrize("case", range(len(CASES)))
 @pytest.mark.parametrize("size", [1.0, 1e-40, 1e40])
 def test_balls_hold_outputs_and_jacobian(case: int, size: float) -> None:
@@ -157,7 +164,7 @@ def test_float64_bounds_hold(case: int, size: float) -> None:
     rng = np.random.default_rng(case)
     high = size * rng.normal(size=len(instance.allocation))
     low = high * rng.uniform(-1, 1, high.size) * 2.0**-54
-    top, rest, error = residual_at(_packed(instance, high), high, low).reshape(3, -1)
+    top, rest, error = _residual(instance, high, low)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         found = rational.rational(float(top[row])) + rational.rational(float(rest[row]))
@@ -185,7 +192,7 @@ def test_float64_residual_survives_cancellation() -> None:
         pairs = [to_ball(v) for v in found.centre]
         high = np.array([float(v) for v in pairs])
         low = np.array([float(v - h) for v, h in zip(pairs, high.tolist(), strict=True)])
-    top, rest, error = residual_at(_packed(instance, high), high, low).reshape(3, -1)
+    top, rest, error = _residual(instance, high, low)
     exact = [rational.rational(v) for v in from_pairs(high, low)]
     for row, value in enumerate(rational.residual(instance, exact)):
         total = rational.rational(float(top[row])) + rational.rational(float(rest[row]))

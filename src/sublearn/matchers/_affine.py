@@ -14,7 +14,7 @@ from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import LARGE_BITS, Residues, miss_probability
-from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, precision
+from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, middles, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._checks import solves
 from sublearn.matchers.proofs._dyadic import from_floats
@@ -213,7 +213,7 @@ def _refined(
             # Enough digits that rounding to float64 is all that is lost.
             if balls and all(ball.rel_accuracy_bits() > 60 or ball.is_zero() for ball in balls):
                 values = held.copy()
-                values[free] = [float(ball.mid()) for ball in balls]
+                values[free] = middles(balls)
                 return (values if np.isfinite(values).all() else None), bits
         bits *= 2
     return None, max_bits

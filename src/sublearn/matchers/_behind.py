@@ -7,8 +7,6 @@ systems whose numbers are known as balls, to any precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from sublearn._arrays import Array
@@ -18,13 +16,13 @@ from sublearn.matchers.proofs._balls import (
     Ball,
     BallMatrix,
     column_vector,
+    middles,
     precision,
     wanted,
 )
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._krawczyk import float_matrix
-from sublearn.networks import Network
 from sublearn.verdicts import is_affine
 
 BITS = (128, 512)
@@ -42,12 +40,7 @@ def is_affine_behind(instance: Instance) -> bool:
 
 def behind_output(instance: Instance) -> Instance:
     """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
-    return without_targets(instance, instance.network.before_output())
-
-
-def without_targets(instance: Instance, network: Network) -> Instance:
-    """The same student, its network or a part of it, with targets 0: its residual is its outputs."""
-    nothing = np.zeros_like(instance.targets)
+    network, nothing = instance.network.before_output(), np.zeros_like(instance.targets)
     held, weights = instance.allocation, instance.weights
     if instance.inputs_are_rounded:
         return instance.on(network, held, weights, instance.exact_inputs, targets=nothing)
@@ -89,7 +82,7 @@ def least_squares(instance: Instance) -> Array | None:
         if found is None:
             return None
         jacobian = float_matrix(found[0])
-        right = np.array([float(e.mid()) for e in found[1]])
+        right = middles(found[1])
     return shortest_solution(jacobian, right)
 
 
@@ -168,28 +161,24 @@ def contradiction(instance: Instance) -> str | None:
             found = linear_system(instance)
             if found is None:
                 return None
-            width, entries = len(instance.allocation), found[0].entries()
             for rows, name in zip(groups, names, strict=True):
-                inside = [
-                    k
-                    for k in range(width)
-                    if not all(entries[i * width + k].is_zero() for i in rows)
-                ]
-                if len(inside) < len(rows) and _independent(entries, width, rows, inside, found[1]):
+                inside = BALLS.met(found[0], rows)
+                if len(inside) < len(rows) and _independent(*found, rows, inside):
                     return f"{name} hold {len(inside)} learnable weights and contradict each other"
     return None
 
 
 def _independent(
-    entries: Sequence[Ball], width: int, rows: list[int], columns: list[int], right: list[Ball]
+    jacobian: BallMatrix, right: list[Ball], rows: list[int], columns: list[int]
 ) -> bool:
     """Whether (J | b) on these rows and columns certainly has independent columns."""
     from scipy.linalg import qr
 
-    wide = [[*(entries[i * width + k] for k in columns), right[i]] for i in rows]
+    left = BALLS.part(jacobian, rows, columns).tolist()
+    wide = [[*row, right[i]] for row, i in zip(left, rows, strict=True)]
     size = len(columns) + 1
     if len(rows) > size:
-        floats = np.array([[float(e.mid()) for e in row] for row in wide])
+        floats = np.array([middles(row) for row in wide])
         if not np.isfinite(floats).all():
             return False
         # The rows that a pivoted factorisation takes first are the most independent ones.

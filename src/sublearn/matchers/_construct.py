@@ -14,6 +14,7 @@ succeeds: float64 loses all digits from T = 12 on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -98,29 +99,33 @@ def forms(instance: Instance) -> list[Form]:
 def _solve(instance: Instance, form: Form) -> list[Ball] | None:
     """Enclosures of the learnable weights, or None where a system is not shown to be regular."""
     systems = _Systems(instance, by_rows=form != "readouts")
+    ways = {
+        "states": systems.by_states,
+        "samples": systems.by_samples,
+        "readouts": systems.by_readouts,
+    }
     try:
-        match form:
-            case "states":
-                return systems.weights(*systems.by_states())
-            case "samples":
-                return systems.weights(*systems.by_samples())
-            case "readouts":
-                return systems.weights(*systems.by_readouts())
+        return systems.weights(*ways[form]())
     except ZeroDivisionError:
         return None
 
 
 class _Systems:
-    """The numbers that the linear systems are made of: B, D, and P, the matrix W whose active lines are 0."""
+    """The numbers that the linear systems are made of: B, D, and P, the matrix W whose active rows are 0.
+
+    Where columns are active W is its transpose, of which they are the rows.
+    """
 
     def __init__(self, instance: Instance, *, by_rows: bool) -> None:
         network = _recurrence(instance)
         self.b, self.d, self.T, self.m = network.b, network.d, network.T, instance.samples
-        self.by_rows, self.entries = by_rows, instance.allocation.entries[network.weight]
-        self.active = sorted({i if by_rows else j for i, j in self.entries})
+        self.entries = list(instance.allocation.entries[network.weight])
         passive = np.array(instance.weights[network.weight])
+        if not by_rows:
+            self.entries, passive = [(j, i) for i, j in self.entries], passive.T.copy()
+        self.active = sorted({i for i, _ in self.entries})
         self.frozen = ball_matrix(passive)
-        passive[(self.active, slice(None)) if by_rows else (slice(None), self.active)] = 0.0
+        passive[self.active] = 0.0
         self.passive = ball_matrix(passive)
         ends = (instance.weights[name] for name in (network.encoder, network.readout))
         self.encoder, self.decoder = map(ball_matrix, ends)
@@ -147,96 +152,76 @@ class _Systems:
                     rows[o * m + t] += [
                         entries[(o * k + i) * b * m + c * m + t] for i in range(k) for c in range(b)
                     ]
-        alone, state = -self.targets, self.encoder
-        for s in range(1, T + 1):
-            state = self.passive * state
-            alone = alone + self.decoder * state * blocks[T - s]
+        entering = [self.encoder, *[self.encoder * 0] * (T - 1)]
+        rest = self.targets
+        for state, block in zip(self._run(entering, None)[1], reversed(blocks), strict=True):
+            rest = rest - self.decoder * state * block
         system = BALLS.matrix(d * m, T * k * b, [e for row in rows for e in row])
-        free = system.solve(column_vector([-e for e in alone.entries()])).entries()
-        states = [self.encoder]
-        for s in range(T):
-            state = self.passive * states[-1]
-            for place, i in enumerate(active):
-                for c in range(b):
-                    state[i, c] = free[(s * k + place) * b + c]
-            states.append(state)
-        return _beside(states[:-1]), _beside(states[1:])
+        free = system.solve(column_vector(rest.entries())).entries()
+        before, after = self._run(entering, BALLS.matrix(T * k, b, free))
+        return _beside(before), _beside(after)
 
     def by_samples(self) -> tuple[BallMatrix, BallMatrix]:
         """(h_{t-1} + B X_t) and (h_t), t = 1..T, side by side, with h_t the states on the m samples.
 
-        h_t = P (h_{t-1} + B X_t) + z_t and Y = D h_T, so Y - (z = 0) = sum_t D P^{T-t} z_t: d equations
-        for the d = T k free entries of each sample, the same matrix for all of them.
+        Y = D h_T: d equations for the d = T k free entries of each sample.
         """
-        d, T, active = self.d, self.T, self.active
         driven = [self.encoder * block for block in self.blocks]
-        powers = _powers(self.decoder, self.passive, T)
-        system = BALLS.matrix(
-            d, d, [powers[T - t][o, i] for o in range(d) for t in range(1, T + 1) for i in active]
-        )
-        state = self.passive * driven[0]
-        for injected in driven[1:]:
-            state = self.passive * (state + injected)
-        free = system.solve(self.targets - self.decoder * state)
-        before: list[BallMatrix] = []
-        after: list[BallMatrix] = []
-        for t, injected in enumerate(driven):
-            before.append(injected if t == 0 else after[-1] + injected)
-            state = self.passive * before[-1]
-            for place, i in enumerate(active):
-                for sample in range(self.m):
-                    state[i, sample] = free[t * len(active) + place, sample]
-            after.append(state)
-        return _beside(before), _beside(after)
+        return self._chosen(driven, [*[None] * (self.T - 1), self.decoder], self.targets)
 
     def by_readouts(self) -> tuple[BallMatrix, BallMatrix]:
-        """(v_0 .. v_{T-1}) and (v_1 .. v_T) below each other, v_s = D W^s, with Y = sum_s v_s B X_{T+1-s}.
+        """(v_0 .. v_{T-1}) and (v_1 .. v_T) side by side, v_s the transpose of D W^s.
 
-        v_s = v_{s-1} P + z_s, where z_s lives in the active columns. So Y - (z = 0) = sum_s z_s a_s with
-        a_T = B X_1, a_s = P a_{s+1} + B X_{T+1-s}: m equations for the m = T c free entries of each row,
-        the same matrix for all of them.
+        Y' = sum_s (B X_{T+1-s})' v_s: m equations for the m = T c free entries of each output.
         """
-        T, m, active = self.T, self.m, self.active
-        driven = [self.encoder * block for block in self.blocks]
-        adjoints = [driven[0]]
-        for injected in driven[1:]:
-            adjoints.append(self.passive * adjoints[-1] + injected)
-        adjoints.reverse()
-        system = BALLS.matrix(
-            m, m, [adjoints[s][j, t] for t in range(m) for s in range(T) for j in active]
-        )
-        alone, readout = -self.targets, self.decoder
-        for s in range(1, T + 1):
-            readout = readout * self.passive
-            alone = alone + readout * driven[T - s]
-        free = system.solve((-alone).transpose())
-        readouts = [self.decoder]
-        for s in range(T):
-            readout = readouts[-1] * self.passive
-            for place, j in enumerate(active):
-                for o in range(self.d):
-                    readout[o, j] = free[s * len(active) + place, o]
-            readouts.append(readout)
-        return BALLS.stacked(readouts[:-1]), BALLS.stacked(readouts[1:])
+        first = self.decoder.transpose()
+        driven = [(self.encoder * block).transpose() for block in reversed(self.blocks)]
+        return self._chosen([first, *[first * 0] * (self.T - 1)], driven, self.targets.transpose())
+
+    def _chosen(
+        self, entering: list[BallMatrix], readouts: Sequence[BallMatrix | None], targets: BallMatrix
+    ) -> tuple[BallMatrix, BallMatrix]:
+        """(g_1 .. g_T) and (h_1 .. h_T) side by side, h_t = P g_t + z_t, g_t = h_{t-1} + entering_t.
+
+        z_t lives in the active rows, and sum_t readout_t h_t = targets. So targets - (z = 0) = sum_t a_t z_t
+        with a_t = a_{t+1} P + readout_t: the same matrix for all columns.
+        """
+        adjoints: list[BallMatrix] = [readouts[-1]]
+        for readout in reversed(readouts[:-1]):
+            behind = adjoints[0] * self.passive
+            adjoints.insert(0, behind if readout is None else behind + readout)
+        size, rest = targets.nrows(), targets
+        for readout, state in zip(readouts, self._run(entering, None)[1], strict=True):
+            rest = rest if readout is None else rest - readout * state
+        flat = [a[o, i] for o in range(size) for a in adjoints for i in self.active]
+        before, after = self._run(entering, BALLS.matrix(size, size, flat).solve(rest))
+        return _beside(before), _beside(after)
+
+    def _run(
+        self, entering: list[BallMatrix], free: BallMatrix | None
+    ) -> tuple[list[BallMatrix], list[BallMatrix]]:
+        """All g_t and h_t, the active rows of h_t taken from ``free`` in turn; None: they are 0."""
+        before: list[BallMatrix] = []
+        after: list[BallMatrix] = []
+        for t, added in enumerate(entering):
+            before.append(after[-1] + added if after else added)
+            state = self.passive * before[-1]
+            if free is not None:
+                for row, i in enumerate(self.active, t * len(self.active)):
+                    for c in range(state.ncols()):
+                        state[i, c] = free[row, c]
+            after.append(state)
+        return before, after
 
     def weights(self, before: BallMatrix, after: BallMatrix) -> list[Ball]:
-        """The learnable weights, from W before = after row by row, or before W = after by columns."""
-        frozen = self.frozen
-        if not self.by_rows:
-            # The columns of W are the rows of its transpose.
-            before, after, frozen = before.transpose(), after.transpose(), frozen.transpose()
-        lines: dict[int, list[int]] = {}
-        for i, j in self.entries:
-            line, place = (i, j) if self.by_rows else (j, i)
-            lines.setdefault(line, []).append(place)
-        rest = after - frozen * before
-        width = before.ncols()
+        """The learnable weights, from W before = after row by row."""
+        rest, width = after - self.frozen * before, range(before.ncols())
         solved: dict[tuple[int, int], Ball] = {}
-        for line, places in lines.items():
-            system = BALLS.part(before, places, range(width)).transpose()
-            right = column_vector([rest[line, c] for c in range(width)])
-            for place, value in zip(places, system.solve(right).entries(), strict=True):
-                solved[(line, place) if self.by_rows else (place, line)] = value
+        for line in self.active:
+            places = [j for i, j in self.entries if i == line]
+            system = BALLS.part(before, places, width).transpose()
+            values = system.solve(column_vector([rest[line, c] for c in width])).entries()
+            solved.update(((line, j), value) for j, value in zip(places, values, strict=True))
         return [solved[entry] for entry in self.entries]
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import before_output
-from sublearn.matchers._ranges import BITS, Range, ranges
-from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
+from sublearn.matchers._ranges import BITS, ranges
+from sublearn.matchers.proofs._balls import BALLS, middles, precision, wanted
 from sublearn.matchers.within._bands import Bands
 
 MARGIN = 1e-7  # by which a direction is kept away from what is infinite
@@ -64,43 +64,28 @@ def sample_out_of_hull(instance: Instance, asked: Bands) -> int | None:
     if not kept.size:
         return None
     box, m = ranges(instance, entering_last=True), instance.samples
+    low, high = box.low.entries(), box.high.entries()
     for s in range(m):
-        if _separated(weight[kept], offset[kept, 0], box, s, asked.select(kept * m + s)):
+        inside = Bands(low[s::m], high[s::m], box.no_low[:, s], box.no_high[:, s])
+        if _separated(weight[kept], offset[kept, 0], inside, asked.select(kept * m + s)):
             return s
     return None
 
 
-def _separated(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -> bool:
+def _separated(weight: Array, offset: Array, box: Bands, asked: Bands) -> bool:
     """Whether a direction v has min over the bands of v.z > max over the box of v.(W h + b)."""
-    m = box.no_low.shape[1]
-    low, high = box.low.entries()[s::m], box.high.entries()[s::m]
-    no_low, no_high = box.no_low[:, s], box.no_high[:, s]
-    v = _direction(weight, offset, box, s, asked)
+    v = _direction(weight, offset, box, asked)
     if v is None:
         return False
-    most: Ball = 0
-    for i, slope in enumerate((BALLS.exact(v[None, :]) * BALLS.exact(weight)).entries()):
-        if slope.is_zero():
-            continue
-        if no_high[i] or no_low[i]:
-            # An end at infinity is harmless only where the slope certainly points away from it.
-            if (no_high[i] and not slope < 0) or (no_low[i] and not slope > 0):
-                return False
-            most = most + slope * (low[i] if slope < 0 else high[i])
-        else:
-            most = most + (slope * low[i]).max(slope * high[i])
-    least: Ball = 0
-    shifts = BALLS.exact(offset[:, None]).entries()
-    for o, (value, shift) in enumerate(zip(v.tolist(), shifts, strict=True)):
-        if value == 0.0:
-            continue
-        if (value > 0 and asked.no_low[o]) or (value < 0 and asked.no_high[o]):
-            return False
-        least = least + value * ((asked.low[o] if value > 0 else asked.high[o]) - shift)
-    return bool(least > most)
+    along = BALLS.exact(v[None, :])
+    least = asked.least(along.entries())
+    most = box.least((along * BALLS.exact(-weight)).entries())  # with the sign turned
+    if least is None or most is None:
+        return False
+    return bool(least + most > (along * BALLS.exact(offset[:, None]))[0, 0])
 
 
-def _direction(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -> Array | None:
+def _direction(weight: Array, offset: Array, box: Bands, asked: Bands) -> Array | None:
     """v = l - u, l and u >= 0 of size at most 1, with the largest gap; in float64.
 
     Unknowns: l, u, and p_i >= v.W_i h for both ends h of entry i. Where an end is infinite the slope
@@ -109,17 +94,16 @@ def _direction(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -
     from scipy.optimize import linprog
 
     d, n = weight.shape
-    m = box.no_low.shape[1]
-    lows, highs = (_middles(ends) - offset for ends in (asked.low, asked.high))
+    lows, highs = (middles(ends) - offset for ends in (asked.low, asked.high))
     size = max(float(np.abs(np.r_[lows, highs]).max()), 1e-300)
     widest = np.abs(weight).max(axis=0)
     used: Indices = np.flatnonzero(widest > 0)
     rows, right = [], []
     for sign, ends, infinite in ((1.0, box.high, box.no_high), (-1.0, box.low, box.no_low)):
-        values = _middles(ends.entries()[s::m]) / size
+        values = middles(ends) / size
         for i in used.tolist():
             factor, inside, bound = values[i], -1.0, 0.0
-            if infinite[i, s]:
+            if infinite[i]:
                 factor, inside, bound = sign, 0.0, -MARGIN * widest[i]
             row = np.zeros(2 * d + n)
             row[:d], row[d : 2 * d] = factor * weight[:, i], -factor * weight[:, i]
@@ -141,7 +125,3 @@ def _direction(weight: Array, offset: Array, box: Range, s: int, asked: Bands) -
     if found.status != 0 or not found.fun < -1e-12:
         return None
     return np.asarray(found.x[:d] - found.x[d : 2 * d], dtype=np.float64)
-
-
-def _middles(balls: list[Ball]) -> Array:
-    return np.array([float(ball.mid()) for ball in balls])

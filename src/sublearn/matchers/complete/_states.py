@@ -50,17 +50,17 @@ class StateRoom(NamedTuple):
     """All that is known at one z, and room for the loops."""
 
     U: Complex  # (C + b, n + k): the states, and beside U_(t+b) what is F_t
-    size: Array  # (C + b,): the largest entry of each state
     A: Complex  # (C, widest + 1): one row's system, and its F behind it
-    place: Indices  # (C,): the equation at each place after the exchanges
     null: Complex  # (S, C): the rows of all N_i
-    owner: Indices  # (S,): their i
     E: Complex  # (S,)
     response: Complex  # (k, k - d, T): change of F_i - A_i w_i after a unit of z
     matrix: Complex  # (S, S): d E / d z, columns in units of the states
-    pivots: Indices  # (S,): its equation at each place after the exchanges
     weights: Complex  # (r,), row by row
     right: Complex  # (S,)
+    place: Indices  # (C,): the equation at each place after the exchanges
+    owner: Indices  # (S,): the i of the rows of ``null``
+    pivots: Indices  # (S,): the equation of ``matrix`` at each place after the exchanges
+    size: Array  # (C + b,): the largest entry of each state
 
 
 class StatePath(NamedTuple):
@@ -150,20 +150,9 @@ def _run(form: Recurrent, begin: Array, targets: Array, z: Array) -> Array:
 def state_room(states: States, b: int, free: int) -> StateRoom:
     S, C, width = states.unit.shape
     k, widest = states.ends.size - 1, int(np.diff(states.ends).max()) + 1
-    shapes = (
-        (C + b, width),
-        (C, widest),
-        (S, C),
-        S,
-        (k, free, C // b),
-        (S, S),
-        states.columns.size,
-        S,
-    )
-    U, A, null, E, response, matrix, weights, right = zeros(*shapes, dtype=np.complex128)
-    place, owner, pivots = zeros(C, S, S, dtype=np.int64)
-    size = np.zeros(C + b)
-    return StateRoom(U, size, A, place, null, owner, E, response, matrix, pivots, weights, right)
+    shapes = (C + b, width), (C, widest), (S, C), S, (k, free, C // b), (S, S)
+    numbers = zeros(*shapes, states.columns.size, S, dtype=np.complex128)
+    return StateRoom(*[*numbers, *zeros(C, S, S, dtype=np.int64), np.zeros(C + b)])
 
 
 @lean

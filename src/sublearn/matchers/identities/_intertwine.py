@@ -125,9 +125,7 @@ class Pair:
             self.offsets.append(at)
             at += ours * theirs
         self.unknowns = at
-        self.places: dict[str, list[tuple[int, int, int]]] = {}
-        for place, (name, i, j) in enumerate(instance.allocation.labels()):
-            self.places.setdefault(name, []).append((place, i, j))
+        self.places = {label: at for at, label in enumerate(instance.allocation.labels())}
 
     def _change(self, space: int) -> tuple[int, int] | None:
         """(offset, columns) of A; None for the identity."""
@@ -138,7 +136,6 @@ class Pair:
         out: list[tuple[int, int, int, float]] = []
         for facing, start, (height, width) in self.blocks:
             ours = self.ours[facing.student]
-            learnable = {(i, j): place for place, i, j in self.places.get(facing.student, [])}
             rows, columns = self._change(facing.rows), self._change(facing.columns)
             theirs = None if facing.teacher is None else self.theirs[facing.teacher]
             for i in range(height):
@@ -151,7 +148,7 @@ class Pair:
                             first, value = rows[0] + i * rows[1], theirs[:, c].tolist()
                             out += [(equation, first + j, -1, value[j]) for j in range(rows[1])]
                     for k in range(ours.shape[1]):
-                        weight = learnable.get((i, k), -1)
+                        weight = self.places.get((facing.student, i, k), -1)
                         value = -1.0 if weight >= 0 else -float(ours[i, k])
                         if value == 0.0:
                             continue

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy as np
+
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance, Teacher, split_rows
@@ -79,6 +81,11 @@ class Balls:
         width, entries = matrix.ncols(), matrix.entries()
         kept = [entries[i * width + k] for i in rows for k in columns]
         return self.matrix(len(rows), len(columns), kept)
+
+    def met(self, matrix: BallMatrix, rows: Sequence[int]) -> list[int]:
+        """The columns in which one of these rows has an entry other than 0."""
+        width, entries = matrix.ncols(), matrix.entries()
+        return [k for k in range(width) if not all(entries[i * width + k].is_zero() for i in rows)]
 
     def enclosing(self, balls: BallMatrix) -> BallMatrix:
         """Real balls as matrices of this ring."""
@@ -159,6 +166,11 @@ def _enclosed(teacher: Teacher, inputs: Dyadics) -> BallMatrix:
     weights = {name: BALLS.exact(value) for name, value in teacher.weights.items()}
     blocks = [BALLS.exact(block) for block in split_rows(teacher.network, inputs)]
     return evaluate(teacher.network, weights, blocks, inputs.shape[1], BALLS.exact, value)
+
+
+def middles(balls: Sequence[Ball]) -> Array:
+    """The midpoints, rounded to float64."""
+    return np.array([float(ball.mid()) for ball in balls])
 
 
 def column_vector(values: Sequence[Ball]) -> BallMatrix:

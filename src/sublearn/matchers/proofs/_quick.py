@@ -17,7 +17,6 @@ from sublearn.matchers._packed import packed, unknowns
 from sublearn.matchers.proofs._balls import BALLS, precision, wanted
 from sublearn.matchers.proofs._doubles import (
     FLOOR,
-    LOW,
     RADIUS,
     SLACK,
     VALUE,
@@ -49,9 +48,9 @@ def packed_doubles(
     widest = max(max(shape) for shape in chain.shapes.values())
     if (steps + 2) * (widest + block + 8) >= LARGEST_WORK:
         return None
-    flat = np.concatenate([weights[name].ravel() for name in chain.places])
     # At most a block and a bias per step.
-    return doubles(chain.table, widest, steps * (block + 1), flat, inputs, targets)
+    terms = steps * (block + 1)
+    return doubles(chain.table, widest, terms, chain.flatten(weights), inputs, targets)
 
 
 def free(chain: Doubles, instance: Instance, positions: Indices, values: Array) -> Doubles:
@@ -63,13 +62,6 @@ def free(chain: Doubles, instance: Instance, positions: Indices, values: Array) 
     if positions.size < values.size:
         at, uses = unknowns(network, allocation, positions)
     return chain._replace(at=at, uses=uses)
-
-
-def residual_at(chain: Doubles, high: Array, low: Array) -> Array:
-    """F(hi + lo) as (hi, lo, error bound), (3, d, m)."""
-    chain.weights[VALUE, chain.at], chain.weights[LOW, chain.at] = high, low
-    residual(chain)
-    return chain.residual
 
 
 def jacobian_over(chain: Doubles, high: Array, radius: Array | float) -> Array:

@@ -83,13 +83,7 @@ def decide_by_branching(
         if status != REFUTED:
             near = CANDIDATES if skip >= CANDIDATES else 0
             return Outcome("undecided", spent, leaves, near=near)
-        tree = Leaves(
-            room.basis[:leaves],
-            room.clause[:leaves],
-            room.vector[:leaves],
-            room.is_cut[:leaves],
-            room.log[: int(counts[3])],
-        )
+        tree = Leaves._make([*(part[:leaves] for part in room[:-1]), room.log[: int(counts[3])]])
         return check_tree(program, tree, spent, decide)
     raise AssertionError("the last tree passes every candidate by")
 

@@ -148,24 +148,9 @@ class Recurrent:
             origin, null = null_space
         else:
             mix, targets, basis = nothing, self.targets / powers, self.basis
-        lift = Lift(
-            W,
-            np.ascontiguousarray(W[:k].T),
-            np.ascontiguousarray(W[k:]),
-            np.ascontiguousarray(W[k:].T),
-            np.ascontiguousarray(self.B.T),
-            self.D,
-            targets,
-            np.ascontiguousarray(self.D[:, k:].T),
-            np.ascontiguousarray(basis),
-            np.ascontiguousarray(basis.T),
-            origin,
-            null,
-            mix,
-            self.rows,
-            self.columns,
-            self.ends,
-        )
+        by_rows = W, W[:k].T, W[k:], W[k:].T, self.B.T, self.D, targets, self.D[:, k:].T
+        numbers = map(np.ascontiguousarray, (*by_rows, basis, basis.T, origin, null, mix))
+        lift = Lift._make([*numbers, self.rows, self.columns, self.ends])
         # What the residual of the states is compared with: the size of what the targets force on them.
         size = float(np.linalg.norm(origin if self.mix.size else targets))
         if not np.isfinite(size):

@@ -96,18 +96,6 @@ class Full(NamedTuple):
     response: Array  # (k, (k - d) T): change of the residual after a unit of z
 
 
-def lift_point(lift: Lift, unknowns: int) -> LiftPoint:
-    (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
-    widest = max(1, int(np.diff(lift.ends).max()))
-    known = zeros((1, unknowns), (C + b, n), (k, C), (k, widest, C), (k, widest), lift.rows.size)
-    return LiftPoint(*[*known, lift.W.copy(), lift.W.T.copy()])
-
-
-def lift_room(lift: Lift, unknowns: int) -> LiftRoom:
-    (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
-    return LiftRoom(*zeros((C, k), (C, k), (C, n), (C + b, n), (1, unknowns), (1, max(C * k, n))))
-
-
 def condensed(lift: Lift) -> Condensed:
     d, n, r = *lift.readout.shape, lift.rows.size
     b, C = len(lift.begin), len(lift.targets)
@@ -122,8 +110,12 @@ def full(impulse: Array, k: int, unknowns: int) -> Full:
 
 def lift_work(lift: Lift, solver: Condensed | Full, unknowns: int) -> Work:
     """The lift made ready for the search."""
-    points = lift_point(lift, unknowns), lift_point(lift, unknowns)
-    return Work(lift, solver, *points, lift_room(lift, unknowns), np.zeros((3, unknowns)))
+    (n, k), b, C = lift.active_t.shape, len(lift.begin), len(lift.targets)
+    widest = max(1, int(np.diff(lift.ends).max()))
+    known = (1, unknowns), (C + b, n), (k, C), (k, widest, C), (k, widest), lift.rows.size
+    here, there = (LiftPoint(*[*zeros(*known), lift.W.copy(), lift.W.T.copy()]) for _ in range(2))
+    room = zeros((C, k), (C, k), (C, n), (C + b, n), (1, unknowns), (1, max(C * k, n)))
+    return Work(lift, solver, here, there, LiftRoom(*room), np.zeros((3, unknowns)))
 
 
 @lean

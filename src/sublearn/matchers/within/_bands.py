@@ -10,6 +10,7 @@ tolerance, eps (1 + 2^-40): if no weights come within that, the infimum is at le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import before_output
 from sublearn.matchers._ranges import IMAGES
-from sublearn.matchers.proofs._balls import BALLS, Ball, wanted
+from sublearn.matchers.proofs._balls import BALLS, Ball, middles, wanted
 
 if TYPE_CHECKING:
     from sublearn.exact import Rational
@@ -59,13 +60,28 @@ class Bands:
         low, high = ([ends[i] for i in kept.tolist()] for ends in (self.low, self.high))
         return Bands(low, high, self.no_low[kept], self.no_high[kept])
 
+    def least(self, y: Sequence[Ball]) -> Ball | None:
+        """The least y.z over all z within the bands; None where it is not known to be finite."""
+        total: Ball = 0
+        bounds = zip(self.low, self.high, self.no_low, self.no_high, strict=True)
+        for value, (low, high, no_low, no_high) in zip(y, bounds, strict=True):
+            if value.is_zero():
+                continue
+            # An end at infinity is harmless only where y certainly points away from it.
+            if (no_low and not value < 0) or (no_high and not value > 0):
+                return None
+            if value > 0 or value < 0:
+                total = total + value * (low if value > 0 else high)
+            else:
+                total = total + (value * low).min(value * high)
+        return total
+
     def middle_and_half(self) -> tuple[Array, Array]:
         """A point inside each band and the room on its sides, in float64.
 
         Half-infinite bands get room 1; where nothing is asked both numbers are 0.
         """
-        low = np.array([float(x.mid()) for x in self.low])
-        high = np.array([float(x.mid()) for x in self.high])
+        low, high = middles(self.low), middles(self.high)
         half = np.where(self.bounded, (high - low) / 2, 1.0)
         middle = np.where(self.bounded, low + half, 0.0)
         middle = np.where(self.no_low & ~self.no_high, high - 1.0, middle)

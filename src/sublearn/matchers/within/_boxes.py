@@ -35,7 +35,7 @@ from sublearn.networks import links, walk
 if TYPE_CHECKING:
     from sublearn.ensembles import Instance
 
-Interval = tuple[Array, Array]
+Interval = Array  # (2, ...): lower and upper ends
 
 NEAR = 2.0  # half the side of the cube
 MOST_WEIGHTS = 8
@@ -55,12 +55,10 @@ PAD = SPACING**2 / 8 * 0.77 * 1.01 + 1e-14
 
 @dataclass(frozen=True)
 class Boxes:
-    """Coefficients (boxes, r) and lengths t (boxes, rows), as intervals; depth of each box."""
+    """Coefficients (2, boxes, r) and lengths t (2, boxes, rows), as intervals; depth of each box."""
 
-    low: Array
-    high: Array
-    near: Array
-    far: Array
+    coefficients: Interval
+    lengths: Interval
     depth: Indices
 
     def __len__(self) -> int:
@@ -68,17 +66,24 @@ class Boxes:
 
     def select(self, kept: Mask | slice) -> Boxes:
         """Some of the boxes."""
-        return Boxes(*(part[kept] for part in vars(self).values()))
+        return Boxes(self.coefficients[:, kept], self.lengths[:, kept], self.depth[kept])
 
     def deeper(self) -> Boxes:
         """A copy to be cut."""
-        ends = self.low.copy(), self.high.copy(), self.near.copy(), self.far.copy()
-        return Boxes(*ends, self.depth + 1)
+        return Boxes(self.coefficients.copy(), self.lengths.copy(), self.depth + 1)
 
     def join(self, other: Boxes) -> Boxes:
         """These and the others."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Boxes(*(np.concatenate(pair) for pair in pairs))
+        return Boxes(
+            np.concatenate([self.coefficients, other.coefficients], axis=1),
+            np.concatenate([self.lengths, other.lengths], axis=1),
+            np.concatenate([self.depth, other.depth]),
+        )
+
+    @property
+    def bounded(self) -> Mask:
+        """Which of them do not go to infinity."""
+        return np.asarray(np.isfinite(self.lengths[1]).all(axis=1))
 
 
 def refused(instance: Instance) -> str | None:
@@ -127,20 +132,20 @@ def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None,
 
 def _middle(boxes: Boxes, image: Image) -> Array | None:
     """The centre of the deepest bounded box."""
-    bounded = boxes.select(_all(np.isfinite(boxes.far), 1))
+    bounded = boxes.select(boxes.bounded)
     if not len(bounded):
         return None
     at = int(bounded.depth.argmax())
-    length = (bounded.near[at] + bounded.far[at]) / 2
-    return np.asarray((bounded.low[at] + bounded.high[at]) / 2 * length[image.row_of])
+    length = _centre(bounded.lengths[:, at])
+    return np.asarray(_centre(bounded.coefficients[:, at]) * length[image.row_of])
 
 
 def _wanted(asked: Bands) -> Interval:
     """The bands in float64, a little wider."""
-    low = np.array([float(x.lower()) for x in asked.low])
-    high = np.array([float(x.upper()) for x in asked.high])
-    low, high = _outwards(low, high)
-    return np.where(asked.no_low, -np.inf, low), np.where(asked.no_high, np.inf, high)
+    low = [float(x.lower()) for x in asked.low]
+    high = [float(x.upper()) for x in asked.high]
+    none = np.array([asked.no_low, asked.no_high])
+    return np.where(none, [[-np.inf], [np.inf]], _outwards(np.array([low, high])))
 
 
 def _rows(instance: Instance) -> dict[tuple[str, int], list[int]]:
@@ -157,24 +162,23 @@ def _start(image: Image) -> Boxes:
     rows, size = list(image.rows.values()), image.row_of.size
     # None: the cube; else the largest weight and its sign.
     choices = list(product(*([None, *product(members, (1.0, -1.0))] for members in rows)))
-    low, high, near, far = zeros(
-        (len(choices), size), (len(choices), size), *[(len(choices), len(rows))] * 2
-    )
+    coefficients, lengths = zeros((2, len(choices), size), (2, len(choices), len(rows)))
     for box, chosen in enumerate(choices):
         for row, (members, choice) in enumerate(zip(rows, chosen, strict=True)):
             half = NEAR if choice is None else 1.0
-            low[box, members], high[box, members] = -half, half
-            near[box, row], far[box, row] = (1.0, 1.0) if choice is None else (NEAR, np.inf)
+            coefficients[:, box, members] = [[-half], [half]]
+            lengths[:, box, row] = (1.0, 1.0) if choice is None else (NEAR, np.inf)
             if choice is not None:
-                low[box, choice[0]] = high[box, choice[0]] = choice[1]
-    return Boxes(low, high, near, far, np.zeros(len(choices), np.int64))
+                coefficients[:, box, choice[0]] = choice[1]
+    return Boxes(coefficients, lengths, np.zeros(len(choices), np.int64))
 
 
 def _halved(boxes: Boxes, image: Image) -> Boxes:
     """Each box cut in two across the side whose image is thought to be the longest."""
-    width = (boxes.high - boxes.low) * np.minimum(boxes.near[:, image.row_of], 1e3)
+    (low, high), (near, far) = boxes.coefficients, boxes.lengths
+    width = (high - low) * np.minimum(near[:, image.row_of], 1e3)
     with np.errstate(invalid="ignore"):
-        ratio = np.where(np.isinf(boxes.far), 4.0, boxes.far / boxes.near - 1.0)
+        ratio = np.where(np.isinf(far), 4.0, far / near - 1.0)
     # Every third cut goes round all sides in turn, so that no side waits for ever.
     sides = np.concatenate([width, ratio], axis=1)
     turn = boxes.depth // 3 % sides.shape[1]
@@ -184,15 +188,13 @@ def _halved(boxes: Boxes, image: Image) -> Boxes:
     one, two = boxes.deeper(), boxes.deeper()
     flat = np.flatnonzero(side < r)
     place = side[flat]
-    middle = (boxes.low[flat, place] + boxes.high[flat, place]) / 2
-    one.high[flat, place] = middle
-    two.low[flat, place] = middle
+    middle = (low[flat, place] + high[flat, place]) / 2
+    one.coefficients[1, flat, place] = two.coefficients[0, flat, place] = middle
     long = np.flatnonzero(side >= r)
     place = side[long] - r
-    start, end = boxes.near[long, place], boxes.far[long, place]
+    start, end = near[long, place], far[long, place]
     middle = np.where(np.isinf(end), 4.0 * start, (start + np.where(np.isinf(end), 0, end)) / 2)
-    one.far[long, place] = middle
-    two.near[long, place] = middle
+    one.lengths[1, long, place] = two.lengths[0, long, place] = middle
     return one.join(two)
 
 
@@ -214,43 +216,35 @@ class Image:
     def refuted(self, boxes: Boxes) -> Mask:
         """Which boxes hold no weights within the bands."""
         with np.errstate(all="ignore"):
-            low, high = self.intervals(boxes)
-        count = len(boxes)
-        low, high = low.reshape(count, -1), high.reshape(count, -1)
+            low, high = self.intervals(boxes).reshape(2, len(boxes), -1)
         # A comparison with nan is false, so what is lost is kept open.
         return np.asarray(((high < self.wanted[0]) | (low > self.wanted[1])).any(axis=1))
 
     def refuted_together(self, boxes: Boxes) -> Mask:
         """Which bounded boxes are refuted by a combination of outputs."""
         out = np.zeros(len(boxes), dtype=bool)
-        bounded = _all(np.isfinite(boxes.far), 1)
+        bounded = boxes.bounded
         if not bounded.any():
             return out
         with np.errstate(all="ignore"):
             mine = boxes.select(bounded)
-            length = (mine.near[:, self.row_of], mine.far[:, self.row_of])
-            low, high = _times(length, (mine.low, mine.high))
-            out[bounded] = self._combined(low, high)
+            out[bounded] = self._combined(_times(mine.lengths[..., self.row_of], mine.coefficients))
         return out
 
-    def _combined(self, low: Array, high: Array) -> Mask:
-        count, r = low.shape
-        centre = (low + high) / 2
-        radius = np.nextafter(np.maximum(high - centre, centre - low), np.inf)
-        middle = self.intervals(self._plain(centre, centre))
-        slopes = self.tangents(self._plain(low, high))
-        first = [end.reshape(count, -1) for end in middle]
-        table = [end.reshape(count, r, -1) for end in slopes]
-        rough = (table[0] + table[1]) / 2
-        usable = _all(np.isfinite(rough.reshape(count, -1)), 1)
-        usable &= _all(np.isfinite(first[0] + first[1]), 1)
+    def _combined(self, values: Interval) -> Mask:
+        _, count, r = values.shape
+        centre = _centre(values)
+        radius = np.nextafter(np.maximum(values[1] - centre, centre - values[0]), np.inf)
+        middle = self.intervals(self._plain(np.array([centre, centre]))).reshape(2, count, -1)
+        slopes = self.tangents(self._plain(values)).reshape(2, count, r, -1)
+        rough, first = _centre(slopes), _centre(middle)
+        usable = np.asarray(np.isfinite(rough).all(axis=(1, 2)) & np.isfinite(first).all(axis=1))
         rough[~usable] = 0.0
-        y = self._vector(np.where(usable[:, None], (first[0] + first[1]) / 2, 0.0), rough)
+        y = self._vector(np.where(usable[:, None], first, 0.0), rough)
         # y'F over the box, from below: its value at the centre, less what the slopes can take away.
-        along = _dot(y[:, None, :], (table[0], table[1]))
-        most = np.maximum(np.abs(along[0]), np.abs(along[1]))
+        most = np.abs(_dot(y[:, None, :], slopes)).max(axis=0)
         away = (most * radius).sum(axis=1) * (1 + (r + 4) * 2 * UNIT)
-        least = np.nextafter(_dot(y, (first[0], first[1]))[0] - away, -np.inf)
+        least = np.nextafter(_dot(y, middle)[0] - away, -np.inf)
         # The most that y'z can be within the bands; infinite where an end is.
         ends = np.where(y > 0, self.wanted[1], self.wanted[0])
         terms = np.where(y == 0, 0.0, y * ends)
@@ -293,28 +287,27 @@ class Image:
         size = np.abs(y).max(axis=1, keepdims=True)
         return np.asarray(np.where(size > 0, y / np.where(size > 0, size, 1.0), 0.0))
 
-    def _plain(self, low: Array, high: Array) -> Boxes:
+    def _plain(self, values: Interval) -> Boxes:
         """Weights between two ends, as boxes of length 1."""
-        ones = np.ones((len(low), len(self.rows)))
-        return Boxes(low, high, ones, ones, np.zeros(len(low), np.int64))
+        count = values.shape[1]
+        return Boxes(values, np.ones((2, count, len(self.rows))), np.zeros(count, np.int64))
 
     def intervals(self, boxes: Boxes) -> Interval:
-        """(boxes, d, m) lower and upper ends."""
+        """(2, boxes, d, m)."""
         return self._enclosed(boxes, slopes=False).state
 
     def tangents(self, boxes: Boxes) -> Interval:
-        """(boxes, r, d, m): derivatives of the last pre-activations by each learnable weight."""
+        """(2, boxes, r, d, m): derivatives of the last pre-activations by each learnable weight."""
         slope = self._enclosed(boxes, slopes=True).slope
         assert slope is not None
         return slope
 
     def _enclosed(self, boxes: Boxes, slopes: bool) -> Enclosed:
-        count, r = boxes.low.shape
+        shape = boxes.coefficients.shape
 
         def enter(block: Array) -> Enclosed:
-            wide = np.broadcast_to(block, (count, *block.shape))
-            still = np.zeros((count, r, *block.shape)) if slopes else None
-            return Enclosed((wide, wide), None if still is None else (still, still))
+            wide = np.broadcast_to(block, (*shape[:2], *block.shape))
+            return Enclosed(wide, np.zeros((*shape, *block.shape)) if slopes else None)
 
         chain = links(self.network, [enter(block) for block in self.blocks], None)
         weights: dict[str, tuple[str, str | None]] = {}
@@ -331,51 +324,37 @@ class Image:
         self, name: str, bias: str | None, state: Interval, slope: Interval, boxes: Boxes
     ) -> Interval:
         """What W state + bias has for a derivative, where state has ``slope``."""
-        low, high = _frozen(np.asarray(self.instance.weights[name]), slope)
+        out = _frozen(np.asarray(self.instance.weights[name]), slope)
         for i, j, place in self.places.get(name, []):
-            left = (boxes.low[:, place, None, None], boxes.high[:, place, None, None])
-            one, two = _times(left, (slope[0][:, :, j], slope[1][:, :, j]))
-            low[:, :, i], high[:, :, i] = _plus((low[:, :, i], high[:, :, i]), (one, two))
-            mine, state_j = (low[:, place, i], high[:, place, i]), (state[0][:, j], state[1][:, j])
-            low[:, place, i], high[:, place, i] = _plus(mine, state_j)
+            moved = _times(boxes.coefficients[:, :, place, None, None], slope[..., j, :])
+            out[..., i, :] = _plus(out[..., i, :], moved)
+            out[:, :, place, i] = _plus(out[:, :, place, i], state[:, :, j])
         for i, _, place in self.places.get(bias, []) if bias is not None else []:
-            one, two = low[:, place, i] + 1.0, high[:, place, i] + 1.0
-            low[:, place, i], high[:, place, i] = _outwards(one, two)
-        return low, high
+            out[:, :, place, i] = _outwards(out[:, :, place, i] + 1.0)
+        return out
 
     def through(self, name: str, bias: str | None, state: Interval, boxes: Boxes) -> Interval:
         """W state + bias: the frozen part, and t (c . h) of every row with learnable weights."""
-        weights = np.asarray(self.instance.weights[name])
-        low, high = _frozen(weights, state)
+        out = _frozen(np.asarray(self.instance.weights[name]), state)
+        terms = [(i, place, state[:, :, j]) for i, j, place in self.places.get(name, [])]
         if bias is not None:
-            offset = np.asarray(self.instance.weights[bias])
-            low, high = _plus((low, high), (offset, offset))
+            out = _plus(out, np.asarray(self.instance.weights[bias]))
+            ones = np.ones((2, 1, self.instance.samples))
+            terms += [(i, place, ones) for i, _, place in self.places.get(bias, [])]
         sums: dict[int, Interval] = {}
-        ones = np.ones((1, self.instance.samples))
-        terms = [
-            (i, place, (state[0][:, j], state[1][:, j]))
-            for i, j, place in self.places.get(name, [])
-        ]
-        for i, _, place in self.places.get(bias, []) if bias is not None else []:
-            terms.append((i, place, (ones, ones)))
         for i, place, right in terms:
-            left = (boxes.low[:, place, None], boxes.high[:, place, None])
-            found = _times(left, right)
-            if i in sums:
-                found = _plus(sums[i], found)
-            sums[i] = found
+            found = _times(boxes.coefficients[:, :, place, None], right)
+            sums[i] = _plus(sums[i], found) if i in sums else found
         numbers = {key: number for number, key in enumerate(self.rows)}
         for i, total in sums.items():
-            number = numbers[(name, i)]
-            length = (boxes.near[:, number, None], boxes.far[:, number, None])
-            found = _times(length, total)
-            low[:, i], high[:, i] = _plus((low[:, i], high[:, i]), found)
-        return low, high
+            found = _times(boxes.lengths[:, :, numbers[name, i], None], total)
+            out[:, :, i] = _plus(out[:, :, i], found)
+        return out
 
 
 @dataclass(frozen=True)
 class Enclosed:
-    """States (boxes, n, m) and, where they are asked for, their derivatives (boxes, r, n, m)."""
+    """States (2, boxes, n, m) and, where they are asked for, their derivatives (2, boxes, r, n, m)."""
 
     state: Interval
     slope: Interval | None
@@ -406,51 +385,43 @@ class _Enclosures:
     def bend(self, position: int, activation: str, before: Enclosed) -> tuple[Enclosed, None]:
         slope = before.slope
         if slope is not None:
-            low, high = _steepness(activation, before.state)
-            slope = _times((low[:, None], high[:, None]), slope)
+            slope = _times(_steepness(activation, before.state)[:, :, None], slope)
         return Enclosed(_bent(activation, before.state), slope), None
 
 
-def _all(values: Mask, axis: int) -> Mask:
-    return np.asarray(values.all(axis=axis))
+def _centre(ends: Interval) -> Array:
+    return np.asarray((ends[0] + ends[1]) / 2)
 
 
 def _dot(y: Array, right: Interval) -> Interval:
     """sum over the last axis of y times an interval."""
-    one, two = np.where(y > 0, right[0], right[1]), np.where(y > 0, right[1], right[0])
-    low, high = np.where(y == 0, 0.0, y * one), np.where(y == 0, 0.0, y * two)
-    room = (low.shape[-1] + 4) * 2 * UNIT
-    below = low.sum(axis=-1) - room * np.abs(low).sum(axis=-1) - 1e-300
-    above = high.sum(axis=-1) + room * np.abs(high).sum(axis=-1) + 1e-300
-    return _outwards(below, above)
+    terms = np.where(y == 0, 0.0, y * np.where(y > 0, right, right[::-1]))
+    room = (terms.shape[-1] + 4) * 2 * UNIT
+    away = room * np.abs(terms).sum(axis=-1) + 1e-300
+    return _outwards(terms.sum(axis=-1) + np.array([-away[0], away[1]]))
 
 
 def _steepness(activation: str, state: Interval) -> Interval:
     """Enclosures of phi' over the pre-activations; at a kink everything between both sides."""
-    low, high = state
     if activation == "relu":
-        return (low > 0).astype(np.float64), (high >= 0).astype(np.float64)
+        return np.array([state[0] > 0, state[1] >= 0], dtype=np.float64)
     if activation == "sigmoid":  # a quarter of 1 - tanh(x / 2)^2
-        one, two = _steepness("tanh", (low / 2, high / 2))
-        return one / 4, two / 4
+        return _steepness("tanh", state / 2) / 4
     one, two = _tanh(state)
     largest = np.maximum(np.abs(one), np.abs(two))
     smallest = np.where((one <= 0) & (two >= 0), 0.0, np.minimum(np.abs(one), np.abs(two)))
-    below, above = _outwards(1.0 - np.nextafter(largest**2, 2), 1.0 - np.nextafter(smallest**2, 0))
-    return np.maximum(below, 0.0), np.minimum(above, 1.0)
+    squares = np.array([np.nextafter(largest**2, 2), np.nextafter(smallest**2, 0)])
+    return np.clip(_outwards(1.0 - squares), 0.0, 1.0)
 
 
-def _outwards(low: Array, high: Array) -> Interval:
+def _outwards(ends: Interval) -> Interval:
     """One unit in the last place, which covers one rounding."""
-    return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    return np.array([np.nextafter(ends[0], -np.inf), np.nextafter(ends[1], np.inf)])
 
 
 def _plus(one: Interval, two: Interval) -> Interval:
     """The sum; exact where one of the numbers is 0."""
-    low, high = _outwards(one[0] + two[0], one[1] + two[1])
-    low = np.where(one[0] == 0.0, two[0], np.where(two[0] == 0.0, one[0], low))
-    high = np.where(one[1] == 0.0, two[1], np.where(two[1] == 0.0, one[1], high))
-    return low, high
+    return np.where(one == 0.0, two, np.where(two == 0.0, one, _outwards(one + two)))
 
 
 def _times(left: Interval, right: Interval) -> Interval:
@@ -458,17 +429,15 @@ def _times(left: Interval, right: Interval) -> Interval:
 
     An end that is exactly 0 stays so: times an infinite length, the smallest number would be infinite.
     """
-    ends = []
+    products = []
     for a in left:
         for b in right:
             value = a * b
             lost = (value == 0.0) & (a != 0.0) & (b != 0.0)  # underflow, which is not 0
             value = np.where(lost, np.copysign(5e-324, a) * np.sign(b), value)
-            ends.append(np.where((a == 0.0) | (b == 0.0), 0.0, value))
-    low = np.minimum(np.minimum(ends[0], ends[1]), np.minimum(ends[2], ends[3]))
-    high = np.maximum(np.maximum(ends[0], ends[1]), np.maximum(ends[2], ends[3]))
-    below, above = _outwards(low, high)
-    return np.where(low == 0.0, 0.0, below), np.where(high == 0.0, 0.0, above)
+            products.append(np.where((a == 0.0) | (b == 0.0), 0.0, value))
+    ends = np.array([np.minimum.reduce(products), np.maximum.reduce(products)])
+    return np.where(ends == 0.0, 0.0, _outwards(ends))
 
 
 def _frozen(weights: Array, state: Interval) -> Interval:
@@ -484,29 +453,22 @@ def _frozen(weights: Array, state: Interval) -> Interval:
         room = (2 * weights.shape[1] + 4) * UNIT * mass * (1 + 1e-9) + 1e-300
         moved = np.nextafter(total + sign * room, sign * np.inf)
         out.append(np.where(lost, sign * np.inf, np.where(met, moved, 0.0)))
-    return out[0], out[1]
+    return np.array(out)
 
 
 def _bent(activation: str, state: Interval) -> Interval:
     """The image under an increasing activation."""
-    low, high = state
     if activation == "relu":
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+        return np.maximum(state, 0.0)
     if activation == "sigmoid":
-        one, two = _tanh((low / 2, high / 2))
-        one, two = _outwards(0.5 + 0.5 * one, 0.5 + 0.5 * two)
-        return np.maximum(one, 0.0), np.minimum(two, 1.0)
+        return np.clip(_outwards(0.5 + 0.5 * _tanh(state / 2)), 0.0, 1.0)
     return _tanh(state)
 
 
 def _tanh(state: Interval) -> Interval:
     """An enclosure of tanh, by interpolation in a table of balls."""
-    points, values = _table()
-    low, high = (
-        np.asarray(np.interp(np.clip(end, -REACH, REACH), points, values), dtype=np.float64)
-        for end in state
-    )
-    return np.maximum(low - PAD, -1.0), np.minimum(high + PAD, 1.0)
+    low, high = np.interp(np.clip(state, -REACH, REACH), *_table())
+    return np.asarray(np.clip([low - PAD, high + PAD], -1.0, 1.0))
 
 
 @cache

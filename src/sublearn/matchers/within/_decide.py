@@ -59,7 +59,7 @@ def decide_within(
 
 
 def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
-    """What each rung finds, from cheap to dear."""
+    """What each rung finds, from cheap to dear; after a sure answer nobody asks for more."""
     from sublearn.matchers._behind import is_affine_before_output
     from sublearn.matchers.within._affine import affine
     from sublearn.matchers.within._reach import out_of_reach
@@ -68,17 +68,12 @@ def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iter
     if why is not None:
         yield Decision("undecided", "within", why)
         return
-    why = out_of_reach(instance, eps)
-    if why is not None:
-        yield _refuted("reach", why)
-        return
+    yield from _refuted("reach", out_of_reach(instance, eps))
     if not is_affine_before_output(instance):
         yield from _curved_attempts(instance, eps, budget, seed)
         return
     values, why = affine(instance, eps)
-    if why is not None:
-        yield _refuted("affine", why)
-        return
+    yield from _refuted("affine", why)
     yield from _proved(instance, values, eps, "affine", "of one linear program")
     yield Decision(
         "undecided", "affine", "the least distance is too close to eps, or the system too ill-posed"
@@ -92,10 +87,7 @@ def _curved_attempts(
     from sublearn.matchers.within import _boxes, _relu
     from sublearn.matchers.within._freed import out_of_relaxation
 
-    why = out_of_relaxation(instance, eps)
-    if why is not None:
-        yield _refuted("relaxed", why)
-        return
+    yield from _refuted("relaxed", out_of_relaxation(instance, eps))
     most = min(MOST_STARTS, budget.starts)
     shallow = _relu.refused(instance)
     first = FIRST_STARTS if shallow is None else most
@@ -105,19 +97,15 @@ def _curved_attempts(
         rng = np.random.default_rng([seed, 1, len(instance.allocation)])
         values, why, note, effort = _relu.branch(instance, eps, budget.nodes, rng)
         yield from _proved(instance, values, eps, "relu", "of one pattern", effort)
-        if why is not None:
-            yield _refuted("relu", why, effort)
-            return
+        yield from _refuted("relu", why, effort)
         yield Decision("undecided", "relu", note, effort=effort)
         rng = np.random.default_rng([seed, 2, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
     elif _boxes.refused(instance) is None:
         why, seen, _ = _boxes.all_refuted(instance, eps, budget.nodes)
-        if why is not None:
-            yield _refuted("boxes", why, Effort(nodes=seen))
-            return
-        reason = f"{seen} boxes of weights settled nothing"
-        yield Decision("undecided", "boxes", reason, effort=Effort(nodes=seen))
+        effort, reason = Effort(nodes=seen), f"{seen} boxes of weights settled nothing"
+        yield from _refuted("boxes", why, effort)
+        yield Decision("undecided", "boxes", reason, effort=effort)
     yield _exact(instance, eps, budget, seed)
 
 
@@ -174,5 +162,7 @@ def _proved(
         yield Decision("matched", rung, reason, PROOF, values, weights, effort=spent)
 
 
-def _refuted(rung: str, why: str, effort: Effort | None = None) -> Decision:
-    return Decision("refuted", rung, why, PROOF, effort=effort or Effort())
+def _refuted(rung: str, why: str | None, effort: Effort | None = None) -> Iterator[Decision]:
+    """REFUTED, where there is a reason why; else nothing."""
+    if why is not None:
+        yield Decision("refuted", rung, why, PROOF, effort=effort or Effort())

@@ -22,7 +22,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.exact import orthogonal_near
 from sublearn.matchers._behind import shortest_solution
-from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector
+from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, middles
 from sublearn.matchers.proofs._krawczyk import float_matrix
 from sublearn.matchers.within._bands import Bands, rational
 
@@ -83,7 +83,7 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
     sizes = np.linalg.norm(scaled, axis=0)
     sizes[sizes == 0] = 1.0
     scaled /= sizes
-    constants = np.array([float(c.mid()) for c in linear.constants])
+    constants = middles(linear.constants)
     start = shortest_solution(scaled, (middle - constants)[asked] / half[asked])
     if start is None:
         return None
@@ -138,34 +138,18 @@ def _refutes(linear: Linear, bands: Bands, y: Array) -> bool:
     if not (0.0 < size < np.inf):
         return False
     support = np.flatnonzero(np.abs(y) > SUPPORT * size)
-    rows, columns = support.tolist(), linear.matrix.ncols()
-    entries = linear.matrix.entries()
-    inside = [
-        k for k in range(columns) if not all(entries[i * columns + k].is_zero() for i in rows)
-    ]
+    inside = BALLS.met(linear.matrix, support.tolist())
     exact = _in_balls(linear, support, inside, y / size)
-    if exact is None or not _gap(linear, bands, rows, exact):
+    if exact is None or not _gap(linear, bands, support, exact):
         exact = _in_fractions(linear, support, inside, y / size)
-    return exact is not None and _gap(linear, bands, rows, exact)
+    return exact is not None and _gap(linear, bands, support, exact)
 
 
-def _gap(linear: Linear, bands: Bands, rows: list[int], y: list[Ball]) -> bool:
+def _gap(linear: Linear, bands: Bands, support: Indices, y: list[Ball]) -> bool:
     """Whether sum_i min over the bands of y_i z_i certainly exceeds y'c."""
-    from flint import arb
-
-    total = arb(0)
-    for i, value in zip(rows, y, strict=True):
-        if value.is_zero():
-            continue
-        if bands.no_low[i] or bands.no_high[i]:
-            # An end at infinity is harmless only where y certainly points away from it.
-            if (bands.no_low[i] and not value < 0) or (bands.no_high[i] and not value > 0):
-                return False
-            least = value * (bands.high[i] if value < 0 else bands.low[i])
-        else:
-            least = (value * bands.low[i]).min(value * bands.high[i])
-        total = total + least - value * linear.constants[i]
-    return bool(total > 0)
+    least = bands.select(support).least(y)
+    terms = (value * linear.constants[i] for i, value in zip(support, y, strict=True))
+    return least is not None and bool(least > sum(terms))
 
 
 def _in_balls(linear: Linear, support: Indices, inside: list[int], y: Array) -> list[Ball] | None:
@@ -210,13 +194,10 @@ def _in_fractions(
 
     if not inside or len(support) * len(inside) > MOST_FRACTIONS:
         return None
-    columns, entries = linear.matrix.ncols(), linear.matrix.entries()
-    table = []
-    for k in inside:
-        column = [entries[int(i) * columns + k] for i in support]
-        if not all(e.is_exact() for e in column):
-            return None
-        table.append([rational(e, upper=False) for e in column])
+    columns = BALLS.part(linear.matrix, support.tolist(), inside).transpose().tolist()
+    if not all(e.is_exact() for column in columns for e in column):
+        return None
+    table = [[rational(e, upper=False) for e in column] for column in columns]
     out = orthogonal_near(table, y[support])
     return [arb(x) for x in out] if any(x != 0 for x in out) else None
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn.matchers._behind import without_targets
 from sublearn.matchers._decision import Effort
 from sublearn.matchers._nonlinear import descents
-from sublearn.matchers.proofs._balls import BALLS, Ball, precision, wanted
+from sublearn.matchers.proofs._balls import Ball, precision
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.within._bands import BITS
 
@@ -59,11 +58,9 @@ def _worst(instance: Instance, values: Array) -> Ball:
     """max |output - target| as a ball."""
     from flint import arb
 
-    asked = without_targets(instance, instance.network)
-    outputs = ChainEquations(asked).residual([arb(x) for x in values.tolist()])
     worst = arb(0)
-    for output, target in zip(outputs.entries(), wanted(instance, BALLS).entries(), strict=True):
-        worst = worst.max(abs(output - target))
+    for error in ChainEquations(instance).residual([arb(x) for x in values.tolist()]).entries():
+        worst = worst.max(abs(error))
     return worst
 
 
