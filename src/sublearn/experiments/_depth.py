@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, in_panels
+from sublearn.experiments._lines import Figures, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import DECIDE_WITHIN
@@ -21,7 +21,7 @@ _CASES: dict[str, tuple[tuple[str, str], Row]] = {
     "third of three": ((_THREE, "W3:first-rows={k}"), _LADDER),
     "first of three": ((_THREE, "W1:first-rows={k}"), _LADDER),
     "both of two, half each": (_BOTH, _LADDER),
-    f"the same, within {_EPS:g}": (_BOTH, {"method": DECIDE_WITHIN, "eps": _EPS}),
+    f"both of two, within {_EPS:g}": (_BOTH, {"method": DECIDE_WITHIN, "eps": _EPS}),
 }
 _DATA: dict[str, Row] = {
     "normal inputs, teacher": {},
@@ -44,17 +44,29 @@ def _points(trials: int) -> tuple[Point, ...]:
 
 def draw(table: Table) -> Figures:
     cases = list(_CASES)
+    kinds = {"one layer learns": cases[:4], "two layers learn": cases[4:]}
+    # All rows are decided, some of them within eps: their cases say so.
+    sorted_rows = Table(
+        {**row, "method": "ladder", "layers": kind}
+        for kind, own in kinds.items()
+        for row in table
+        if row["case"] in own
+    )
 
     def lines(ax: Any, rows: Table) -> None:
         for case in rows.distinct("case"):
-            # All rows are decided, some within eps: their cases say so.
-            own = Table({**row, "method": "ladder"} for row in rows.where(case=case))
-            decided(ax, own, "k", case, cases.index(case))
+            decided(ax, rows.where(case=case), "k", case, cases.index(case))
         ax.set_xticks(rows.distinct("k"))
 
-    words = "first k rows that hold the weights"
     fig = in_panels(
-        table, ["data"], lines, words, "{data}", y=MATCH_PROBABILITY, across=3, legend_across=3
+        sorted_rows,
+        ["layers", "data"],
+        lines,
+        "first k rows that hold the weights",
+        "{layers}: {data}",
+        y="share matched",
+        across=3,
+        legend_across=3,
     )
     return {"depth": fig}
 
