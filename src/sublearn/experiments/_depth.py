@@ -107,6 +107,6 @@ EXPERIMENT = Declared(
     task=ExactOrWithin(),
     quick=Plan(_points(5)),
     full=Plan(_points(DECIDED)),
-    hours=0.1,
+    hours=0.12,
     columns={"data": "inputs and targets", "case": "where the weights are", "k": "rows k"},
 )
