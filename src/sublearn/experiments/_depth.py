@@ -36,7 +36,7 @@ def _points(trials: int) -> tuple[Point, ...]:
         for case, ((network, learn), way) in _CASES.items():
             for k in (2, 6):
                 own: Row = {"data": data, "case": case, "k": k}
-                # More starts find next to nothing: what has a match is found by the trees, or early.
+                # Few, for the budget; whether more would match instances across layers is not known.
                 more: Row = {**drawn, **way, "starts": 30}
                 found.append(point(own, (network, 3, learn.format(k=k)), trials, 10, **more))
     return tuple(found)
