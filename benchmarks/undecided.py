@@ -1,10 +1,12 @@
 """Which instances of networks with activations stay undecided, and what the last rungs settle.
 
     python benchmarks/undecided.py [--trials N] [--seed N] [--only WORDS] [--json FILE]
+    python benchmarks/undecided.py --shallow SEEDS
 
 Each instance is decided by the ladder without its last two rungs, ``deep`` and ``boxes``; what is left
 undecided is given to these. Prints both counts, and the CPU time that the last rungs take on instances
-that they settle, and on those that stay undecided.
+that they settle, and on those that stay undecided. With --shallow: k = m = 10, r = 40 in a shallow network,
+trial 0 of the first seeds, each with its rung, nodes and CPU time; what stays undecided takes up to a minute.
 """
 
 from __future__ import annotations
@@ -84,13 +86,30 @@ def look(setting: Setting, trials: int, seed: int) -> dict[str, Any]:
     }
 
 
+def shallow(seeds: int) -> None:
+    """Beyond the sizes of Figure 3b, one line for each seed."""
+    problem = sl.Problem(network_from_text("ffn:6-10-4,activation=relu"), samples=10)
+    print("| seed | answer | rung | nodes | CPU s |\n|---|---|---|---|---|")
+    for seed in range(seeds):
+        instance = sl.draw(problem, {"W1": sl.FirstRows(10)}, seed=seed)
+        begin = time.process_time()
+        found = sl.decide(instance)
+        seconds = time.process_time() - begin
+        words = found.kind, found.rung, found.effort.nodes, f"{seconds:.2g}"
+        print("|", seed, "|", " | ".join(map(str, words)), "|", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="settings whose words contain these")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--shallow", type=int, metavar="SEEDS", help="only these, one by one")
     asked = parser.parse_args()
+    if asked.shallow is not None:
+        shallow(asked.shallow)
+        return 0
     found = []
     print(
         "| network | m | learnable | undecided before | now | matched, refuted now | CPU s settled "

@@ -56,7 +56,7 @@ SECOND = {
     "conjectures": "Labels of noise",
     "beyond": "linear RNN, medians",
     "surplus": "middle of three layers: no",
-    "depth": "last hidden layer, exact",
+    "depth": "both of two, half each:",
     "laws": "Laws without a density",
     "mixed": "d = 4, T = m = 4",
     "curvature": "Steps of 4",

@@ -86,3 +86,16 @@ def test_a_table_of_somebody_else_has_its_own_words() -> None:
     for name in ALL:
         assert answer(name, "Title", table, "Words.").word in ("", YES, NO, OPEN)
     assert answer("mine", "Title", Table(), "Nothing yet.").sentence == "Nothing yet."
+
+
+def test_depth_rises_falls_or_is_open() -> None:
+    def cells(few: tuple[int, ...], most: tuple[int, ...], case: str = "a") -> list[Row]:
+        own = {"data": "normal", "case": case}
+        return [counted(*few, **own, k=2), counted(*most, **own, k=6)]
+
+    up, down = cells((0, 60), (60, 0)), cells((60, 0), (0, 60), "b")
+    assert word("depth", up) == YES and word("depth", up + down) == NO
+    assert word("depth", up + cells((0, 60, 0), (0, 0, 60), "b")) == OPEN
+    # Counts within eps are not added to exact ones.
+    near = [{**row, "method": "decide-within"} for row in cells((0, 60), (60, 0), "b")]
+    assert "0 of 60 matched exactly" in answer("depth", "", Table(up + near), "").sentence

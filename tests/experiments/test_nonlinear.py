@@ -14,6 +14,7 @@ from sublearn._errors import BadInputError
 from sublearn.datasets import _digits as digit_files
 from sublearn.estimates import WithinEstimate, WithinTrial
 from sublearn.experiments.tasks import TASKS, _labelled
+from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._training import within_line, within_question
 from sublearn.reports import write
 from sublearn.runs import Experiment, Plan, Point, Row, Table
@@ -246,3 +247,48 @@ def test_both_conjectures_on_small_digits() -> None:
     assert all(line["solved"] == 0 for (_, target), line in lines.items() if target == "vector")
     steps, shuffled = (lines[d, "label"]["median_steps"] for d in ("digits", "digits-shuffled"))
     assert steps is not None and (shuffled is None or steps < shuffled)
+
+
+def test_inputs_that_are_digits() -> None:
+    small: Row = {
+        "network": "ffn:4-6-6-2,activation=relu",
+        "samples": 3,
+        "learn": "W1:first-rows=6",
+    }
+    taught, labelled = (
+        problem_of({**small, "inputs": "digits", **more}) for more in ({}, {"targets": "labels"})
+    )
+    pixels = sl.datasets.digits()
+    quarters = pixels.features.astype(int).reshape(2, 4, 2, 4, -1).sum(axis=(1, 3)).reshape(4, -1)
+    quarters = quarters[:, pixels.labels < 2]
+    everyone = {tuple(one) for one in (quarters.T - quarters.mean()) / quarters.std()}
+    everyone = {tuple(np.round(one, 9)) for one in everyone}
+    for problem in (taught, labelled):
+        instance = sl.draw(problem, {"W1": sl.FirstRows(6)}, seed=0, trial=1)
+        assert {tuple(np.round(one, 9)) for one in instance.inputs.T} <= everyone
+        assert not instance.generic
+        assert (instance.teacher is None) == (problem is labelled)
+    assert set(np.unique(instance.targets)) == {0.0, 1.0}
+    assert problem_of(small).digest not in (taught.digest, labelled.digest)
+    for wrong in ({"inputs": "mnist"}, {"targets": "labels"}, {"inputs": "digits", "targets": "x"}):
+        with pytest.raises(BadInputError):
+            problem_of({**small, **wrong})
+
+
+def test_within_eps_decided_is_decide_within() -> None:
+    point: Row = {
+        "network": "ffn:4-6-6-2,activation=relu",
+        "samples": 3,
+        "learn": "W1:first-rows=6,count=3 W2:first-rows=6,count=3",
+        "method": "decide-within",
+        "eps": 0.3,
+        "starts": 30,
+    }
+    rows = TASKS["exact-or-within"].run(point, 0, range(3))
+    rules = {name: sl.FirstRows(6, 3) for name in ("W1", "W2")}
+    for trial, row in enumerate(rows):
+        instance = sl.draw(problem_of(point), rules, seed=0, trial=trial)
+        again = sl.decide_within(instance, 0.3, budget=sl.Budget(starts=30))
+        assert (row["kind"], row["rung"]) == (again.kind, again.rung)
+    (line,) = TASKS["exact-or-within"].summarise(point, _columns("exact-or-within", rows))
+    assert line["question"] == "every output within eps, decided" and line["trials"] == 3

@@ -290,12 +290,15 @@ def _conjectures(table: Table) -> Found | None:
 
 
 def _depth(table: Table) -> Found | None:
-    words, kinds = [], []
-    for case, rows in ((c["case"], r) for c, r in table.apart("case")):
-        few, *_, most = (row for row in rows if row.get("within") is not None)
-        kinds.append({True: YES, False: NO, None: OPEN}[rises(few, most)])
-        words.append(f"{case}: {few['within']} of {few['trials']}, spread {most['within']}")
-    return (kinds[0] if len(set(kinds)) == 1 else OPEN), "; ".join(words)
+    settings = [rows for _, rows in table.apart("data", "case") if len(rows) > 1]
+    kinds = [rises(rows[0], rows[-1]) for rows in settings]
+    up, down, left = (kinds.count(kind) for kind in (True, False, None))
+    few, most = _ends([rows for rows in settings if by_ladder(rows)])  # exact ones alone
+    words = (
+        f"matches are more frequent in {up} of {len(kinds)} settings, rarer in {down}, open in {left}; "
+        f"{_share(few)} matched exactly in the fewest rows, {_share(most)} in all"
+    )
+    return (NO if down else OPEN if left else YES), words
 
 
 def _laws(table: Table) -> Found | None:

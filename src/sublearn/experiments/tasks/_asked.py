@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation, Rule, is_masks_file, masks_with_digest
-from sublearn.ensembles import Problem, ensemble_from_text, learn_from_text
+from sublearn.ensembles import Labels, Problem, ensemble_from_text, learn_from_text
+from sublearn.experiments.tasks._pictures import DIGITS, Pictures, coarse_digits
 from sublearn.networks import network_from_text
 from sublearn.runs import Json
 
@@ -28,22 +30,49 @@ SETTING = {
 """What a point says of the instances that are drawn, with headings."""
 
 
+PICTURES = {
+    "inputs": "inputs (of the ensemble where nothing is said)",
+    "targets": "targets (a teacher's where nothing is said)",
+}
+"""What a point may say of inputs that are real pictures, with headings."""
+LABELS = "labels"
+
 INTERVAL = {"low": "95% interval, low end", "high": "95% interval, high end"}
 """The ends of the interval of a share, with headings."""
 
 
 def problem_of(point: Params) -> Problem:
-    """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble``."""
+    """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble``.
+
+    ``inputs`` may be digits, coarse enough for the network (:func:`coarse_digits`); ``targets`` may then
+    be labels, as one-hot vectors, instead of a teacher's outputs.
+    """
     for key in ("network", "samples"):
         if key not in point:
             raise BadInputError(f"a point needs {key!r}; it has {', '.join(point)}.")
     samples = whole_number("samples", point["samples"], least=1)
-    return _problem(str(point["network"]), samples, str(point.get("ensemble") or ""))
+    plain = _problem(str(point["network"]), samples, str(point.get("ensemble") or ""))
+    inputs, targets = (point.get(name) for name in PICTURES)
+    if not inputs and not targets:
+        return plain
+    one_of("inputs", inputs, (DIGITS,))
+    return _on_digits(plain, bool(targets) and one_of("targets", targets, (LABELS,)) == LABELS)
 
 
 @lru_cache(maxsize=256)
 def _problem(network: str, samples: int, ensemble: str) -> Problem:
     return Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
+
+
+@lru_cache(maxsize=256)
+def _on_digits(plain: Problem, labelled: bool) -> Problem:
+    network = plain.network
+    if network.is_sequence:
+        raise BadInputError(f"digits need a feed-forward network, not {network}.")
+    data = coarse_digits(network.input_blocks[0], network.output_size)
+    if labelled:
+        return replace(plain, teacher=Labels(data))
+    return replace(plain, ensemble=replace(plain.ensemble, inputs=Pictures(data=data)))
 
 
 def settled_learn(params: dict[str, Json]) -> dict[str, Json]:

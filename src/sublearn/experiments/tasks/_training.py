@@ -12,20 +12,30 @@ from sublearn.ensembles import fresh_samples
 from sublearn.estimates import (
     FreshQuestion,
     Generalisation,
+    MatchQuestion,
     Within,
     WithinEstimate,
     WithinQuestion,
     WithinTrial,
     clopper_pearson,
 )
-from sublearn.experiments.tasks._asked import SETTING, Columns, Params, learnable_of, problem_of
+from sublearn.experiments.tasks._asked import (
+    PICTURES,
+    SETTING,
+    Columns,
+    Params,
+    learnable_of,
+    problem_of,
+)
 from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
 from sublearn.experiments.tasks._repeats import turns, whole
-from sublearn.matchers import Budget
+from sublearn.matchers import Budget, decide_within
 from sublearn.runs import Row, Task
 from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
 
 EXACT, WITHIN = "exact match", "match within eps"
+DECIDED_WITHIN = "every output within eps, decided"
+DECIDE_WITHIN = "decide-within"  # the method that asks it
 _THERE, _NOT_THERE = "within", "not reached"
 _MOST_STEPS = 200  # of Levenberg-Marquardt beside others
 
@@ -93,20 +103,23 @@ def within_line(found: WithinEstimate) -> Row:
 
 
 class ExactOrWithin(Decisions):
-    """One of two questions about an instance, by the point's ``method``.
+    """One of three questions about an instance, by the point's ``method``.
 
     ladder, search or reference: is there an exact match? Decided as in :class:`Decisions`. The name of
     a learner: does it bring the mean squared error below ``eps``, with at most ``steps`` steps from
-    each of ``starts`` starts? Both are asked of the same instances. Their counts have columns of their
-    own and are never added up. A point that decides may name a learner ``beside`` and ``eps``: the table
-    then says how many of the matched and of the refuted instances that learner brings within eps, with
-    its usual steps and starts.
+    each of ``starts`` starts? decide-within: do some weights bring every output within ``eps`` of its
+    target? Decided by proof (:func:`sublearn.decide_within`). All are asked of the same instances. What
+    is reached has columns of its own; what is decided shares its columns and is told apart by the
+    question, and counts of two questions are never added up. A point that decides may name a learner
+    ``beside`` and ``eps``: the table then says how many of the matched and of the refuted instances that
+    learner brings within eps, with its usual steps and starts.
     """
 
     name = "exact-or-within"
 
     takes: Mapping[str, str] = {
         **Decisions.takes,
+        **PICTURES,
         **TRAINING,
         "beside": "learner beside the decision",
     }
@@ -122,18 +135,30 @@ class ExactOrWithin(Decisions):
     def columns(self) -> Mapping[str, type]:
         return {**super().columns, "mse": float, "square": float}
 
+    def question(self, point: Params, seed: int) -> MatchQuestion:
+        if point.get("method") == DECIDE_WITHIN:
+            point = {**point, "method": "ladder"}
+        return super().question(point, seed)
+
     def check(self, point: Params) -> None:
+        # Whether the pictures can be had is not asked before the first trial.
+        point = {name: value for name, value in point.items() if name not in PICTURES}
         if trains(point):
             within_question(point, 0).draw(0)
             return
         super().check(point)
+        if point.get("method") == DECIDE_WITHIN:
+            eps_of(point)
         if point.get("beside"):
             _beside(point, 0)
 
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         if trains(point):
             return [_trained(record) for record in within_question(point, seed).answer(trials)]
-        rows = super().run(point, seed, trials)
+        if point.get("method") == DECIDE_WITHIN:
+            rows = self._near(point, seed, trials)
+        else:
+            rows = super().run(point, seed, trials)
         if not point.get("beside"):
             return [{**row, "mse": None, "square": None} for row in rows]
         trained = _beside(point, seed).answer(trials)
@@ -141,6 +166,14 @@ class ExactOrWithin(Decisions):
             {**row, "mse": record.error, "square": record.square}
             for row, record in zip(rows, trained, strict=True)
         ]
+
+    def _near(self, point: Params, seed: int, trials: range) -> list[Row]:
+        question, eps = self.question(point, seed), eps_of(point)
+        decisions = (
+            (trial, decide_within(question.draw(trial), eps, budget=question.budget, seed=seed))
+            for trial in trials
+        )
+        return [row_of(question.record(decision, trial)) for trial, decision in decisions]
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         if trains(point):
@@ -154,7 +187,8 @@ class ExactOrWithin(Decisions):
             near = rows["mse"] < eps_of(point)
             for kind in ("matched", "refuted"):
                 line[f"{kind}_within"] = int((near & (rows["kind"] == kind)).sum())
-        return [{"question": EXACT, **line}]
+        asked = DECIDED_WITHIN if point.get("method") == DECIDE_WITHIN else EXACT
+        return [{"question": asked, **line}]
 
 
 def _trained(record: WithinTrial) -> Row:
