@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
-from sublearn.models._files import reading_arrays, write_arrays
+from sublearn.models._files import reading_entries, write_entries
 from sublearn.models._masks import mask_at
 
 FORMAT = "sublearn choice 1"
@@ -178,14 +178,7 @@ class Choice:
 
     def save(self, path: str | Path) -> None:
         """Write a .npz: the chosen entries as flat indices, the shapes, and the rest as JSON."""
-        about = {
-            "format": FORMAT,
-            **self.to_dict(),
-            "names": list(self.masks),
-            "shapes": [list(mask.shape) for mask in self.masks.values()],
-        }
-        entries = {f"entries_{i}": np.flatnonzero(m) for i, m in enumerate(self.masks.values())}
-        write_arrays(path, about, entries)
+        write_entries(path, FORMAT, self.masks, self.to_dict())
 
 
 def best_per_rule(standings: Sequence[Standing]) -> list[Standing]:
@@ -206,12 +199,8 @@ def load(path: str | Path) -> Choice:
     ...     load(f"{folder}/mask.npz") == choice
     True
     """
-    with reading_arrays(path, FORMAT, "a choice") as (about, stored):
-        places = zip(about["names"], about["shapes"], strict=True)
-        masks = {
-            name: mask_at(tuple(shape), stored[f"entries_{number}"])
-            for number, (name, shape) in enumerate(places)
-        }
+    with reading_entries(path, FORMAT, "a choice") as (about, stored):
+        masks = {name: mask_at(held["shape"], held["entries"]) for name, held in stored.items()}
         standings = tuple(
             Standing(
                 row["rule"],

@@ -119,6 +119,10 @@ class JaxModel:
         """The tree whose leaves carry these names."""
         return jax.tree_util.tree_unflatten(self._tree, [values[name] for name in self.shapes])
 
+    def at(self, values: Mapping[str, Any], inputs: Any) -> Any:
+        """The outputs with parameters of these values, all of them by name."""
+        return self.apply(self.tree(values), inputs)
+
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
         found = self.named(what)
@@ -184,14 +188,14 @@ class JaxDerivatives:
         self.samples = count_samples(leaves)
         with self._double(True):
             with running(leaves):
-                raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
+                raw = np.asarray(model.at(self._values, self._inputs))
             one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
             places = output_places(outputs, raw.shape[1:], self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
-            alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(1, -1)
+            alone = np.asarray(model.at(self._values, one)).reshape(1, -1)
         check_outputs(flat, alone, 1e-8)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
@@ -199,9 +203,8 @@ class JaxDerivatives:
         """The derivative of one output of one sample by the parameters ``own``."""
 
         def value(given: Any) -> Any:
-            tree = self.model.tree({**self._values, **given})
             one = jax.tree.map(lambda leaf: leaf[None], sample)
-            return self.model.apply(tree, one).reshape(-1)[place]
+            return self.model.at({**self._values, **given}, one).reshape(-1)[place]
 
         return jax.grad(value)(own)
 
@@ -216,9 +219,10 @@ class JaxDerivatives:
             own = {name: self._values[name] for name in self._names}
 
             def all_outputs(given: Any) -> Any:
-                raw = self.model.apply(self.model.tree({**self._values, **given}), self._inputs)
-                flat = raw.reshape(self.samples, -1)
-                return jax.numpy.take_along_axis(flat, self._places, axis=1)
+                raw = self.model.at({**self._values, **given}, self._inputs)
+                return jax.numpy.take_along_axis(
+                    raw.reshape(self.samples, -1), self._places, axis=1
+                )
 
             found = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
             return {name: np.array(found[name]) for name in self._names}

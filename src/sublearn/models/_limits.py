@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.models._masks import mask_at
 
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
@@ -30,6 +31,27 @@ class Picked:
     @property
     def count(self) -> int:
         return sum(len(ids) for ids in self.entries.values())
+
+    def masks(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Mask]:
+        """The same as masks, in the order of the shapes; names without entries are left out."""
+        return {n: mask_at(shapes[n], self.entries[n]) for n in shapes if n in self.entries}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a rule chose: masks, and the gap at the cut where there is one.
+
+    ``residuals`` are those of pursuit: |R|^2 / |T|^2, the share of what is wanted that is left, after
+    each round but the last, whose fit nobody needs.
+    """
+
+    masks: dict[str, Mask]
+    gap: float | None = None
+    residuals: tuple[float, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return sum(int(mask.sum()) for mask in self.masks.values())
 
 
 class Limits:
@@ -97,13 +119,10 @@ class Limits:
     @property
     def size(self) -> int:
         """How many entries may be chosen at most, with the limits by layer."""
-        total = 0
         by_layer: dict[str, int] = {}
         for name, mask in self.allowed.items():
             by_layer[layer_of(name)] = by_layer.get(layer_of(name), 0) + int(mask.sum())
-        for layer, count in by_layer.items():
-            total += min(count, self._caps.get(layer, count))
-        return total
+        return sum(min(count, self._caps.get(layer, count)) for layer, count in by_layer.items())
 
     def check_budget(self, budget: int) -> int:
         """The budget as an int, if it is at least 1 and no more than may be chosen."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sublearn.models._squares import Plan, plans_for
-from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use, add_product
+from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use
 
 PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
@@ -108,18 +108,14 @@ class Pass:
         return wrong
 
     def scores(self, R: Tensor, others: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
+        """Sums of the gradients over samples, parameter by parameter; of ``others`` by autograd."""
         cotangents, gradients = self.cotangents(R, others, only=set(self.parameters) - set(others))
-        yield from self.sums(cotangents, skip=set(others))
-        for name, g in gradients.items():
-            yield name, torch.zeros_like(self.parameters[name]) if g is None else g
-
-    def sums(self, cotangents: list[Tensor | None], skip: set[str]) -> Iterator[tuple[str, Tensor]]:
-        """Sums of the gradients over samples, parameter by parameter."""
         for name, uses in self.by_name().items():
-            if name not in skip:
-                total = self._zeros(name)
-                self._add(total, uses, cotangents)
-                yield name, total
+            found = gradients.get(name)
+            if found is None:
+                found = self._zeros(name)
+                self._add(found, uses, cotangents)  # nothing for the others
+            yield name, found
 
     def _zeros(self, name: str) -> Tensor:
         shape = self.parameters[name].shape
@@ -131,19 +127,8 @@ class Pass:
         """Add what these uses of one parameter give, summed over samples; or take it away."""
         for i in uses:
             use, G = self.uses[i], cotangents[i]
-            if G is None:
-                continue
-            part = use.view.of(total)
-            if isinstance(use, Matrix):
-                left, right = (x.flatten(0, -3) for x in (use.canonical(G), use.factor()))
-                add_product(part, left, right, sign)
-            elif isinstance(use, Rows):
-                rows = use.canonical(G)
-                # index_add_ on a strided part would need it to be contiguous in rows: it is.
-                rows = rows.reshape(-1, rows.shape[-1])
-                part.index_add_(0, use.index.reshape(-1), rows, alpha=sign)
-            elif isinstance(use, Direct):
-                part.add_(use.total(G), alpha=sign)
+            if G is not None:
+                use.add_all(use.view.of(total), G, sign)
 
     def each_output(
         self, names: set[str], keep: bool = False

@@ -12,7 +12,6 @@ asked of the model are three sums over J; J itself is never formed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,8 +19,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import whole_number
-from sublearn.models._limits import Limits, Picked, layer_of
-from sublearn.models._masks import mask_at
+from sublearn.models._limits import Chosen, Limits, Picked, layer_of
 
 ROUNDS = 10
 RHO = 0.1  # of the 99th percentile of the squared norms
@@ -53,18 +51,6 @@ class Derivatives(Protocol):
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         """The columns of J for the entries that the masks hold."""
-
-
-@dataclass(frozen=True)
-class Pursued:
-    """What pursuit chose: masks, the smallest gap at a cut, and the share of T that it leaves.
-
-    ``residuals`` holds |R|^2 / |T|^2 after each round but the last, whose fit nobody needs.
-    """
-
-    masks: dict[str, Mask]
-    gap: float | None
-    residuals: tuple[float, ...]
 
 
 def wanted_change(
@@ -110,7 +96,7 @@ def pursue(
     limits: Limits,
     *,
     rounds: int = ROUNDS,
-) -> Pursued:
+) -> Chosen:
     """Choose ``budget`` entries by residual pursuit, in rounds of nearly equal size.
 
     A round takes its entries one by one among the POOL times as many that score highest, and after
@@ -150,8 +136,8 @@ def pursue(
             taken[name].reshape(-1)[ids] = True
         left -= new.count
         if number < len(sizes) - 1:
-            fit.add(derivatives.gather(_masks(limits, new)) if columns is None else columns)
-    return Pursued(taken, min(gaps, default=None), tuple(residuals))
+            fit.add(derivatives.gather(new.masks(limits.shapes)) if columns is None else columns)
+    return Chosen(taken, min(gaps, default=None), tuple(residuals))
 
 
 def _score(product: NDArray[Any], norm: NDArray[Any], rho: float) -> NDArray[Any]:
@@ -172,7 +158,7 @@ def _one_by_one(
     taken: Mapping[str, Mask],
 ) -> tuple[Picked, Array]:
     """Greedy within the pool: h <- h - G_e h_e / (|J_e|^2 + rho), with h = J'R and G = J'J."""
-    masks = _masks(limits, pool)
+    masks = pool.masks(limits.shapes)
     columns = np.asarray(derivatives.gather(masks), dtype=np.float64)
     ids = {name: np.flatnonzero(mask) for name, mask in masks.items()}
     owner = np.concatenate([np.full(len(found), k) for k, found in enumerate(ids.values())])
@@ -223,12 +209,6 @@ def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limit
         kept.setdefault(name, []).append(row)
         count += len(row)
     return Picked({name: np.concatenate(parts) for name, parts in kept.items()}, new.gap)
-
-
-def _masks(limits: Limits, picked: Picked) -> dict[str, Mask]:
-    """Masks of what was picked, in the order of the shapes; names without entries are left out."""
-    shapes = limits.shapes
-    return {n: mask_at(shapes[n], picked.entries[n]) for n in shapes if n in picked.entries}
 
 
 def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
