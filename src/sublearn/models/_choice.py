@@ -137,13 +137,15 @@ class Choice:
         lines = [f"{self.count} of {self.size} weights chosen {how}{rate}"]
         if self.standings:
             lines += ["", f"the race ({self.metric} on samples held out; {self.passes} passes)"]
-            best = best_per_rule(self.standings)
+            best: dict[str, Standing] = {}  # the first line of each rule
+            for row in self.standings:
+                best.setdefault(row.rule, row)
             lines.append(f"  {'rule':<27} {'rate':>6}  {'mean':>7}  {'spread':>7}  folds")
-            for row in best:
+            for row in best.values():
                 spread = "" if row.spread is None else f"{row.spread:.3f}"
                 lines.append(
                     f"  {row.rule:<27} {row.rate:>6g}  {row.mean:>7.3f}  {spread:>7}  {len(row.scores)}"
-                    + ("  won" if row is best[0] else "")
+                    + ("  won" if row is self.standings[0] else "")
                 )
             lines.append("")
         rows = self.layers
@@ -171,7 +173,11 @@ class Choice:
             "digest": self.digest,
             "layers": self.layers,
             "standings": [
-                {**asdict(row), "scores": _plain(row.scores), "losses": _plain(row.losses)}
+                {
+                    **asdict(row),
+                    "scores": plain_numbers(row.scores),
+                    "losses": plain_numbers(row.losses),
+                }
                 for row in self.standings
             ],
         }
@@ -179,14 +185,6 @@ class Choice:
     def save(self, path: str | Path) -> None:
         """Write a .npz: the chosen entries as flat indices, the shapes, and the rest as JSON."""
         write_entries(path, FORMAT, self.masks, self.to_dict())
-
-
-def best_per_rule(standings: Sequence[Standing]) -> list[Standing]:
-    """The first line of each rule, in the order of the standings, which is the winner first."""
-    first: dict[str, Standing] = {}
-    for row in standings:
-        first.setdefault(row.rule, row)
-    return list(first.values())
 
 
 def load(path: str | Path) -> Choice:
@@ -217,7 +215,7 @@ def load(path: str | Path) -> Choice:
     return choice
 
 
-def _plain(values: Sequence[float]) -> list[float | None]:
+def plain_numbers(values: Sequence[float]) -> list[float | None]:
     """Numbers for JSON, which knows no infinity: a run that went astray has None."""
     return [value if np.isfinite(value) else None for value in values]
 

@@ -20,9 +20,8 @@ from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stag
 from sublearn.models._rules import RULES, Rule, read_rules
 
 RACE = "race"
-FALLBACK = (
-    "last"  # with few samples little can be told; outputs are linear in it, so little can go wrong
-)
+# With few samples little can be told; outputs are linear in the last layer, so little can go wrong.
+FALLBACK = "last"
 
 
 def choose(

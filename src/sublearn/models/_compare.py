@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,6 +15,7 @@ from sublearn.models._choice import Standing
 from sublearn.models._choose import RACE, read_rates, telling
 from sublearn.models._contest import ALL, Contest, Options, Trainer, prepare
 from sublearn.models._labels import as_labels
+from sublearn.models._places import each
 from sublearn.models._race import (
     FOLDS,
     LEAST,
@@ -365,10 +366,6 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
         return (inputs, labels), None
 
     def join(first: Any, second: Any) -> Any:
-        if isinstance(first, Mapping):
-            return {key: join(first[key], second[key]) for key in first}
-        if isinstance(first, (tuple, list)):
-            return tuple(join(a, b) for a, b in zip(first, second, strict=True))
         if hasattr(first, "detach"):  # a torch tensor, which may lie on another device
             import torch
 
@@ -376,7 +373,8 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
         return np.concatenate([np.asarray(first), np.asarray(second)])
 
     try:
-        return (join(inputs, test[0]), join(as_labels(labels), as_labels(test[1]))), len(labels)
+        known = join(as_labels(labels), as_labels(test[1]))
+        return (each(join, inputs, test[0]), known), len(labels)
     except (KeyError, TypeError, ValueError, RuntimeError) as problem:
         raise BadInputError(
             "test must hold inputs and labels of the same kind and shape as those to tune by, one row per "

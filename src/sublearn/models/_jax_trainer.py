@@ -53,8 +53,7 @@ class JaxTrainer:
 
     def take(self, ids: Any) -> tuple[Any, Any]:
         """Some samples with their labels."""
-        some: tuple[Any, Any] = jax.tree.map(lambda leaf: leaf[ids], (self.inputs, self.labels))
-        return some
+        return jax.tree.map(lambda leaf: leaf[ids], (self.inputs, self.labels))
 
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
         if self.how.step is not None:

@@ -80,16 +80,13 @@ class Limits:
     ) -> None:
         self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
         self.unit = one_of("unit", unit, UNITS)
-        inside = self._masks("within", within)
+        inside = self._masks("within", within, otherwise=True)
         outside = self._masks("forbidden", forbidden)
-        self.required = {
-            name: mask for name, mask in self._masks("required", required).items() if mask.any()
-        }
+        asked_for = self._masks("required", required)
+        self.required = {name: mask for name, mask in asked_for.items() if mask.any()}
         self.allowed: dict[str, Mask] = {}
         for name, shape in self.shapes.items():
-            allowed = inside[name] if within is not None else np.ones(shape, dtype=bool)
-            if forbidden is not None:
-                allowed = allowed & ~outside[name]
+            allowed = inside[name] & ~outside[name]
             if unit == "row" and len(shape) > 1 and not allowed.all():
                 # A row is chosen whole, so it has to be allowed whole.
                 whole = allowed.reshape(shape[0], -1).all(axis=1)
@@ -148,12 +145,14 @@ class Limits:
             for name, shape in self.shapes.items()
         }
 
-    def pick(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
+    def pick(
+        self, scores: Scores, count: int, taken: Mapping[str, Mask], enough: int | None = None
+    ) -> Picked:
         """The ``count`` entries of the largest scores that may be chosen and are not ``taken``.
 
         Names that have no scores are not chosen from. Of equal scores the earlier name, and the
         smaller index, comes first. Fewer than ``count`` come back where no more are allowed, or no
-        whole row fits.
+        whole row fits; of whole rows only the best until there are ``enough``, where that is said.
         """
         names = [name for name in self.shapes if name in scores]
         left = self.left(taken)
@@ -182,6 +181,8 @@ class Limits:
         order = np.lexsort((unit, owner, -value))
         if self.unit == "row":
             first, cut = self._fit_rows(order, owner, names, count, left)
+            long = np.array([sizes[names[place]] for place in owner[first]], dtype=np.int64)
+            first = first[np.cumsum(long) - long < (count if enough is None else enough)]
         else:
             if left:
                 order = order[self._fits(order, owner, names, left)]
@@ -253,9 +254,9 @@ class Limits:
             raise BadInputError(f"the scores of {name} must be numbers, and some are NaN.")
         return array.reshape(-1)
 
-    def _masks(self, argument: str, where: Where) -> dict[str, Mask]:
+    def _masks(self, argument: str, where: Where, otherwise: bool = False) -> dict[str, Mask]:
         if where is None:
-            return {}
+            return {n: np.broadcast_to(otherwise, shape) for n, shape in self.shapes.items()}
         if isinstance(where, Mapping):
             masks = {name: np.zeros(shape, dtype=bool) for name, shape in self.shapes.items()}
             for name, mask in where.items():

@@ -184,9 +184,8 @@ class Pass:
             some = columns[:, k + 1 - len(held) : k + 1]
             for i, plan in plans:
                 given = [G for found in held if (G := found[i]) is not None]
-                if (
-                    given
-                ):  # the graph says whether outputs depend on a use, the same for each of them
+                # The graph says whether outputs depend on a use, the same for each of them.
+                if given:
                     plan.add(some, plan.entries(given).transpose(0, 1))
             held = []
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Mask
 from sublearn._errors import whole_number
 from sublearn.models._limits import Chosen, Limits, Picked, layer_of
 
@@ -126,7 +126,7 @@ def pursue(
             pool = limits.pick(scores, POOL * size, taken)
             new, columns = _one_by_one(derivatives, pool, residual, rho, size, limits, taken)
         else:
-            new = _first_rows(limits.pick(scores, left, taken), scores, size, limits)
+            new = limits.pick(scores, left, taken, enough=size)
         del scores  # as large as the model: let go before the next round makes its own
         if new.gap is not None:
             gaps.append(new.gap)
@@ -192,25 +192,6 @@ def _one_by_one(
     return Picked(entries, gap), columns[:, picks]
 
 
-def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limits) -> Picked:
-    """Of rows that fill all that is left, the best until the round is full; one at least."""
-    rows: list[tuple[float, str, Indices]] = []
-    for name, ids in new.entries.items():
-        shape = limits.shapes[name]
-        long = int(np.prod(shape[1:])) if len(shape) > 1 else 1
-        values = np.asarray(scores[name]).reshape(-1)
-        rows += [(float(values[row].mean()), name, row) for row in ids.reshape(-1, long)]
-    rows.sort(key=lambda row: -row[0])
-    kept: dict[str, list[Indices]] = {}
-    count = 0
-    for _, name, row in rows:
-        if count >= size:
-            break
-        kept.setdefault(name, []).append(row)
-        count += len(row)
-    return Picked({name: np.concatenate(parts) for name, parts in kept.items()}, new.gap)
-
-
 def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
     """The 99th percentile of the squared norms of what may be chosen; of every so many, if many."""
     step = -(-sum(mask.size for mask in limits.allowed.values()) // _SAMPLED)
@@ -251,8 +232,7 @@ class _Ridge:
             if ridge == 0.0:  # the chosen entries move nothing
                 return goal
             shifted = self._kernel + ridge * np.eye(len(goal))
-            solved: Array = ridge * cho_solve(cho_factor(shifted, lower=True), goal)
-            return solved
+            return ridge * cho_solve(cho_factor(shifted, lower=True), goal)
         columns = np.concatenate(self._columns, axis=1)
         ridge = RIDGE * float(np.einsum("ij,ij->", columns, columns)) / len(goal)
         if ridge == 0.0:
@@ -260,5 +240,4 @@ class _Ridge:
         # T - J_S (J_S' J_S + lambda)^-1 J_S' T.
         shifted = columns.T @ columns + ridge * np.eye(columns.shape[1])
         solution = cho_solve(cho_factor(shifted, lower=True), columns.T @ goal)
-        fitted: Array = goal - columns @ solution
-        return fitted
+        return goal - columns @ solution

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
-from sublearn.models._choice import Standing
+from sublearn.models._choice import Standing, plain_numbers
 
 RATES = (0.01, 0.03, 0.1, 0.3)
 FOLDS = 3
@@ -133,9 +133,8 @@ class Record(dict[Run, Outcome]):
 
     def __setitem__(self, run: Run, outcome: Outcome) -> None:
         super().__setitem__(run, outcome)
-        plain = [value if np.isfinite(value) else None for value in outcome]
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([*run, *plain]) + "\n")
+            file.write(json.dumps([*run, *plain_numbers(outcome)]) + "\n")
 
 
 def split_samples(
@@ -165,5 +164,4 @@ def _spread(count: int, rng: np.random.Generator, classes: NDArray[Any] | None) 
     order = rng.permutation(count)
     if classes is None:
         return order
-    found: Indices = order[np.argsort(classes[order], kind="stable")]
-    return found
+    return order[np.argsort(classes[order], kind="stable")]

@@ -191,17 +191,21 @@ class _Call:
         return (1, self.result.shape[1]) + (1,) * (self.result.dim() - 2)
 
 
-def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View) -> None:
-    """result = x W' with W as ``view`` says (rows are outputs)."""
-    kept = x.detach()
+def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View, turned: bool = False) -> None:
+    """result = x W' with W as ``view`` says (rows are outputs); or both turned, result = W x."""
+
+    def upright(tensor: Tensor) -> Tensor:
+        return tensor.transpose(-1, -2) if turned else tensor
+
+    kept = upright(x.detach())
     call.use(
         Matrix,
         weight,
         x,
         view,
         factor=once(lambda: kept.unsqueeze(-2)),
-        left=lambda g: g.unsqueeze(-2),
-        leads=tuple(x.shape[:-1]),
+        left=lambda g: upright(g).unsqueeze(-2),
+        leads=tuple(kept.shape[:-1]),
     )
 
 
@@ -235,16 +239,7 @@ def _matmul(call: _Call) -> None:
         if right.dim() == 2 and left.dim() >= 2:
             _times_matrix(call, left, right, call.recorder.view_of(right).transposed)
     elif left.dim() == 2 and right.dim() >= 2:
-        kept = right.detach().transpose(-1, -2)
-        call.use(
-            Matrix,
-            left,
-            right,
-            call.recorder.view_of(left),
-            factor=once(lambda: kept.unsqueeze(-2)),
-            left=lambda g: g.transpose(-1, -2).unsqueeze(-2),
-            leads=tuple(kept.shape[:-1]),
-        )
+        _times_matrix(call, right, left, call.recorder.view_of(left), turned=True)
 
 
 def _spread(value: Any, dims: int) -> tuple[int, ...]:

@@ -97,8 +97,7 @@ class TorchView:
         with torch.no_grad():
             parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
         flat = torch.cat(parts)
-        found: Array = (flat if places is None else flat.gather(1, places)).double().cpu().numpy()
-        return found
+        return (flat if places is None else flat.gather(1, places)).double().cpu().numpy()
 
     @cached_property
     def layers(self) -> list[list[str]]:
