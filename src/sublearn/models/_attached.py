@@ -171,9 +171,7 @@ class Attached:
         own = dict(self.model.named_parameters())
         for name, slot in self._slots.items():
             flat = _flat(name, own[name])
-            tuned = slot.entries(flat)
-            slot.original = flat[slot.index].clone()
-            flat[slot.index] = tuned
+            slot.original, flat[slot.index] = flat[slot.index].clone(), slot.entries(flat)
 
     @torch.no_grad()
     def unmerge(self) -> None:

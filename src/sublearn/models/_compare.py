@@ -259,7 +259,7 @@ def compare(
     trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
     races = _races(rules, asked, rates).values()
-    per_cell = len(rules) + sum(_runs(runners, own, folds) for runners, own in races)
+    per_cell = len(rules) + sum(sum(stages(len(some) * len(own), folds)) for some, own in races)
     total = per_cell * len(sizes) * len(numbers)
     steps = trainer.how.steps
     plan = f"comparison: at most {total} runs of {steps} steps, {total * steps} passes"
@@ -305,7 +305,7 @@ def compare_cell(
 
     for method, (runners, own) in _races(contest.rules, methods, rates).items():
         best[method] = race(contest, runners, own, folds, known=known, watch=follow)[0]
-        runs += _runs(runners, own, folds)
+        runs += sum(stages(len(runners) * len(own), folds))
     scores: dict[Entrant, tuple[float, int]] = {}
     for rule, rate in ((row.rule, row.rate) for row in best.values()):
         if (rule, rate) not in scores:
@@ -340,10 +340,6 @@ def _races(
     if RACE in methods:
         found[RACE] = [rule for rule in rules if rule != ALL], rates
     return found
-
-
-def _runs(runners: Sequence[str], rates: Sequence[float], folds: int) -> int:
-    return sum(stages(len(runners) * len(rates), folds))
 
 
 def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:

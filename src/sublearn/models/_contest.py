@@ -132,15 +132,9 @@ def prepare(
         one_of("an option", name, Options.__annotations__)
     training: Any = {k: v for k, v in options.items() if k in Training.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
-    make: Any
-    if isinstance(model, JaxModel):
-        from sublearn.models._jax_trainer import JaxTrainer
+    from sublearn import models  # the room, which says so where torch is not installed
 
-        make = JaxTrainer
-    else:  # by way of the room, which says so where torch is not installed
-        from sublearn.models import TorchTrainer
-
-        make = TorchTrainer
+    make = models.JaxTrainer if isinstance(model, JaxModel) else models.TorchTrainer
     trainer: Trainer = make(model, inputs, labels, How(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
 

@@ -367,12 +367,6 @@ class Derivatives:
         """(sample, output, gradients by name) of every output: one backward pass for each."""
         for i in range(self.samples) if names else ():
             run = self._run(i, i + 1)
-            for k in range(self.size) if run.outputs.requires_grad else ():
-                found = torch.autograd.grad(
-                    run.outputs[0, k],
-                    [run.leaves[name] for name in names],
-                    retain_graph=True,
-                    allow_unused=True,
-                )
-                pairs = zip(names, found, strict=True)
-                yield i, k, {name: g for name, g in pairs if g is not None}
+            for k in range(self.size):
+                found = run.of_output(k, names, only=set())[1]
+                yield i, k, {name: g for name, g in found.items() if g is not None}

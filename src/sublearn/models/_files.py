@@ -37,7 +37,7 @@ def write_entries(
     file = file_to_write(path, ".npz")
     shapes = [list(mask.shape) for mask in masks.values()]
     said = {"format": form, **(about or {}), "names": list(masks), "shapes": shapes}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for number, (name, mask) in enumerate(masks.items()):
         held = {"entries": np.flatnonzero(mask), **(values or {}).get(name, {})}
         arrays |= {f"{what}_{number}": array for what, array in held.items()}

@@ -67,11 +67,11 @@ class JaxModel:
             raise BadInputError("the model has no parameters: params holds no arrays.")
         if len(self._leaves) != self._tree.num_leaves:
             raise BadInputError("two parameters of the tree have the same name.")
-        for name, leaf in self._leaves.items():
-            if np.asarray(leaf).dtype.kind != "f" and str(np.asarray(leaf).dtype) != "bfloat16":
+        for name, array in self.arrays().items():
+            if array.dtype.kind != "f" and str(array.dtype) != "bfloat16":
                 raise BadInputError(
-                    f"parameter {name} must hold floating-point numbers, not "
-                    f"{np.asarray(leaf).dtype}: keep other arrays out of params."
+                    f"parameter {name} must hold floating-point numbers, not {array.dtype}: keep "
+                    "other arrays out of params."
                 )
         self.shapes = {name: tuple(np.shape(leaf)) for name, leaf in self._leaves.items()}
         self.masks = resolve_masks(
@@ -103,9 +103,8 @@ class JaxModel:
 
     def named(self, what: Any = None) -> dict[str, Mask]:
         """Masks by name, from names or from a tree like that of the parameters; only those with some."""
-        if what is None:
-            return {name: mask for name, mask in self.masks.items() if mask.any()}
-        return resolve_masks(self._by_name(what), self.shapes)
+        given = self._by_name(what)
+        return dict(self.masks) if what is None else resolve_masks(given, self.shapes)
 
     def _by_name(self, given: Any) -> Any:
         """A tree of masks as a mapping from names; anything else as it is."""
@@ -310,20 +309,15 @@ def masked(optimizer: Any, masks: Any) -> Any:
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def _name(path: Any) -> str:
-    """A path in a tree as text: keys, attributes and places joined by dots."""
-    parts = []
-    for step in path:
-        part = next(
-            (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a)), str(step)
-        )
-        parts.append(str(part))
-    return ".".join(parts)
-
-
 def tree_names(tree: Any) -> dict[str, Any]:
-    """The leaves of a tree by name, as :class:`JaxModel` names them."""
-    return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+    """The leaves of a tree by name, as :class:`JaxModel` names them: keys and places with dots between."""
+
+    def part(step: Any) -> str:
+        found = (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a))
+        return str(next(found, step))
+
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {".".join(map(part, path)): leaf for path, leaf in leaves}
 
 
 class JaxAttached:

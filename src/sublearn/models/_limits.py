@@ -86,7 +86,7 @@ class Limits:
         self.required = {name: mask for name, mask in asked_for.items() if mask.any()}
         self.allowed: dict[str, Mask] = {}
         for name, shape in self.shapes.items():
-            allowed = inside[name] & ~outside[name]
+            allowed = np.asarray(inside[name] & ~outside[name])
             if unit == "row" and len(shape) > 1 and not allowed.all():
                 # A row is chosen whole, so it has to be allowed whole.
                 whole = allowed.reshape(shape[0], -1).all(axis=1)
@@ -184,8 +184,10 @@ class Limits:
             long = np.array([sizes[names[place]] for place in owner[first]], dtype=np.int64)
             first = first[np.cumsum(long) - long < (count if enough is None else enough)]
         else:
-            if left:
-                order = order[self._fits(order, owner, names, left)]
+            for layer, most in left.items():  # the first of each layer that at_most allows
+                places = [i for i, name in enumerate(names) if layer_of(name) == layer]
+                inside = np.flatnonzero(np.isin(owner[order], places))
+                order = np.delete(order, inside[max(most, 0) :])
             first, cut = order[:count], order[count - 1 : count + 1]
         gap = None
         if len(cut) == 2 and value[cut[0]] > 0:
@@ -227,22 +229,6 @@ class Limits:
             if layer_of(name) in left:
                 left[layer_of(name)] -= int(mask.sum())
         return left
-
-    def _fits(
-        self,
-        order: Indices,
-        owner: Indices,
-        names: list[str],
-        left: Mapping[str, int],
-    ) -> Mask:
-        """Which places of ``order`` are among the first of their layer that at_most allows."""
-        fits = np.ones(len(order), dtype=bool)
-        owners = owner[order]
-        for layer, most in left.items():
-            places = [i for i, name in enumerate(names) if layer_of(name) == layer]
-            inside = np.flatnonzero(np.isin(owners, places))
-            fits[inside[max(most, 0) :]] = False
-        return fits
 
     def _checked(self, name: str, score: NDArray[Any]) -> NDArray[Any]:
         array = np.asarray(score)

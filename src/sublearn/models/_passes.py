@@ -61,6 +61,15 @@ class Pass:
             zip(names, found[len(asked) :], strict=True)
         )
 
+    def of_output(
+        self, k: int, names: Sequence[str] = (), only: set[str] | None = None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor | None]]:
+        """The same for output k of every sample."""
+        # A new one each time: where nothing lies between, the cotangent of a use is R itself.
+        R = torch.zeros_like(self.outputs)
+        R[:, k] = 1
+        return self.cotangents(R, names, only)
+
     def _asked(self, only: set[str] | None) -> tuple[list[Any], list[int | None]]:
         """Where cotangents arrive, each place once, and which of these is that of each use."""
         key = None if only is None else frozenset(only)
@@ -144,10 +153,7 @@ class Pass:
         few = keep and self._bytes(names) * outputs <= KEPT_COTANGENTS
         held: list[list[Tensor | None]] | None = [] if few else None
         for k in range(outputs):
-            # A new one each time: where nothing lies between, the cotangent of a use is R itself.
-            R = torch.zeros_like(self.outputs)
-            R[:, k] = 1
-            found = self.cotangents(R, only=names)[0]
+            found = self.of_output(k, only=names)[0]
             if held is not None:
                 held.append(found)
             yield k, found

@@ -309,8 +309,9 @@ def _normalisation(call: _Call) -> None:
 
 
 def _embedding(call: _Call) -> None:
-    index, weight = call.argument(0, "input"), call.argument(1, "weight")
-    padding, max_norm = call.argument(2, "padding_idx"), call.argument(3, "max_norm")
+    index, weight, padding, max_norm = call.arguments(
+        0, "input", "weight", "padding_idx", "max_norm"
+    )
     scaled = call.argument(5, "scale_grad_by_freq")
     if not call.tracked(weight) or max_norm is not None or scaled:
         return

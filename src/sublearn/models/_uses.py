@@ -35,8 +35,6 @@ class View:
     @property
     def matrix(self) -> View:
         """The same part with its trailing dimensions made one, as a matrix (rows, the rest)."""
-        if len(self.shape) == 2:
-            return self
         columns = math.prod(self.shape[1:])
         return View((self.shape[0], columns), (self.stride[0], 1), self.offset)
 
