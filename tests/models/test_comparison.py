@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sublearn.models._compare import Comparison, Result, paired_difference
+from sublearn.models._compare import Comparison, Result, _read_methods, paired_difference
 
 SCORES = {
     ("race", 10): [0.9, 0.8, 0.7],
@@ -73,3 +73,8 @@ def test_files_and_picture(tmp_path: Path) -> None:
     assert {line.get_label() for line in ax.lines} == {"race", "last"}
     differences = found.to_dict()["differences"]
     assert [(row["second"], row["budget"]) for row in differences] == [("last", 10), ("last", 100)]
+
+
+def test_a_method_that_is_named_twice_is_shown_once() -> None:
+    rules, shown = _read_methods(["last", "race", "last"])
+    assert (list(rules), shown) == (["last"], ["last", "race"])

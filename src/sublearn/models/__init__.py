@@ -33,6 +33,7 @@ _WITHIN = {
     "_attached": ("attach_torch",),
     "_compare": ("budget_axis", "compare_cell", "paired_difference"),
     "_contest": ("Contest", "prepare"),
+    "_jax_trainer": ("JaxTrainer",),
     "_limits": ("Limits",),
     "_pursuit": ("pursue",),
     "_prepare": ("prepared",),

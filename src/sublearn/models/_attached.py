@@ -11,7 +11,7 @@ import torch
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
-from sublearn.models._files import reading_arrays, write_arrays
+from sublearn.models._files import reading_entries, write_entries
 from sublearn.models._masks import as_masks, as_module, mask_at
 from sublearn.models._uses import Tensor
 
@@ -171,8 +171,7 @@ class Attached:
         own = dict(self.model.named_parameters())
         for name, slot in self._slots.items():
             flat = _flat(name, own[name])
-            slot.original = flat[slot.index].clone()
-            flat[slot.index] = (slot.original.to(slot.delta.dtype) + slot.delta).to(flat.dtype)
+            slot.original, flat[slot.index] = flat[slot.index].clone(), slot.entries(flat)
 
     @torch.no_grad()
     def unmerge(self) -> None:
@@ -211,20 +210,16 @@ class Attached:
 
     def save(self, path: str | Path) -> None:
         """Write a .npz of places and values alone, with the base's entries there to know it by."""
-        about = {
-            "format": FORMAT,
-            "names": list(self._slots),
-            "shapes": [list(self.masks[name].shape) for name in self._slots],
-        }
-        arrays: dict[str, Any] = {}
+        values = {}
         own = dict(self.model.named_parameters())
-        for number, (name, slot) in enumerate(self._slots.items()):
+        for name, slot in self._slots.items():
             base = own[name].detach().reshape(-1)[slot.index]
             base = base if slot.original is None else slot.original
-            arrays[f"entries_{number}"] = slot.index.cpu().numpy()
-            arrays[f"delta_{number}"] = slot.delta.detach().cpu().numpy()
-            arrays[f"base_{number}"] = base.to(slot.delta.dtype).cpu().numpy()
-        write_arrays(path, about, arrays)
+            values[name] = {
+                "delta": slot.delta.detach().cpu().numpy(),
+                "base": base.to(slot.delta.dtype).cpu().numpy(),
+            }
+        write_entries(path, FORMAT, self.masks, values=values)
 
     @torch.no_grad()
     def load(self, path: str | Path) -> None:
@@ -295,12 +290,5 @@ def load_delta(model: Any, path: str | Path) -> Attached:
 
 def read_delta(path: str | Path) -> dict[str, dict[str, Any]]:
     """Names, shapes, places and values of a saved delta."""
-    with reading_arrays(path, FORMAT, "a delta") as (about, stored):
-        places = zip(about["names"], about["shapes"], strict=True)
-        return {
-            name: {
-                "shape": tuple(shape),
-                **{what: stored[f"{what}_{number}"] for what in ("entries", "delta", "base")},
-            }
-            for number, (name, shape) in enumerate(places)
-        }
+    with reading_entries(path, FORMAT, "a delta", ("delta", "base")) as (_, stored):
+        return stored

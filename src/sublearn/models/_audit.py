@@ -260,22 +260,21 @@ def audit_derivatives(
 
     found = spectrum(blocks, needed, count, precision=precision, residual=residual)
     zero = zero_columns(found.lengths, precision)
-    rows, start, leverage, entries, zeros = [], 0, {}, [], {}
-    for name in order:
-        some = slice(start, start + counts[name])
-        start += counts[name]
+    rows, entries, zeros = [], [], {}
+    ends = np.cumsum(list(counts.values()))[:-1]
+    leverage = dict(zip(order, np.split(found.leverage, ends), strict=True))
+    for name, still in zip(order, np.split(zero, ends), strict=True):
         flat = np.flatnonzero(masks[name])
         entries += [(name, int(e)) for e in flat]
-        leverage[name] = found.leverage[some]
-        zeros[name] = flat[zero[some]]
+        zeros[name] = flat[still]
         rows.append(
             LayerRow(
                 name,
                 counts[name],
                 int(masks[name].size),
-                float(found.leverage[some].sum()),
+                float(leverage[name].sum()),
                 zeros[name].size,
-                _dead_rows(flat, zero[some], masks[name].shape),
+                _dead_rows(flat, still, masks[name].shape),
             )
         )
     parallel = tuple(tuple(entries[i] for i in group) for group in found.parallel)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
-from sublearn.models._files import reading_arrays, write_arrays
+from sublearn.models._files import reading_entries, write_entries
 from sublearn.models._masks import mask_at
 
 FORMAT = "sublearn choice 1"
@@ -137,13 +137,15 @@ class Choice:
         lines = [f"{self.count} of {self.size} weights chosen {how}{rate}"]
         if self.standings:
             lines += ["", f"the race ({self.metric} on samples held out; {self.passes} passes)"]
-            best = best_per_rule(self.standings)
+            best: dict[str, Standing] = {}  # the first line of each rule
+            for row in self.standings:
+                best.setdefault(row.rule, row)
             lines.append(f"  {'rule':<27} {'rate':>6}  {'mean':>7}  {'spread':>7}  folds")
-            for row in best:
+            for row in best.values():
                 spread = "" if row.spread is None else f"{row.spread:.3f}"
                 lines.append(
                     f"  {row.rule:<27} {row.rate:>6g}  {row.mean:>7.3f}  {spread:>7}  {len(row.scores)}"
-                    + ("  won" if row is best[0] else "")
+                    + ("  won" if row is self.standings[0] else "")
                 )
             lines.append("")
         rows = self.layers
@@ -171,29 +173,18 @@ class Choice:
             "digest": self.digest,
             "layers": self.layers,
             "standings": [
-                {**asdict(row), "scores": _plain(row.scores), "losses": _plain(row.losses)}
+                {
+                    **asdict(row),
+                    "scores": plain_numbers(row.scores),
+                    "losses": plain_numbers(row.losses),
+                }
                 for row in self.standings
             ],
         }
 
     def save(self, path: str | Path) -> None:
         """Write a .npz: the chosen entries as flat indices, the shapes, and the rest as JSON."""
-        about = {
-            "format": FORMAT,
-            **self.to_dict(),
-            "names": list(self.masks),
-            "shapes": [list(mask.shape) for mask in self.masks.values()],
-        }
-        entries = {f"entries_{i}": np.flatnonzero(m) for i, m in enumerate(self.masks.values())}
-        write_arrays(path, about, entries)
-
-
-def best_per_rule(standings: Sequence[Standing]) -> list[Standing]:
-    """The first line of each rule, in the order of the standings, which is the winner first."""
-    first: dict[str, Standing] = {}
-    for row in standings:
-        first.setdefault(row.rule, row)
-    return list(first.values())
+        write_entries(path, FORMAT, self.masks, self.to_dict())
 
 
 def load(path: str | Path) -> Choice:
@@ -206,12 +197,8 @@ def load(path: str | Path) -> Choice:
     ...     load(f"{folder}/mask.npz") == choice
     True
     """
-    with reading_arrays(path, FORMAT, "a choice") as (about, stored):
-        places = zip(about["names"], about["shapes"], strict=True)
-        masks = {
-            name: mask_at(tuple(shape), stored[f"entries_{number}"])
-            for number, (name, shape) in enumerate(places)
-        }
+    with reading_entries(path, FORMAT, "a choice") as (about, stored):
+        masks = {name: mask_at(held["shape"], held["entries"]) for name, held in stored.items()}
         standings = tuple(
             Standing(
                 row["rule"],
@@ -228,7 +215,7 @@ def load(path: str | Path) -> Choice:
     return choice
 
 
-def _plain(values: Sequence[float]) -> list[float | None]:
+def plain_numbers(values: Sequence[float]) -> list[float | None]:
     """Numbers for JSON, which knows no infinity: a run that went astray has None."""
     return [value if np.isfinite(value) else None for value in values]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,9 +20,8 @@ from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stag
 from sublearn.models._rules import RULES, Rule, read_rules
 
 RACE = "race"
-FALLBACK = (
-    "last"  # with few samples little can be told; outputs are linear in it, so little can go wrong
-)
+# With few samples little can be told; outputs are linear in the last layer, so little can go wrong.
+FALLBACK = "last"
 
 
 def choose(
@@ -145,32 +144,29 @@ def _run_race(
         f"race: {len(runners)} rules at {len(rates)} rates, {runs} runs of {trainer.how.steps} steps, "
         f"about {passes} passes over {len(contest.folds[0][0])} samples"
     )
-    (say or say_in_terminal)(cost)
-    with nullcontext(watch) if watch is not None else progress_line() as advance:
+    with telling(cost, say, watch) as advance:
         standings = race(contest, runners, rates, folds, known=record, watch=advance)
     return standings, passes
 
 
-def say_in_terminal(words: str) -> None:
-    """What is about to be done, on standard error, where somebody is looking."""
-    if sys.stderr.isatty():
-        print(words, file=sys.stderr)
-
-
 @contextmanager
-def progress_line() -> Iterator[Watch]:
-    """One line on standard error that says how far it is, where somebody is looking."""
+def telling(plan: str, say: Callable[[str], None] | None, watch: Watch | None) -> Iterator[Watch]:
+    """Say what is about to be done, and within how far it is.
+
+    Whom nobody is given to tell: standard error, where somebody is looking.
+    """
     shown = sys.stderr.isatty()
 
-    def advance(done: int, total: int, words: str) -> None:
+    def write(text: str, end: str = "\n") -> None:
         if shown:
-            print(f"\r\x1b[K{done} of {total} {words}", end="", file=sys.stderr, flush=True)
+            print(text, end=end, file=sys.stderr, flush=True)
 
+    (say or write)(plan)
     try:
-        yield advance
+        yield watch or (lambda done, total, words: write(f"\r\x1b[K{done} of {total} {words}", ""))
     finally:
-        if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if watch is None:
+            write("\r\x1b[K", "")
 
 
 def question_digest(contest: Contest, rates: Sequence[float]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,9 +11,11 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, first_line, whole_number
-from sublearn.models._choose import RACE, progress_line, read_rates, say_in_terminal
-from sublearn.models._contest import ALL, Contest, Options, Trainer, TunedView, prepare
+from sublearn.models._choice import Standing
+from sublearn.models._choose import RACE, read_rates, telling
+from sublearn.models._contest import ALL, Contest, Options, Trainer, prepare
 from sublearn.models._labels import as_labels
+from sublearn.models._places import each
 from sublearn.models._race import (
     FOLDS,
     LEAST,
@@ -27,7 +28,7 @@ from sublearn.models._race import (
     split_once,
     stages,
 )
-from sublearn.models._rules import RULES, Rule, read_rules
+from sublearn.models._rules import RULES, Rule, View, read_rules
 from sublearn.plots import Row, Shown, curve, name_axes, panels, shared_legend
 
 if TYPE_CHECKING:
@@ -257,18 +258,16 @@ def compare(
     joined, count = _with_test(inputs, labels, test)
     trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
-    per_cell = len(rules) * (sum(stages(len(rates), folds)) + 1)
-    if RACE in asked:
-        per_cell += sum(stages(len([rule for rule in rules if rule != ALL]) * len(rates), folds))
+    races = _races(rules, asked, rates).values()
+    per_cell = len(rules) + sum(sum(stages(len(some) * len(own), folds)) for some, own in races)
     total = per_cell * len(sizes) * len(numbers)
-    (say or say_in_terminal)(
-        f"comparison: at most {total} runs of {trainer.how.steps} steps, {total * trainer.how.steps} passes"
-    )
+    steps = trainer.how.steps
+    plan = f"comparison: at most {total} runs of {steps} steps, {total * steps} passes"
     results: list[Result] = []
-    with nullcontext(watch) if watch is not None else progress_line() as show:
+    with telling(plan, say, watch) as show:
         for number, seed in enumerate(numbers):
             tune, exam = _exam(trainer, count, seed)
-            views: dict[int, TunedView] = {}
+            views: dict[int, View] = {}
             for place, budget in enumerate(sizes):
                 contest = Contest(
                     trainer, limits, rules, budget, folds, seed, samples=tune, views=views
@@ -297,27 +296,18 @@ def compare_cell(
 ) -> list[Result]:
     """One budget and seed: every method's score on the samples ``exam``."""
     known: dict[Run, Outcome] = {}  # the race and the fixed rules share their runs
-    best: dict[str, Entrant] = {}
-    means: dict[str, float] = {}
+    best: dict[str, Standing] = {}
     folds = len(contest.folds)
     runs = 0
 
     def follow(done: int, total: int, words: str) -> None:
         advance(runs + done, f"r = {contest.budget}: {words}")
 
-    for rule in contest.rules:
-        # A race of its own among its rates: what the race has, with one rule.
-        own = [rate / 10 for rate in rates] if rule == ALL else rates
-        first = race(contest, [rule], own, folds, known=known, watch=follow)[0]
-        best[rule], means[rule] = (rule, first.rate), first.mean
-        runs += sum(stages(len(rates), folds))
-    if RACE in methods:
-        runners = [rule for rule in contest.rules if rule != ALL]
-        winner = race(contest, runners, rates, folds, known=known, watch=follow)[0]
-        best[RACE], means[RACE] = (winner.rule, winner.rate), winner.mean
-        runs += sum(stages(len(runners) * len(rates), folds))
+    for method, (runners, own) in _races(contest.rules, methods, rates).items():
+        best[method] = race(contest, runners, own, folds, known=known, watch=follow)[0]
+        runs += sum(stages(len(runners) * len(own), folds))
     scores: dict[Entrant, tuple[float, int]] = {}
-    for rule, rate in best.values():
+    for rule, rate in ((row.rule, row.rate) for row in best.values()):
         if (rule, rate) not in scores:
             advance(runs, f"r = {contest.budget}: test of {rule}")
             chosen = contest.choose(rule, None)
@@ -330,30 +320,39 @@ def compare_cell(
             method=method,
             budget=contest.budget,
             seed=contest.seed,
-            score=scores[best[method]][0],
-            rule=best[method][0],
-            rate=best[method][1],
-            held_out=means[method],
-            chosen=scores[best[method]][1],
+            score=scores[row.rule, row.rate][0],
+            rule=row.rule,
+            rate=row.rate,
+            held_out=row.mean,
+            chosen=scores[row.rule, row.rate][1],
             metric=contest.trainer.metric,
         )
-        for method in methods
+        for method, row in ((method, best[method]) for method in methods)
     ]
+
+
+def _races(
+    rules: Iterable[str], methods: Sequence[str], rates: Sequence[float]
+) -> dict[str, tuple[list[str], Sequence[float]]]:
+    """Who runs for each method, and at which rates: a rule has a race of its own among its rates."""
+    slow = [rate / 10 for rate in rates]
+    found = {rule: ([rule], slow if rule == ALL else rates) for rule in rules}
+    if RACE in methods:
+        found[RACE] = [rule for rule in rules if rule != ALL], rates
+    return found
 
 
 def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:
     """The rules that run, and the methods in the order in which they are shown."""
     listed = [RACE, *RULES] if methods is None else list(methods)
-    special = [method for method in listed if method in (RACE, ALL)]
     others = [method for method in listed if method not in (RACE, ALL)]
     if not listed:
         raise BadInputError("methods must name at least one method.")
     # The race runs among the rules that are named; on its own, among all.
-    rules = read_rules(others or None) if others or RACE in special else {}
-    if ALL in special:
+    rules = read_rules(others or None) if others or RACE in listed else {}
+    if ALL in listed:
         rules = {**rules, ALL: RULES["random"]}
-    names = iter(read_rules(others)) if others else iter(())
-    shown = [method if method in (RACE, ALL) else next(names) for method in listed]
+    shown = (m if m in (RACE, ALL) else next(iter(read_rules(m))) for m in listed)
     return rules, [str(method) for method in dict.fromkeys(shown)]
 
 
@@ -363,10 +362,6 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
         return (inputs, labels), None
 
     def join(first: Any, second: Any) -> Any:
-        if isinstance(first, Mapping):
-            return {key: join(first[key], second[key]) for key in first}
-        if isinstance(first, (tuple, list)):
-            return tuple(join(a, b) for a, b in zip(first, second, strict=True))
         if hasattr(first, "detach"):  # a torch tensor, which may lie on another device
             import torch
 
@@ -374,7 +369,8 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
         return np.concatenate([np.asarray(first), np.asarray(second)])
 
     try:
-        return (join(inputs, test[0]), join(as_labels(labels), as_labels(test[1]))), len(labels)
+        known = join(as_labels(labels), as_labels(test[1]))
+        return (each(join, inputs, test[0]), known), len(labels)
     except (KeyError, TypeError, ValueError, RuntimeError) as problem:
         raise BadInputError(
             "test must hold inputs and labels of the same kind and shape as those to tune by, one row per "

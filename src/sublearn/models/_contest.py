@@ -17,10 +17,9 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, Labels
-from sublearn.models._limits import Limits, Where
-from sublearn.models._masks import mask_at
+from sublearn.models._limits import Chosen, Limits, Picked, Where
 from sublearn.models._race import Outcome, split_samples
-from sublearn.models._rules import Chosen, Rule, Setting, View, apply_rule
+from sublearn.models._rules import Rule, Setting, View, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
 BATCH = 128
@@ -98,13 +97,6 @@ class Options(Training, Bounds, total=False):
     """What ``choose`` and ``compare`` take besides their own."""
 
 
-class TunedView(View, Protocol):
-    """What rules look at, and what becomes of it while the model is tuned."""
-
-    def outputs(self) -> Array:
-        """Those that ``derivatives`` are of, with the weights as they are now."""
-
-
 class Trainer(Protocol):
     """A model with its samples: tunes chosen entries on some of them, scores on others."""
 
@@ -125,7 +117,7 @@ class Trainer(Protocol):
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         """The chosen entries as they are now, name by name in the order of the weights."""
 
-    def view(self, ids: Any, seed: int) -> TunedView:
+    def view(self, ids: Any, seed: int) -> View:
         """What rules look at on the samples ``ids``."""
 
     def contents(self) -> Iterable[bytes]:
@@ -140,25 +132,11 @@ def prepare(
         one_of("an option", name, Options.__annotations__)
     training: Any = {k: v for k, v in options.items() if k in Training.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
-    make: Any
-    if isinstance(model, JaxModel):
-        from sublearn.models._jax_trainer import JaxTrainer
+    from sublearn import models  # the room, which says so where torch is not installed
 
-        make = JaxTrainer
-    else:  # by way of the room, which says so where torch is not installed
-        from sublearn.models import TorchTrainer
-
-        make = TorchTrainer
+    make = models.JaxTrainer if isinstance(model, JaxModel) else models.TorchTrainer
     trainer: Trainer = make(model, inputs, labels, How(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A choice by its indices: many are held at once, and a mask is as large as the model."""
-
-    entries: Mapping[str, Indices]
-    gap: float | None
 
 
 class Contest:
@@ -177,7 +155,7 @@ class Contest:
         folds: int,
         seed: int,
         samples: Indices | None = None,
-        views: dict[int, TunedView] | None = None,
+        views: dict[int, View] | None = None,
     ) -> None:
         self.trainer, self.limits, self.rules = trainer, limits, rules
         self.budget, self.seed = budget, seed
@@ -189,7 +167,8 @@ class Contest:
                 len(self.samples), folds, seed, None if classes is None else classes[self.samples]
             )
         ]
-        self._chosen: dict[tuple[str, int], _Kept] = {}
+        # By indices: many are held at once, and a mask is as large as the model.
+        self._chosen: dict[tuple[str, int], Picked] = {}
         # Shared between budgets by who compares them: what rules look at does not depend on those.
         self._views = {} if views is None else views
 
@@ -205,10 +184,9 @@ class Contest:
         kept = self._chosen.get(key)
         if kept is None:
             found = self._choose(rule, key[1])
-            kept = _Kept({n: np.flatnonzero(mask) for n, mask in found.masks.items()}, found.gap)
+            kept = Picked({n: np.flatnonzero(mask) for n, mask in found.masks.items()}, found.gap)
             self._chosen[key] = kept
-        shapes = self.limits.shapes
-        return Chosen({n: mask_at(shapes[n], ids) for n, ids in kept.entries.items()}, kept.gap)
+        return Chosen(kept.masks(self.limits.shapes), kept.gap)
 
     def _choose(self, rule: str, fold: int) -> Chosen:
         if rule == ALL:
@@ -217,7 +195,7 @@ class Contest:
         setting = Setting(self.view(fold), self.budget, self.limits, rng)
         return apply_rule(rule, self.rules[rule], setting)
 
-    def view(self, fold: int = -1) -> TunedView:
+    def view(self, fold: int = -1) -> View:
         """What rules look at: the tuning part of a fold, or all samples where it is negative."""
         if fold not in self._views:
             ids = self.samples if fold < 0 else self.folds[fold][0]

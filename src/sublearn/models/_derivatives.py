@@ -35,7 +35,7 @@ from sublearn.models._inputs import (
 from sublearn.models._passes import Pass, tolerance
 from sublearn.models._places import check_outputs, output_places, running
 from sublearn.models._recorder import Recorder
-from sublearn.models._uses import Layout, Tensor, front
+from sublearn.models._uses import Layout, Tensor
 
 Forward = Callable[[Any, Any], Any]
 
@@ -122,10 +122,6 @@ class Derivatives:
 
     def scores(self, cotangents: Any) -> dict[str, NDArray[Any]]:
         """J_e . R for every entry e, by parameter; R is (samples, outputs)."""
-        return {name: array_of(found) for name, found in self.each_score(cotangents)}
-
-    def each_score(self, cotangents: Any) -> Iterator[tuple[str, Tensor]]:
-        """The same as tensors, parameter by parameter, so that not all need be held at once."""
         wanted = torch.as_tensor(cotangents, dtype=self.dtype, device=self.device)
         if wanted.shape != self._values.shape:
             raise BadInputError(
@@ -134,14 +130,14 @@ class Derivatives:
             )
         passes = self._passes()
         if len(passes) == 1:
-            yield from self._run(*passes[0]).scores(wanted, self._single)
-            return
+            found = self._run(*passes[0]).scores(wanted, self._single)
+            return {name: array_of(score) for name, score in found}
         total = self._zeros()
         for low, high in passes:
-            for name, found in self._run(low, high).scores(wanted[low:high], self._single):
-                total[name] += found
+            for name, score in self._run(low, high).scores(wanted[low:high], self._single):
+                total[name] += score
             self._trim()
-        yield from total.items()
+        return {name: array_of(score) for name, score in total.items()}
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """|J_e|^2 for every entry e, by parameter; computed once."""
@@ -353,8 +349,7 @@ class Derivatives:
                         for layout in use.candidates(count)
                         if layout in allowed[i]
                         and not any(
-                            G is not None
-                            and bool(front(use.canonical(G), layout, count)[zero].any())
+                            G is not None and bool(use.front(use.canonical(G), layout)[zero].any())
                             for G, zero in tests
                         )
                     ]
@@ -372,12 +367,6 @@ class Derivatives:
         """(sample, output, gradients by name) of every output: one backward pass for each."""
         for i in range(self.samples) if names else ():
             run = self._run(i, i + 1)
-            for k in range(self.size) if run.outputs.requires_grad else ():
-                found = torch.autograd.grad(
-                    run.outputs[0, k],
-                    [run.leaves[name] for name in names],
-                    retain_graph=True,
-                    allow_unused=True,
-                )
-                pairs = zip(names, found, strict=True)
-                yield i, k, {name: g for name, g in pairs if g is not None}
+            for k in range(self.size):
+                found = run.of_output(k, names, only=set())[1]
+                yield i, k, {name: g for name, g in found.items() if g is not None}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn._reading import Unreadable, parse_json, read_npz
@@ -25,18 +26,31 @@ def file_to_write(path: str | Path, ending: str) -> Path:
     return file
 
 
-def write_arrays(path: str | Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write arrays and what is said about them to a .npz file."""
+def write_entries(
+    path: str | Path,
+    form: str,
+    masks: Mapping[str, Mask],
+    about: Mapping[str, Any] | None = None,
+    values: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a .npz: masks as flat indices by name, what is said about them, values of the entries."""
     file = file_to_write(path, ".npz")
+    shapes = [list(mask.shape) for mask in masks.values()]
+    said = {"format": form, **(about or {}), "names": list(masks), "shapes": shapes}
+    arrays: dict[str, Any] = {}
+    for number, (name, mask) in enumerate(masks.items()):
+        held = {"entries": np.flatnonzero(mask), **(values or {}).get(name, {})}
+        arrays |= {f"{what}_{number}": array for what, array in held.items()}
     packed = io.BytesIO()
-    text = np.array(json.dumps(about, allow_nan=False))
-    np.savez_compressed(packed, about=text, **arrays)
+    np.savez_compressed(packed, about=np.array(json.dumps(said, allow_nan=False)), **arrays)
     write_whole(file, packed.getvalue())
 
 
 @contextmanager
-def reading_arrays(path: str | Path, form: str, what: str) -> Iterator[tuple[Any, Any]]:
-    """What :func:`write_arrays` wrote, as (about, arrays), if its format is ``form``.
+def reading_entries(
+    path: str | Path, form: str, what: str, values: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, dict[str, dict[str, Any]]]]:
+    """What :func:`write_entries` wrote, if its format is ``form``: about; by name, shape and arrays.
 
     Whatever is wrong with the file, the arrays or what is made of them within: one sentence.
     """
@@ -48,7 +62,17 @@ def reading_arrays(path: str | Path, form: str, what: str) -> Iterator[tuple[Any
         about = parse_json(str(arrays["about"][()]).encode())
         if about["format"] != form:
             raise Unreadable(f"its format is {about['format']!r}, not {form!r}")
-        yield about, arrays
+        places = zip(about["names"], about["shapes"], strict=True)
+        yield (
+            about,
+            {
+                name: {
+                    "shape": tuple(shape),
+                    **{array: arrays[f"{array}_{number}"] for array in ("entries", *values)},
+                }
+                for number, (name, shape) in enumerate(places)
+            },
+        )
     except BadInputError:
         raise
     except Exception as problem:  # zip, JSON, missing keys, indices out of range: one answer

@@ -63,7 +63,7 @@ def assert_frozen(before: Any, after: Any, what: Any = None) -> None:
     """
     first, second = arrays_of(before), arrays_of(after)
     masks: Mapping[str, Mask] = {}
-    if not (isinstance(what, (list, tuple)) and not what):
+    if not _nothing(what):
         named = hasattr(before, "named_parameters") or hasattr(before, "named")
         shapes = {name: array.shape for name, array in first.items()}
         by_name = isinstance(what, Mapping) and set(what) <= set(shapes)
@@ -83,11 +83,10 @@ def compare_bits(
         free = masks.get(name)
         frozen = old.size if free is None else int(old.size - free.sum())
         new = after.get(name)
-        if new is None:
-            moved.append(Moved(name, frozen, frozen, 0.0, "is gone"))
-            continue
-        if new.shape != old.shape or new.dtype != old.dtype:
-            note = f"was {old.shape} {old.dtype}, is {new.shape} {new.dtype}"
+        if new is None or (new.shape, new.dtype) != (old.shape, old.dtype):
+            note = "is gone"
+            if new is not None:
+                note = f"was {old.shape} {old.dtype}, is {new.shape} {new.dtype}"
             moved.append(Moved(name, frozen, frozen, 0.0, note))
             continue
         different = _bits(old) != _bits(new)
@@ -121,8 +120,7 @@ class Guard:
                 f"model must be a torch.nn.Module, not {type(model).__name__}; for JAX there is "
                 "assert_frozen(before, after, masks)."
             )
-        self._nothing = isinstance(what, (list, tuple)) and not what
-        self.masks: Mapping[str, Mask] = {} if self._nothing else as_masks(model, what)
+        self.masks: Mapping[str, Mask] = {} if _nothing(what) else as_masks(model, what)
         self.model, self._restores = model, restore
         self._before = {name: array.copy() for name, array in arrays_of(model).items()}
         self.moved: tuple[Moved, ...] = ()
@@ -185,6 +183,11 @@ def guard(model: Any, what: Any = None, *, restore: bool = False) -> Guard:
     ...     _ = model.bias.data.add_(1.0)
     """
     return Guard(model, what, restore)
+
+
+def _nothing(what: Any) -> bool:
+    """Whether no weight at all may change, which a list of no names says."""
+    return isinstance(what, (list, tuple)) and not what
 
 
 def arrays_of(given: Any) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._masks import as_module
-from sublearn.models._places import count_samples, one_row_each
+from sublearn.models._places import count_samples, each, one_row_each
 from sublearn.models._uses import Tensor
 
 
@@ -57,7 +57,7 @@ def as_inputs(model: Any, inputs: Any) -> Any:
                 value = value.to(first.dtype)
         return value
 
-    return each(inputs, convert)
+    return each(convert, inputs)
 
 
 def leaves(values: Any) -> list[Any]:
@@ -74,18 +74,9 @@ def samples_of(inputs: Any) -> int:
     return count_samples(leaf for leaf in leaves(inputs) if getattr(leaf, "ndim", 0))
 
 
-def each(values: Any, change: Callable[[Any], Any]) -> Any:
-    """The same tuple or dict with every value changed; a value alone is changed itself."""
-    if isinstance(values, Mapping):
-        return {name: each(value, change) for name, value in values.items()}
-    if isinstance(values, (tuple, list)):
-        return tuple(each(value, change) for value in values)
-    return change(values)
-
-
 def take(values: Any, ids: Any) -> Any:
     """The samples ``ids``, indices or a slice, of everything that has samples."""
-    return each(values, lambda value: value[ids] if getattr(value, "ndim", 0) else value)
+    return each(lambda value: value[ids] if getattr(value, "ndim", 0) else value, values)
 
 
 def parameters_of(model: Any, names: Sequence[str] | None = None) -> dict[str, Tensor]:

@@ -15,11 +15,6 @@ from sublearn.models._structure import layer_name
 from sublearn.models._uses import Tensor
 from sublearn.networks import RNN, FeedForward, LinearRNN, Network, links, walk
 
-_PHI: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-}
 _MASK = "exists_"
 _MODULES = {
     torch.nn.Identity: "linear",
@@ -146,7 +141,7 @@ class _Tensors:
     matmul, add = map(staticmethod, (torch.matmul, torch.add))
 
     def bend(self, position: int, activation: str, before: Tensor) -> tuple[Tensor, None]:
-        return _PHI[activation](before), None
+        return getattr(torch, activation)(before), None
 
     def times(self, number: float, a: Tensor) -> Tensor:
         return number * a
@@ -202,7 +197,7 @@ def from_torch(
     recurrent = [name for name in found if "weight_hh" in name]
     if recurrent:
         return _from_rnn(found, activation or "tanh", steps)
-    return _from_mlp(found, one_of("activation", activation or "linear", ("linear", *_PHI)))
+    return _from_mlp(found, one_of("activation", activation or "linear", _MODULES.values()))
 
 
 def _activation_of(model: Any) -> str | None:

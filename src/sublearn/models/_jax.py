@@ -67,11 +67,11 @@ class JaxModel:
             raise BadInputError("the model has no parameters: params holds no arrays.")
         if len(self._leaves) != self._tree.num_leaves:
             raise BadInputError("two parameters of the tree have the same name.")
-        for name, leaf in self._leaves.items():
-            if np.asarray(leaf).dtype.kind != "f" and str(np.asarray(leaf).dtype) != "bfloat16":
+        for name, array in self.arrays().items():
+            if array.dtype.kind != "f" and str(array.dtype) != "bfloat16":
                 raise BadInputError(
-                    f"parameter {name} must hold floating-point numbers, not "
-                    f"{np.asarray(leaf).dtype}: keep other arrays out of params."
+                    f"parameter {name} must hold floating-point numbers, not {array.dtype}: keep "
+                    "other arrays out of params."
                 )
         self.shapes = {name: tuple(np.shape(leaf)) for name, leaf in self._leaves.items()}
         self.masks = resolve_masks(
@@ -103,9 +103,8 @@ class JaxModel:
 
     def named(self, what: Any = None) -> dict[str, Mask]:
         """Masks by name, from names or from a tree like that of the parameters; only those with some."""
-        if what is None:
-            return {name: mask for name, mask in self.masks.items() if mask.any()}
-        return resolve_masks(self._by_name(what), self.shapes)
+        given = self._by_name(what)
+        return dict(self.masks) if what is None else resolve_masks(given, self.shapes)
 
     def _by_name(self, given: Any) -> Any:
         """A tree of masks as a mapping from names; anything else as it is."""
@@ -118,6 +117,10 @@ class JaxModel:
     def tree(self, values: Mapping[str, Any]) -> Any:
         """The tree whose leaves carry these names."""
         return jax.tree_util.tree_unflatten(self._tree, [values[name] for name in self.shapes])
+
+    def at(self, values: Mapping[str, Any], inputs: Any) -> Any:
+        """The outputs with parameters of these values, all of them by name."""
+        return self.apply(self.tree(values), inputs)
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
@@ -184,14 +187,14 @@ class JaxDerivatives:
         self.samples = count_samples(leaves)
         with self._double(True):
             with running(leaves):
-                raw = np.asarray(model.apply(model.tree(self._values), self._inputs))
+                raw = np.asarray(model.at(self._values, self._inputs))
             one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
             places = output_places(outputs, raw.shape[1:], self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
-            alone = np.asarray(model.apply(model.tree(self._values), one)).reshape(1, -1)
+            alone = np.asarray(model.at(self._values, one)).reshape(1, -1)
         check_outputs(flat, alone, 1e-8)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
@@ -199,9 +202,8 @@ class JaxDerivatives:
         """The derivative of one output of one sample by the parameters ``own``."""
 
         def value(given: Any) -> Any:
-            tree = self.model.tree({**self._values, **given})
             one = jax.tree.map(lambda leaf: leaf[None], sample)
-            return self.model.apply(tree, one).reshape(-1)[place]
+            return self.model.at({**self._values, **given}, one).reshape(-1)[place]
 
         return jax.grad(value)(own)
 
@@ -216,9 +218,10 @@ class JaxDerivatives:
             own = {name: self._values[name] for name in self._names}
 
             def all_outputs(given: Any) -> Any:
-                raw = self.model.apply(self.model.tree({**self._values, **given}), self._inputs)
-                flat = raw.reshape(self.samples, -1)
-                return jax.numpy.take_along_axis(flat, self._places, axis=1)
+                raw = self.model.at({**self._values, **given}, self._inputs)
+                return jax.numpy.take_along_axis(
+                    raw.reshape(self.samples, -1), self._places, axis=1
+                )
 
             found = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
             return {name: np.array(found[name]) for name in self._names}
@@ -306,20 +309,15 @@ def masked(optimizer: Any, masks: Any) -> Any:
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def _name(path: Any) -> str:
-    """A path in a tree as text: keys, attributes and places joined by dots."""
-    parts = []
-    for step in path:
-        part = next(
-            (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a)), str(step)
-        )
-        parts.append(str(part))
-    return ".".join(parts)
-
-
 def tree_names(tree: Any) -> dict[str, Any]:
-    """The leaves of a tree by name, as :class:`JaxModel` names them."""
-    return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+    """The leaves of a tree by name, as :class:`JaxModel` names them: keys and places with dots between."""
+
+    def part(step: Any) -> str:
+        found = (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a))
+        return str(next(found, step))
+
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {".".join(map(part, path)): leaf for path, leaf in leaves}
 
 
 class JaxAttached:

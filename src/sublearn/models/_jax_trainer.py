@@ -53,8 +53,7 @@ class JaxTrainer:
 
     def take(self, ids: Any) -> tuple[Any, Any]:
         """Some samples with their labels."""
-        some: tuple[Any, Any] = jax.tree.map(lambda leaf: leaf[ids], (self.inputs, self.labels))
-        return some
+        return jax.tree.map(lambda leaf: leaf[ids], (self.inputs, self.labels))
 
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
         if self.how.step is not None:
@@ -214,14 +213,7 @@ class JaxView:
             for group in groups.values():
                 moves = {n: 0.1 * rng.standard_normal(values[n].shape) for n in group}
                 low, middle, high = (
-                    np.asarray(
-                        model.apply(
-                            model.tree(
-                                {**values, **{n: values[n] + far * moves[n] for n in group}}
-                            ),
-                            x,
-                        )
-                    )
+                    np.asarray(model.at(values | {n: values[n] + far * moves[n] for n in group}, x))
                     for far in (-1.0, 0.0, 1.0)
                 )
                 scale = float(np.abs(high - low).max()) or 1.0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn.models._masks import mask_at
 
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
@@ -30,6 +31,27 @@ class Picked:
     @property
     def count(self) -> int:
         return sum(len(ids) for ids in self.entries.values())
+
+    def masks(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Mask]:
+        """The same as masks, in the order of the shapes; names without entries are left out."""
+        return {n: mask_at(shapes[n], self.entries[n]) for n in shapes if n in self.entries}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a rule chose: masks, and the gap at the cut where there is one.
+
+    ``residuals`` are those of pursuit: |R|^2 / |T|^2, the share of what is wanted that is left, after
+    each round but the last, whose fit nobody needs.
+    """
+
+    masks: dict[str, Mask]
+    gap: float | None = None
+    residuals: tuple[float, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return sum(int(mask.sum()) for mask in self.masks.values())
 
 
 class Limits:
@@ -58,16 +80,13 @@ class Limits:
     ) -> None:
         self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
         self.unit = one_of("unit", unit, UNITS)
-        inside = self._masks("within", within)
+        inside = self._masks("within", within, otherwise=True)
         outside = self._masks("forbidden", forbidden)
-        self.required = {
-            name: mask for name, mask in self._masks("required", required).items() if mask.any()
-        }
+        asked_for = self._masks("required", required)
+        self.required = {name: mask for name, mask in asked_for.items() if mask.any()}
         self.allowed: dict[str, Mask] = {}
         for name, shape in self.shapes.items():
-            allowed = inside[name] if within is not None else np.ones(shape, dtype=bool)
-            if forbidden is not None:
-                allowed = allowed & ~outside[name]
+            allowed = np.asarray(inside[name] & ~outside[name])
             if unit == "row" and len(shape) > 1 and not allowed.all():
                 # A row is chosen whole, so it has to be allowed whole.
                 whole = allowed.reshape(shape[0], -1).all(axis=1)
@@ -97,13 +116,10 @@ class Limits:
     @property
     def size(self) -> int:
         """How many entries may be chosen at most, with the limits by layer."""
-        total = 0
         by_layer: dict[str, int] = {}
         for name, mask in self.allowed.items():
             by_layer[layer_of(name)] = by_layer.get(layer_of(name), 0) + int(mask.sum())
-        for layer, count in by_layer.items():
-            total += min(count, self._caps.get(layer, count))
-        return total
+        return sum(min(count, self._caps.get(layer, count)) for layer, count in by_layer.items())
 
     def check_budget(self, budget: int) -> int:
         """The budget as an int, if it is at least 1 and no more than may be chosen."""
@@ -129,12 +145,14 @@ class Limits:
             for name, shape in self.shapes.items()
         }
 
-    def pick(self, scores: Scores, count: int, taken: Mapping[str, Mask]) -> Picked:
+    def pick(
+        self, scores: Scores, count: int, taken: Mapping[str, Mask], enough: int | None = None
+    ) -> Picked:
         """The ``count`` entries of the largest scores that may be chosen and are not ``taken``.
 
         Names that have no scores are not chosen from. Of equal scores the earlier name, and the
         smaller index, comes first. Fewer than ``count`` come back where no more are allowed, or no
-        whole row fits.
+        whole row fits; of whole rows only the best until there are ``enough``, where that is said.
         """
         names = [name for name in self.shapes if name in scores]
         left = self.left(taken)
@@ -163,9 +181,13 @@ class Limits:
         order = np.lexsort((unit, owner, -value))
         if self.unit == "row":
             first, cut = self._fit_rows(order, owner, names, count, left)
+            long = np.array([sizes[names[place]] for place in owner[first]], dtype=np.int64)
+            first = first[np.cumsum(long) - long < (count if enough is None else enough)]
         else:
-            if left:
-                order = order[self._fits(order, owner, names, left)]
+            for layer, most in left.items():  # the first of each layer that at_most allows
+                places = [i for i, name in enumerate(names) if layer_of(name) == layer]
+                inside = np.flatnonzero(np.isin(owner[order], places))
+                order = np.delete(order, inside[max(most, 0) :])
             first, cut = order[:count], order[count - 1 : count + 1]
         gap = None
         if len(cut) == 2 and value[cut[0]] > 0:
@@ -208,22 +230,6 @@ class Limits:
                 left[layer_of(name)] -= int(mask.sum())
         return left
 
-    def _fits(
-        self,
-        order: Indices,
-        owner: Indices,
-        names: list[str],
-        left: Mapping[str, int],
-    ) -> Mask:
-        """Which places of ``order`` are among the first of their layer that at_most allows."""
-        fits = np.ones(len(order), dtype=bool)
-        owners = owner[order]
-        for layer, most in left.items():
-            places = [i for i, name in enumerate(names) if layer_of(name) == layer]
-            inside = np.flatnonzero(np.isin(owners, places))
-            fits[inside[max(most, 0) :]] = False
-        return fits
-
     def _checked(self, name: str, score: NDArray[Any]) -> NDArray[Any]:
         array = np.asarray(score)
         if array.shape != self.shapes[name]:
@@ -234,9 +240,9 @@ class Limits:
             raise BadInputError(f"the scores of {name} must be numbers, and some are NaN.")
         return array.reshape(-1)
 
-    def _masks(self, argument: str, where: Where) -> dict[str, Mask]:
+    def _masks(self, argument: str, where: Where, otherwise: bool = False) -> dict[str, Mask]:
         if where is None:
-            return {}
+            return {n: np.broadcast_to(otherwise, shape) for n, shape in self.shapes.items()}
         if isinstance(where, Mapping):
             masks = {name: np.zeros(shape, dtype=bool) for name, shape in self.shapes.items()}
             for name, mask in where.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from os import PathLike
 from typing import Any
 
@@ -100,7 +101,8 @@ def resolve_masks(
     found: dict[str, Mask] = {}
     for name, values in given.items():
         if name not in names:
-            one_of("a parameter's name", name, names if len(names) <= 12 else _near(name, names))
+            few = names if len(names) <= 12 else get_close_matches(str(name), names, 5, cutoff=0.0)
+            one_of("a parameter's name", name, few)
         own = (tied or {}).get(name, name)
         mask = _mask(name, values, tuple(shapes[own]))
         found[own] = found[own] | mask if own in found else mask
@@ -120,13 +122,6 @@ def mask_at(shape: tuple[int, ...], entries: Any) -> Mask:
     mask = np.zeros(shape, dtype=bool)
     mask.reshape(-1)[entries] = True
     return mask
-
-
-def _near(name: object, names: list[str]) -> list[str]:
-    """A few of many names, for the message: those most like ``name``."""
-    from difflib import get_close_matches
-
-    return get_close_matches(str(name), names, n=5, cutoff=0.0)
 
 
 def _mask(name: str, values: Any, shape: tuple[int, ...]) -> Mask:

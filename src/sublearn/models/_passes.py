@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sublearn.models._squares import Plan, plans_for
-from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use, add_product
+from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use
 
 PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
@@ -61,6 +61,15 @@ class Pass:
             zip(names, found[len(asked) :], strict=True)
         )
 
+    def of_output(
+        self, k: int, names: Sequence[str] = (), only: set[str] | None = None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor | None]]:
+        """The same for output k of every sample."""
+        # A new one each time: where nothing lies between, the cotangent of a use is R itself.
+        R = torch.zeros_like(self.outputs)
+        R[:, k] = 1
+        return self.cotangents(R, names, only)
+
     def _asked(self, only: set[str] | None) -> tuple[list[Any], list[int | None]]:
         """Where cotangents arrive, each place once, and which of these is that of each use."""
         key = None if only is None else frozenset(only)
@@ -108,18 +117,14 @@ class Pass:
         return wrong
 
     def scores(self, R: Tensor, others: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
+        """Sums of the gradients over samples, parameter by parameter; of ``others`` by autograd."""
         cotangents, gradients = self.cotangents(R, others, only=set(self.parameters) - set(others))
-        yield from self.sums(cotangents, skip=set(others))
-        for name, g in gradients.items():
-            yield name, torch.zeros_like(self.parameters[name]) if g is None else g
-
-    def sums(self, cotangents: list[Tensor | None], skip: set[str]) -> Iterator[tuple[str, Tensor]]:
-        """Sums of the gradients over samples, parameter by parameter."""
         for name, uses in self.by_name().items():
-            if name not in skip:
-                total = self._zeros(name)
-                self._add(total, uses, cotangents)
-                yield name, total
+            found = gradients.get(name)
+            if found is None:
+                found = self._zeros(name)
+                self._add(found, uses, cotangents)  # nothing for the others
+            yield name, found
 
     def _zeros(self, name: str) -> Tensor:
         shape = self.parameters[name].shape
@@ -131,19 +136,8 @@ class Pass:
         """Add what these uses of one parameter give, summed over samples; or take it away."""
         for i in uses:
             use, G = self.uses[i], cotangents[i]
-            if G is None:
-                continue
-            part = use.view.of(total)
-            if isinstance(use, Matrix):
-                left, right = (x.flatten(0, -3) for x in (use.canonical(G), use.factor()))
-                add_product(part, left, right, sign)
-            elif isinstance(use, Rows):
-                rows = use.canonical(G)
-                # index_add_ on a strided part would need it to be contiguous in rows: it is.
-                rows = rows.reshape(-1, rows.shape[-1])
-                part.index_add_(0, use.index.reshape(-1), rows, alpha=sign)
-            elif isinstance(use, Direct):
-                part.add_(use.total(G), alpha=sign)
+            if G is not None:
+                use.add_all(use.view.of(total), G, sign)
 
     def each_output(
         self, names: set[str], keep: bool = False
@@ -159,10 +153,7 @@ class Pass:
         few = keep and self._bytes(names) * outputs <= KEPT_COTANGENTS
         held: list[list[Tensor | None]] | None = [] if few else None
         for k in range(outputs):
-            # A new one each time: where nothing lies between, the cotangent of a use is R itself.
-            R = torch.zeros_like(self.outputs)
-            R[:, k] = 1
-            found = self.cotangents(R, only=names)[0]
+            found = self.of_output(k, only=names)[0]
             if held is not None:
                 held.append(found)
             yield k, found
@@ -199,9 +190,8 @@ class Pass:
             some = columns[:, k + 1 - len(held) : k + 1]
             for i, plan in plans:
                 given = [G for found in held if (G := found[i]) is not None]
-                if (
-                    given
-                ):  # the graph says whether outputs depend on a use, the same for each of them
+                # The graph says whether outputs depend on a use, the same for each of them.
+                if given:
                     plan.add(some, plan.entries(given).transpose(0, 1))
             held = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,18 @@ def running(inputs: Iterable[Any]) -> Iterator[None]:
         raise BadInputError(
             f"the model could not be run on inputs of shape {shown}: {first_line(problem)}{hint}"
         ) from None
+
+
+def each(change: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """The same tuple or dict with every value changed; a value alone is changed itself.
+
+    With ``others``, of the same form, ``change`` is given the values that stand at one place.
+    """
+    if isinstance(first, Mapping):
+        return {key: each(change, first[key], *(other[key] for other in others)) for key in first}
+    if isinstance(first, (tuple, list)):
+        return tuple(each(change, *values) for values in zip(first, *others, strict=True))
+    return change(first, *others)
 
 
 def count_samples(inputs: Iterable[Any]) -> int:

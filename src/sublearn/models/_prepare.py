@@ -72,12 +72,9 @@ def perturb_entries(model: Any, masks: Mapping[str, Mask], share: float, seed: i
 
 def structure_of(model: Any) -> Structure:
     """The kind of layer that holds each parameter."""
-    kinds = {}
-    seen = {name for name, _ in model.named_parameters()}
-    for prefix, module in model.named_modules():
-        for name, _ in module.named_parameters(recurse=False):
-            full = f"{prefix}.{name}" if prefix else name
-            if full in seen:
-                kinds[full] = type(module).__name__
-    ordered = {name: kinds[name] for name, _ in model.named_parameters() if name in kinds}
-    return Structure(ordered)
+    kinds = {
+        f"{prefix}.{name}".removeprefix("."): type(module).__name__
+        for prefix, module in model.named_modules()
+        for name, _ in module.named_parameters(recurse=False)
+    }
+    return Structure({name: kinds[name] for name, _ in model.named_parameters() if name in kinds})

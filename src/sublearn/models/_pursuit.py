@@ -12,16 +12,14 @@ asked of the model are three sums over J; J itself is never formed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Mask
 from sublearn._errors import whole_number
-from sublearn.models._limits import Limits, Picked, layer_of
-from sublearn.models._masks import mask_at
+from sublearn.models._limits import Chosen, Limits, Picked, layer_of
 
 ROUNDS = 10
 RHO = 0.1  # of the 99th percentile of the squared norms
@@ -53,18 +51,6 @@ class Derivatives(Protocol):
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         """The columns of J for the entries that the masks hold."""
-
-
-@dataclass(frozen=True)
-class Pursued:
-    """What pursuit chose: masks, the smallest gap at a cut, and the share of T that it leaves.
-
-    ``residuals`` holds |R|^2 / |T|^2 after each round but the last, whose fit nobody needs.
-    """
-
-    masks: dict[str, Mask]
-    gap: float | None
-    residuals: tuple[float, ...]
 
 
 def wanted_change(
@@ -110,7 +96,7 @@ def pursue(
     limits: Limits,
     *,
     rounds: int = ROUNDS,
-) -> Pursued:
+) -> Chosen:
     """Choose ``budget`` entries by residual pursuit, in rounds of nearly equal size.
 
     A round takes its entries one by one among the POOL times as many that score highest, and after
@@ -140,7 +126,7 @@ def pursue(
             pool = limits.pick(scores, POOL * size, taken)
             new, columns = _one_by_one(derivatives, pool, residual, rho, size, limits, taken)
         else:
-            new = _first_rows(limits.pick(scores, left, taken), scores, size, limits)
+            new = limits.pick(scores, left, taken, enough=size)
         del scores  # as large as the model: let go before the next round makes its own
         if new.gap is not None:
             gaps.append(new.gap)
@@ -150,8 +136,8 @@ def pursue(
             taken[name].reshape(-1)[ids] = True
         left -= new.count
         if number < len(sizes) - 1:
-            fit.add(derivatives.gather(_masks(limits, new)) if columns is None else columns)
-    return Pursued(taken, min(gaps, default=None), tuple(residuals))
+            fit.add(derivatives.gather(new.masks(limits.shapes)) if columns is None else columns)
+    return Chosen(taken, min(gaps, default=None), tuple(residuals))
 
 
 def _score(product: NDArray[Any], norm: NDArray[Any], rho: float) -> NDArray[Any]:
@@ -172,7 +158,7 @@ def _one_by_one(
     taken: Mapping[str, Mask],
 ) -> tuple[Picked, Array]:
     """Greedy within the pool: h <- h - G_e h_e / (|J_e|^2 + rho), with h = J'R and G = J'J."""
-    masks = _masks(limits, pool)
+    masks = pool.masks(limits.shapes)
     columns = np.asarray(derivatives.gather(masks), dtype=np.float64)
     ids = {name: np.flatnonzero(mask) for name, mask in masks.items()}
     owner = np.concatenate([np.full(len(found), k) for k, found in enumerate(ids.values())])
@@ -204,31 +190,6 @@ def _one_by_one(
     picks = np.sort(np.array(chosen, dtype=np.int64))  # the order of gather
     entries = {names[k]: entry[picks[owner[picks] == k]] for k in np.unique(owner[picks])}
     return Picked(entries, gap), columns[:, picks]
-
-
-def _first_rows(new: Picked, scores: Mapping[str, Any], size: int, limits: Limits) -> Picked:
-    """Of rows that fill all that is left, the best until the round is full; one at least."""
-    rows: list[tuple[float, str, Indices]] = []
-    for name, ids in new.entries.items():
-        shape = limits.shapes[name]
-        long = int(np.prod(shape[1:])) if len(shape) > 1 else 1
-        values = np.asarray(scores[name]).reshape(-1)
-        rows += [(float(values[row].mean()), name, row) for row in ids.reshape(-1, long)]
-    rows.sort(key=lambda row: -row[0])
-    kept: dict[str, list[Indices]] = {}
-    count = 0
-    for _, name, row in rows:
-        if count >= size:
-            break
-        kept.setdefault(name, []).append(row)
-        count += len(row)
-    return Picked({name: np.concatenate(parts) for name, parts in kept.items()}, new.gap)
-
-
-def _masks(limits: Limits, picked: Picked) -> dict[str, Mask]:
-    """Masks of what was picked, in the order of the shapes; names without entries are left out."""
-    shapes = limits.shapes
-    return {n: mask_at(shapes[n], picked.entries[n]) for n in shapes if n in picked.entries}
 
 
 def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
@@ -271,8 +232,7 @@ class _Ridge:
             if ridge == 0.0:  # the chosen entries move nothing
                 return goal
             shifted = self._kernel + ridge * np.eye(len(goal))
-            solved: Array = ridge * cho_solve(cho_factor(shifted, lower=True), goal)
-            return solved
+            return ridge * cho_solve(cho_factor(shifted, lower=True), goal)
         columns = np.concatenate(self._columns, axis=1)
         ridge = RIDGE * float(np.einsum("ij,ij->", columns, columns)) / len(goal)
         if ridge == 0.0:
@@ -280,5 +240,4 @@ class _Ridge:
         # T - J_S (J_S' J_S + lambda)^-1 J_S' T.
         shifted = columns.T @ columns + ridge * np.eye(columns.shape[1])
         solution = cho_solve(cho_factor(shifted, lower=True), columns.T @ goal)
-        fitted: Array = goal - columns @ solution
-        return fitted
+        return goal - columns @ solution

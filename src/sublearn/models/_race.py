@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
-from sublearn.models._choice import Standing
+from sublearn.models._choice import Standing, plain_numbers
 
 RATES = (0.01, 0.03, 0.1, 0.3)
 FOLDS = 3
@@ -49,11 +49,6 @@ def stages(entrants: int, folds: int) -> list[int]:
     return found
 
 
-def order_of(entrants: Iterable[Standing]) -> list[Standing]:
-    """Best first: those that ran more folds, then by mean score, then by loss, then as they came."""
-    return sorted(entrants, key=lambda row: (-len(row.scores), -row.mean, row.loss))
-
-
 def race(
     contest: Contest,
     rules: Sequence[str],
@@ -73,10 +68,15 @@ def race(
     outcomes: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
     done = 0
     running = entrants
+
+    def ranked(some: Iterable[Entrant]) -> list[Standing]:
+        """Best first: those that ran more folds, then by mean score, then by loss, then as they came."""
+        rows = [Standing(*entrant, *zip(*outcomes[entrant], strict=True)) for entrant in some]
+        return sorted(rows, key=lambda row: (-len(row.scores), -row.mean, row.loss))
+
     for fold, size in enumerate(sizes):
         if fold:
-            ranked = order_of(standing(entrant, outcomes[entrant]) for entrant in running)
-            running = [(row.rule, row.rate) for row in ranked[:size]]
+            running = [(row.rule, row.rate) for row in ranked(running)[:size]]
         for rule, rate in running:
             if watch is not None:
                 watch(done, sum(sizes), f"fold {fold + 1} of {folds}: {rule}, rate {rate:g}")
@@ -86,13 +86,7 @@ def race(
             done += 1
     if watch is not None:
         watch(done, done, "")
-    return order_of(standing(entrant, found) for entrant, found in outcomes.items())
-
-
-def standing(entrant: Entrant, outcomes: Sequence[Outcome]) -> Standing:
-    """The outcomes of one rule at one rate, as a line of the standings."""
-    scores, losses = zip(*outcomes, strict=True)
-    return Standing(entrant[0], entrant[1], tuple(scores), tuple(losses))
+    return ranked(entrants)
 
 
 class Record(dict[Run, Outcome]):
@@ -133,9 +127,8 @@ class Record(dict[Run, Outcome]):
 
     def __setitem__(self, run: Run, outcome: Outcome) -> None:
         super().__setitem__(run, outcome)
-        plain = [value if np.isfinite(value) else None for value in outcome]
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([*run, *plain]) + "\n")
+            file.write(json.dumps([*run, *plain_numbers(outcome)]) + "\n")
 
 
 def split_samples(
@@ -165,5 +158,4 @@ def _spread(count: int, rng: np.random.Generator, classes: NDArray[Any] | None) 
     order = rng.permutation(count)
     if classes is None:
         return order
-    found: Indices = order[np.argsort(classes[order], kind="stable")]
-    return found
+    return order[np.argsort(classes[order], kind="stable")]

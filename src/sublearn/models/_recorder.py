@@ -9,8 +9,10 @@ without running the model once per sample (:mod:`sublearn.models._uses`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from typing import Any
 from unittest.mock import patch
 
@@ -19,30 +21,17 @@ import torch.nn.functional as F  # noqa: N812
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
+from sublearn.models._inputs import leaves
 from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use, View
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)
-        elif isinstance(value, dict):
-            yield from _tensors(value.values())
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
 def once(make: Callable[[], Tensor]) -> Callable[[], Tensor]:
     """``make``, called when first needed and kept."""
-    kept: list[Tensor] = []
-
-    def get() -> Tensor:
-        if not kept:
-            with torch.no_grad():
-                kept.append(make())
-        return kept[0]
-
-    return get
+    return cache(torch.no_grad()(make))
 
 
 class Recorder(TorchFunctionMode):
@@ -122,13 +111,13 @@ class Recorder(TorchFunctionMode):
             self._spread(args, result)
         if not used:
             return result
-        results = [t for t in _tensors((result,)) if t.requires_grad]
+        results = [t for t in _tensors(result) if t.requires_grad]
         if not results:
             return result
         handler = _HANDLERS.get(name)
         handled: set[int] = set()
         if handler is not None:
-            made = handler(_Call(self, args, kwargs, result, versions, handled))
+            made = handler(_Call(self, name, args, kwargs, result, versions, handled))
             result = result if made is None else made
         for key, tensor in used.items():
             name = self.name_of(tensor) or ""
@@ -140,6 +129,7 @@ class Recorder(TorchFunctionMode):
 @dataclass
 class _Call:
     recorder: Recorder
+    name: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     result: Tensor
@@ -155,11 +145,6 @@ class _Call:
     def arguments(self, first: int, *names: str) -> list[Any]:
         """Those at successive places, by one name each."""
         return [self.argument(place, name) for place, name in enumerate(names, first)]
-
-    def eps(self, place: int) -> float:
-        """Of a normalisation; torch's default where it was left out."""
-        found = self.argument(place, "eps")
-        return 1e-5 if found is None else float(found)
 
     def tracked(self, tensor: Any) -> bool:
         return self.recorder.name_of(tensor) is not None
@@ -206,17 +191,21 @@ class _Call:
         return (1, self.result.shape[1]) + (1,) * (self.result.dim() - 2)
 
 
-def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View) -> None:
-    """result = x W' with W as ``view`` says (rows are outputs)."""
-    kept = x.detach()
+def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View, turned: bool = False) -> None:
+    """result = x W' with W as ``view`` says (rows are outputs); or both turned, result = W x."""
+
+    def upright(tensor: Tensor) -> Tensor:
+        return tensor.transpose(-1, -2) if turned else tensor
+
+    kept = upright(x.detach())
     call.use(
         Matrix,
         weight,
         x,
         view,
         factor=once(lambda: kept.unsqueeze(-2)),
-        left=lambda g: g.unsqueeze(-2),
-        leads=tuple(x.shape[:-1]),
+        left=lambda g: upright(g).unsqueeze(-2),
+        leads=tuple(kept.shape[:-1]),
     )
 
 
@@ -250,16 +239,7 @@ def _matmul(call: _Call) -> None:
         if right.dim() == 2 and left.dim() >= 2:
             _times_matrix(call, left, right, call.recorder.view_of(right).transposed)
     elif left.dim() == 2 and right.dim() >= 2:
-        kept = right.detach().transpose(-1, -2)
-        call.use(
-            Matrix,
-            left,
-            right,
-            call.recorder.view_of(left),
-            factor=once(lambda: kept.unsqueeze(-2)),
-            left=lambda g: g.transpose(-1, -2).unsqueeze(-2),
-            leads=tuple(kept.shape[:-1]),
-        )
+        _times_matrix(call, right, left, call.recorder.view_of(left), turned=True)
 
 
 def _spread(value: Any, dims: int) -> tuple[int, ...]:
@@ -310,52 +290,28 @@ def _convolution(call: _Call) -> None:
     )
 
 
-_Plain = Callable[[Tensor], Tensor]
-
-
-def _normalisation(call: _Call, gain: Any, shift: Any, padded: Any, plain: _Plain) -> None:
-    """gain * plain(x) + shift, where ``padded`` aligns a vector with the result."""
-    x = call.argument(0, "input")
-    if call.tracked(x):
+def _normalisation(call: _Call) -> None:
+    """gain * plain(x) + shift, where plain is the same function without the two."""
+    plain = getattr(F, call.name)
+    takes = signature(plain)
+    # torch's own functions of these names take one argument more, at the end.
+    named = {name: v for name, v in call.kwargs.items() if name in takes.parameters}
+    rest = takes.bind(*call.args[: len(takes.parameters)], **named).arguments
+    x, gain, shift = (rest.pop(name, None) for name in ("input", "weight", "bias"))
+    if call.tracked(x) or rest.get("training"):
         return
+    align = call.aligned if "normalized_shape" in rest else call.channels
     kept = x.detach()
     if call.tracked(gain):
-        call.direct(gain, padded(gain), x, lambda: plain(kept))
+        call.direct(gain, align(gain), x, lambda: plain(kept, **rest))
     if call.tracked(shift):
-        call.direct(shift, padded(shift))
-
-
-def _layer_norm(call: _Call) -> None:
-    shape, gain, shift = call.arguments(1, "normalized_shape", "weight", "bias")
-    eps = call.eps(4)
-    _normalisation(call, gain, shift, call.aligned, lambda x: F.layer_norm(x, shape, eps=eps))
-
-
-def _rms_norm(call: _Call) -> None:
-    shape, gain, eps = call.arguments(1, "normalized_shape", "weight", "eps")
-    _normalisation(call, gain, None, call.aligned, lambda x: F.rms_norm(x, shape, None, eps))
-
-
-def _group_norm(call: _Call) -> None:
-    groups, gain, shift = call.arguments(1, "num_groups", "weight", "bias")
-    eps = call.eps(4)
-    _normalisation(call, gain, shift, call.channels, lambda x: F.group_norm(x, groups, eps=eps))
-
-
-def _batch_norm(call: _Call) -> None:
-    mean, var, gain, shift, training = call.arguments(
-        1, "running_mean", "running_var", "weight", "bias", "training"
-    )
-    eps = call.eps(7)
-    if not training:
-        _normalisation(
-            call, gain, shift, call.channels, lambda x: F.batch_norm(x, mean, var, eps=eps)
-        )
+        call.direct(shift, align(shift))
 
 
 def _embedding(call: _Call) -> None:
-    index, weight = call.argument(0, "input"), call.argument(1, "weight")
-    padding, max_norm = call.argument(2, "padding_idx"), call.argument(3, "max_norm")
+    index, weight, padding, max_norm = call.arguments(
+        0, "input", "weight", "padding_idx", "max_norm"
+    )
     scaled = call.argument(5, "scale_grad_by_freq")
     if not call.tracked(weight) or max_norm is not None or scaled:
         return
@@ -411,10 +367,10 @@ _HANDLERS: dict[str, Callable[[_Call], Tensor | None]] = {
     "__rmatmul__": lambda call: None,
     "conv1d": _convolution,
     "conv2d": _convolution,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
-    "group_norm": _group_norm,
-    "batch_norm": _batch_norm,
+    "layer_norm": _normalisation,
+    "rms_norm": _normalisation,
+    "group_norm": _normalisation,
+    "batch_norm": _normalisation,
     "embedding": _embedding,
     "add": _add,
     "__add__": _add,
@@ -431,12 +387,11 @@ _HANDLERS: dict[str, Callable[[_Call], Tensor | None]] = {
 }
 
 
-def _tanh_step(gates: Tensor, hidden: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return (torch.tanh(gates + hidden),)
+_Step = Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
 
 
-def _relu_step(gates: Tensor, hidden: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return (torch.relu(gates + hidden),)
+def _plain_step(bend: Callable[[Tensor], Tensor]) -> _Step:
+    return lambda gates, hidden, _: (bend(gates + hidden),)
 
 
 def _lstm_step(gates: Tensor, hidden: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -454,7 +409,7 @@ def _gru_step(gates: Tensor, hidden: Tensor, state: tuple[Tensor, ...]) -> tuple
 
 
 def _unrolled(
-    step: Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]],
+    step: _Step,
     x: Tensor,
     initial: Any,
     weights: list[Tensor],
@@ -498,8 +453,8 @@ def _unrolled(
 
 
 _RECURRENT = {
-    "rnn_tanh": _tanh_step,
-    "rnn_relu": _relu_step,
+    "rnn_tanh": _plain_step(torch.tanh),
+    "rnn_relu": _plain_step(torch.relu),
     "lstm": _lstm_step,
     "gru": _gru_step,
 }

@@ -9,6 +9,7 @@ which are chosen within the limits, or boolean masks, which are taken as they ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
-from sublearn.models._limits import Limits
+from sublearn.models._limits import Chosen, Limits
 from sublearn.models._pursuit import Derivatives, pursue
 
 Values = Mapping[str, NDArray[Any]]
@@ -53,6 +54,9 @@ class View(Protocol):
     def layers(self) -> Sequence[Sequence[str]]:
         """The names of the weights of each layer, from the output backwards."""
 
+    def outputs(self) -> Array:
+        """Those that ``derivatives`` are of, with the weights as they are now, tuned maybe."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -74,25 +78,12 @@ class Setting:
         return self.view.gradient
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What a rule chose: masks, and the gap at the cut where there is one."""
-
-    masks: dict[str, Mask]
-    gap: float | None = None
-
-    @property
-    def count(self) -> int:
-        return sum(int(mask.sum()) for mask in self.masks.values())
-
-
 Rule = Callable[[Setting], "Values | Chosen"]
 
 
 def pursuit(setting: Setting) -> Chosen:
     """Residual pursuit: derivatives that point at what is left of the wanted change."""
-    found = pursue(setting.view.derivatives, setting.view.target, setting.budget, setting.limits)
-    return Chosen(found.masks, found.gap)
+    return pursue(setting.view.derivatives, setting.view.target, setting.budget, setting.limits)
 
 
 def gradient(setting: Setting) -> Values:
@@ -134,9 +125,7 @@ def magnitude(setting: Setting) -> Values:
 
 def last_layer(setting: Setting) -> Values:
     """Random entries of the last layer; where it is used up, of the one before it, and so on."""
-    return _from_the_end(
-        setting, {name: setting.rng.random(shape) for name, shape in setting.limits.shapes.items()}
-    )
+    return _from_the_end(setting, random(setting))
 
 
 def last_layer_by_gradient(setting: Setting) -> Values:
@@ -262,13 +251,9 @@ def apply_rule(name: str, rule: Rule, setting: Setting) -> Chosen:
 
 def setting_split(setting: Setting, flat: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """A flat array over all weights, by name."""
-    found: dict[str, NDArray[Any]] = {}
-    start = 0
-    for name, shape in setting.limits.shapes.items():
-        size = int(np.prod(shape))
-        found[name] = flat[start : start + size].reshape(shape)
-        start += size
-    return found
+    shapes = setting.limits.shapes
+    parts = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1])
+    return {n: part.reshape(shapes[n]) for n, part in zip(shapes, parts, strict=True)}
 
 
 def _from_the_end(setting: Setting, scores: Values) -> dict[str, NDArray[Any]]:

@@ -62,14 +62,14 @@ def spectrum(
     tolerance = TOLERANCE[precision]
     small = rows * columns <= DENSE
     if small:
-        whole = np.concatenate([np.asarray(b, dtype=np.float64) for b in blocks()], axis=1)
+        whole = np.concatenate(list(blocks()), axis=1)
         left, values, right = np.linalg.svd(whole, full_matrices=False)
         kept: Blocks = lambda: iter([whole])  # noqa: E731
     else:
         # J' = Q R block by block: R alone has the singular values, and nothing is squared.
         triangle = np.zeros((0, rows))
         for block in blocks():
-            stacked = np.concatenate([triangle, np.asarray(block, dtype=np.float64).T])
+            stacked = np.concatenate([triangle, block.T])
             triangle = qr(stacked, mode="r", check_finite=False)[0][:rows]
         left, values, _ = np.linalg.svd(triangle.T, full_matrices=False)
         right, kept = None, blocks
@@ -77,13 +77,13 @@ def spectrum(
     top = float(values[0]) if values.size else 0.0
     rank = int((values > tolerance * top).sum()) if top > 0 else 0
     gap = _gap(values, rank, tolerance, max(rows, columns))
-    lengths, marks = _columns(kept, rows, columns)
+    lengths, marks = _columns(kept, rows)
     if rank == 0:
         leverage = np.zeros(columns)
     elif right is not None:
         leverage = np.square(right[:rank]).sum(axis=0)
     else:
-        leverage = _leverage(blocks, left[:, :rank], values[:rank], columns)
+        leverage = _leverage(blocks, left[:, :rank], values[:rank])
     reachable = None
     if residual is not None:
         total = float(residual @ residual)
@@ -104,36 +104,25 @@ def _gap(values: Array, rank: int, tolerance: float, size: int) -> float:
     return float(values[rank - 1]) / max(float(values[rank]), floor)
 
 
-def _leverage(blocks: Blocks, left: Array, values: Array, columns: int) -> Array:
+def _leverage(blocks: Blocks, left: Array, values: Array) -> Array:
     """|V_e|^2 with V = J'U/s, brought back to orthogonal columns, which small s spoil."""
     gram = np.zeros((values.size, values.size))
     basis = left / values
     for block in blocks():
-        part = np.asarray(block, dtype=np.float64).T @ basis
+        part = block.T @ basis
         gram += part.T @ part
-    turn = np.linalg.inv(np.linalg.cholesky(gram)).T
-    basis = basis @ turn
-    found = np.empty(columns)
-    start = 0
-    for block in blocks():
-        part = np.asarray(block, dtype=np.float64).T @ basis
-        found[start : start + len(part)] = np.square(part).sum(axis=1)
-        start += len(part)
-    return found
+    basis = basis @ np.linalg.inv(np.linalg.cholesky(gram)).T
+    return np.concatenate([np.square(block.T @ basis).sum(axis=1) for block in blocks()])
 
 
-def _columns(blocks: Blocks, rows: int, columns: int) -> tuple[Array, Array]:
+def _columns(blocks: Blocks, rows: int) -> tuple[Array, Array]:
     """Lengths of the columns, and their products with a few random vectors."""
     probes = np.random.default_rng(0).standard_normal((_PROJECTIONS, rows))
-    lengths, marks = np.empty(columns), np.empty((_PROJECTIONS, columns))
-    start = 0
+    lengths, marks = [], []
     for block in blocks():
-        values = np.asarray(block, dtype=np.float64)
-        some = slice(start, start + values.shape[1])
-        lengths[some] = np.sqrt(np.einsum("ij,ij->j", values, values))
-        marks[:, some] = probes @ values
-        start += values.shape[1]
-    return lengths, marks
+        lengths.append(np.sqrt(np.einsum("ij,ij->j", block, block)))
+        marks.append(probes @ block)
+    return np.concatenate(lengths), np.concatenate(marks, axis=1)
 
 
 def zero_columns(lengths: Array, precision: str) -> Mask:
@@ -155,11 +144,5 @@ def _parallel(lengths: Array, marks: Array, tolerance: float) -> tuple[tuple[int
     unit = unit[:, order]
     near = 1e3 * tolerance if tolerance > 1e-8 else 1e-9
     same = np.abs(np.diff(unit, axis=1)).max(axis=0, initial=0.0) < near
-    groups: list[tuple[int, ...]] = []
-    start = 0
-    for i in range(len(alive)):
-        if i == len(alive) - 1 or not same[i]:
-            if i > start:
-                groups.append(tuple(sorted(int(alive[order[j]]) for j in range(start, i + 1))))
-            start = i + 1
-    return tuple(sorted(groups))
+    groups = np.split(alive[order], np.flatnonzero(~same) + 1)
+    return tuple(sorted(tuple(np.sort(ids).tolist()) for ids in groups if ids.size > 1))

@@ -137,13 +137,7 @@ class _MixedPlan(Plan):
         for b in range(self.samples) if given else ():
             whole = torch.zeros_like(total)
             for use, G in given:
-                part = use.view.of(whole)
-                if isinstance(use, Direct):
-                    part += G[b]
-                elif isinstance(use, Rows):
-                    part.index_add_(0, use.rows()[b], G[b])
-                elif isinstance(use, Matrix):
-                    add_product(part, G[b], use.right()[b])
+                use.add(use.view.of(whole), G[b], b)
             total += whole.square_()
 
 

@@ -83,23 +83,18 @@ class TorchTrainer:
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
         part = take(self.inputs, ids)
-        outputs: torch.Tensor = as_outputs(call_model(self.model, part), samples_of(part))
-        return outputs
+        return as_outputs(call_model(self.model, part), samples_of(part))
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
         if self.how.step is not None:
-            value: torch.Tensor = self.how.step(
-                self.model, take(self.inputs, ids), take(self.labels, ids)
-            )
-            return value
+            return self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
         return self.loss_of(self.outputs(ids), take(self.labels, ids))
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
         if self.how.loss is not None:
-            own: torch.Tensor = self.how.loss(outputs, labels)
-            return own
+            return self.how.loss(outputs, labels)
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
         return torch.nn.functional.mse_loss(
@@ -119,15 +114,9 @@ class TorchTrainer:
 
     @contextmanager
     def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
-        touched = {
-            name: tuple(
-                torch.from_numpy(axis).to(self.free[name].device) for axis in np.nonzero(mask)
-            )
-            for name, mask in masks.items()
-            if mask.any()
-        }
-        weights = [self.free[name] for name in touched]
-        places = list(touched.values())
+        touched = [(self.free[name], mask) for name, mask in masks.items() if mask.any()]
+        weights = [weight for weight, _ in touched]
+        places = [torch.from_numpy(m).to(w.device).nonzero(as_tuple=True) for w, m in touched]
         before = [
             weight.detach()[place].clone() for weight, place in zip(weights, places, strict=True)
         ]
@@ -222,5 +211,4 @@ class TorchTrainer:
             for name, parameter in self.free.items()
             if name in masks
         ]
-        found: Array = torch.cat(held).numpy()
-        return found
+        return torch.cat(held).numpy()

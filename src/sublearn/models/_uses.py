@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,8 +35,6 @@ class View:
     @property
     def matrix(self) -> View:
         """The same part with its trailing dimensions made one, as a matrix (rows, the rest)."""
-        if len(self.shape) == 2:
-            return self
         columns = math.prod(self.shape[1:])
         return View((self.shape[0], columns), (self.stride[0], 1), self.offset)
 
@@ -104,21 +102,25 @@ class Use:
 
     def by_sample(self, cotangent: Tensor) -> Tensor:
         """The canonical cotangent with the samples first; of a direct use, their gradients."""
-        return self.front(self.canonical(cotangent))
+        return self.front(self.canonical(cotangent), self.layout)
 
-    def front(self, tensor: Tensor) -> Tensor:
+    def front(self, tensor: Tensor, layout: Layout | None) -> Tensor:
         """Move the samples to a first dimension of their own."""
-        return front(tensor, self.layout, self.samples)
+        if layout is None:
+            return tensor.unsqueeze(0)
+        rest = tensor.shape[layout.dim] // self.samples
+        if layout.outer:
+            return tensor.unflatten(layout.dim, (self.samples, rest)).movedim(layout.dim, 0)
+        return tensor.unflatten(layout.dim, (rest, self.samples)).movedim(layout.dim + 1, 0)
 
+    def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
+        """Add the gradient of a sample, whose row of :meth:`by_sample` is given; or take it away."""
+        raise NotImplementedError
 
-def front(tensor: Tensor, layout: Layout | None, samples: int) -> Tensor:
-    """Move the samples to a first dimension of their own."""
-    if layout is None:
-        return tensor.unsqueeze(0)
-    rest = tensor.shape[layout.dim] // samples
-    if layout.outer:
-        return tensor.unflatten(layout.dim, (samples, rest)).movedim(layout.dim, 0)
-    return tensor.unflatten(layout.dim, (rest, samples)).movedim(layout.dim + 1, 0)
+    def add_all(self, part: Tensor, cotangent: Tensor, sign: int) -> None:
+        """The same for all samples, as if they were one."""
+        whole = replace(self, samples=1, layout=None)
+        whole.add(part, whole.by_sample(cotangent)[0], 0, sign)
 
 
 @dataclass(kw_only=True)
@@ -138,10 +140,13 @@ class Matrix(Use):
 
     def right(self) -> Tensor:
         """X as (samples, positions, groups, columns)."""
-        return self.front(self.factor()).flatten(1, -3)
+        return self.front(self.factor(), self.layout).flatten(1, -3)
 
     def by_sample(self, cotangent: Tensor) -> Tensor:
         return super().by_sample(cotangent).flatten(1, -3)
+
+    def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
+        add_product(part, given, self.right()[sample], sign)
 
 
 @dataclass(kw_only=True)
@@ -165,7 +170,11 @@ class Rows(Use):
 
     def rows(self) -> Tensor:
         """The indices as (samples, positions)."""
-        return self.front(self.index).reshape(self.samples, -1)
+        return self.front(self.index, self.layout).reshape(self.samples, -1)
+
+    def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
+        # index_add_ on a strided part would need it to be contiguous in rows: it is.
+        part.index_add_(0, self.rows()[sample], given, alpha=sign)
 
 
 @dataclass(kw_only=True)
@@ -182,17 +191,14 @@ class Direct(Use):
         return cotangent if self.factor is None else cotangent * self.factor()
 
     def by_sample(self, cotangent: Tensor) -> Tensor:
-        return self._summed(super().by_sample(cotangent))
-
-    def total(self, cotangent: Tensor) -> Tensor:
-        """The sum of all samples' gradients."""
-        return self._summed(self.canonical(cotangent).unsqueeze(0))[0]
-
-    def _summed(self, values: Tensor) -> Tensor:
+        values = super().by_sample(cotangent)
         dims = [i + 1 for i, n in enumerate(self.padded) if n == 1 and values.shape[i + 1] != 1]
         if dims:
             values = values.sum(dims, keepdim=True)
         return values.reshape(len(values), *self.view.shape)
+
+    def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
+        part.add_(given, alpha=sign)
 
 
 def add_product(part: Tensor, left: Tensor, right: Tensor, sign: int = 1) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -14,7 +14,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives as Streamed
 from sublearn.models._inputs import array_of, call_model, take
-from sublearn.models._labels import CLASSES, OWN
+from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
 from sublearn.models._pursuit import Derivatives, wanted_change
 
 if TYPE_CHECKING:
@@ -63,69 +63,10 @@ class TorchView:
         return {name: array_of(held) for name, held in total.items()}
 
     @cached_property
-    def _readout(self) -> _Readout:
-        return _Readout(self._trainer, self._ids, self._seed)
+    def _looked_at(self) -> tuple[torch.Tensor | None, torch.Tensor]:
+        return looked_at(self._trainer, self._ids, self._seed)
 
     @cached_property
-    def derivatives(self) -> Derivatives:
-        return self._readout.derivatives()
-
-    @cached_property
-    def target(self) -> Array:
-        return self._readout.target(self.derivatives.outputs)
-
-    def outputs(self) -> Array:
-        return self._readout.outputs()
-
-    @cached_property
-    def layers(self) -> list[list[str]]:
-        with self._trainer.evaluating():
-            return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
-
-
-class _Readout:
-    """Which outputs of each sample are looked at: all of few, else some positions and classes."""
-
-    def __init__(self, trainer: TorchTrainer, ids: Any, seed: int) -> None:
-        if trainer.kind == OWN:
-            raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
-        self._trainer, self._ids = trainer, ids
-        self.labels = take(trainer.labels, ids)
-        shape = trainer.output_shape
-        samples = len(ids)
-        draws = torch.Generator().manual_seed(seed)
-        self._places: torch.Tensor | None = None  # (samples, looked at): flat places among outputs
-        if trainer.kind != CLASSES:
-            width = int(np.prod(shape)) if shape else 1
-            self._groups, self._classes = 1, width
-            if width > 2 * OTHERS:
-                self._places = torch.rand(samples, width, generator=draws).argsort(1)[
-                    :, : 2 * OTHERS
-                ]
-                self._classes = 2 * OTHERS
-            return
-        width = int(np.prod(shape[:-1])) if len(shape) > 1 else 1
-        classes = shape[-1]
-        labels = self.labels.reshape(samples, width)
-        self._groups = min(width, max(1, -(-POSITIONS // samples)))
-        self._classes = classes if classes <= 2 * OTHERS else OTHERS + 1
-        if self._groups == width and self._classes == classes:
-            self._right = labels
-            return
-        # Positions whose label is left out come last.
-        order = torch.rand(samples, width, generator=draws) + (labels == -100) * 2.0
-        where = order.argsort(1)[:, : self._groups]
-        right = labels.gather(1, where)
-        if self._classes == classes:
-            picked = torch.arange(classes).expand(samples, self._groups, classes)
-            self._right = right
-        else:
-            free = torch.rand(samples, self._groups, classes, generator=draws)
-            free.scatter_(2, right.clamp_min(0)[..., None], 2.0)  # the right class comes first
-            picked = free.argsort(2, descending=True)[..., : self._classes]
-            self._right = torch.where(right == -100, right, torch.zeros_like(right))
-        self._places = (where[..., None] * classes + picked).reshape(samples, -1)
-
     def derivatives(self) -> Derivatives:
         trainer = self._trainer
 
@@ -133,35 +74,74 @@ class _Readout:
             with trainer.evaluating():
                 return call_model(model, inputs)
 
+        places, _ = self._looked_at
         with trainer.evaluating():
             return Streamed(
                 trainer.model,
                 take(trainer.inputs, self._ids),
                 names=list(trainer.free),
-                outputs=self._places,
+                outputs=places,
                 forward=forward,
             )
 
+    @cached_property
+    def target(self) -> Array:
+        outputs, (_, labels) = self.derivatives.outputs, self._looked_at
+        if self._trainer.kind != CLASSES:
+            return wanted_change(outputs, targets=labels.double().cpu().numpy())
+        flat = outputs.reshape(labels.numel(), -1)
+        return wanted_change(flat, labels=labels.flatten().cpu().numpy()).reshape(outputs.shape)
+
     def outputs(self) -> Array:
-        """What is looked at, with the weights as they are now."""
+        places, _ = self._looked_at
         with torch.no_grad():
             parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
         flat = torch.cat(parts)
-        found: Array = (
-            (flat if self._places is None else flat.gather(1, self._places)).double().cpu().numpy()
-        )
-        return found
+        return (flat if places is None else flat.gather(1, places)).double().cpu().numpy()
 
-    def target(self, outputs: Array) -> Array:
-        samples = len(outputs)
-        if self._trainer.kind != CLASSES:
-            targets = self.labels.reshape(samples, -1)
-            if self._places is not None:
-                targets = targets.gather(1, self._places)
-            return wanted_change(outputs, targets=targets.double().cpu().numpy())
-        labels = self._right.reshape(-1).cpu().numpy()
-        change = wanted_change(outputs.reshape(-1, self._classes), labels=labels)
-        return change.reshape(outputs.shape)
+    @cached_property
+    def layers(self) -> list[list[str]]:
+        with self._trainer.evaluating():
+            return layers_backwards(self._trainer.model, self._trainer.inputs, self._trainer.free)
+
+
+def looked_at(
+    trainer: TorchTrainer, ids: Any, seed: int
+) -> tuple[torch.Tensor | None, torch.Tensor]:
+    """Which outputs of each sample are looked at: all of few, else some positions and classes.
+
+    Their flat places (samples, looked at), None for all; and the labels that belong to them: numbers,
+    one each, or for every position the place of the right class among those that are looked at.
+    """
+    if trainer.kind == OWN:
+        raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+    shape, samples = trainer.output_shape, len(ids)
+    draws = torch.Generator().manual_seed(seed)
+    if trainer.kind != CLASSES:
+        labels = take(trainer.labels, ids).reshape(samples, -1)
+        width = labels.shape[1]
+        if width <= 2 * OTHERS:
+            return None, labels
+        places = torch.rand(samples, width, generator=draws).argsort(1)[:, : 2 * OTHERS]
+        return places, labels.gather(1, places)
+    width, classes = math.prod(shape[:-1]), shape[-1]
+    labels = take(trainer.labels, ids).reshape(samples, width)
+    positions = min(width, max(1, -(-POSITIONS // samples)))
+    some = classes if classes <= 2 * OTHERS else OTHERS + 1
+    if positions == width and some == classes:
+        return None, labels
+    # Positions whose label is left out come last.
+    order = torch.rand(samples, width, generator=draws) + (labels == LEFT_OUT) * 2.0
+    where = order.argsort(1)[:, :positions]
+    right = labels.gather(1, where)
+    if some == classes:
+        picked = torch.arange(classes).expand(samples, positions, classes)
+    else:
+        free = torch.rand(samples, positions, classes, generator=draws)
+        free.scatter_(2, right.clamp_min(0)[..., None], 2.0)  # the right class comes first
+        picked = free.argsort(2, descending=True)[..., :some]
+        right = torch.where(right == LEFT_OUT, right, torch.zeros_like(right))
+    return (where[..., None] * classes + picked).reshape(samples, -1), right
 
 
 def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[list[str]]:
