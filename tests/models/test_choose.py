@@ -502,3 +502,24 @@ def test_bad_input(change: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInputError, match=words) as caught:
         choose(model, **given)
     assert caught.value.__cause__ is None  # one sentence, and no traceback of the model's
+
+
+def test_an_optimizer_of_ones_own_in_a_loop_leaves_derivatives_usable() -> None:
+    """Its steps change weights in place: what was recorded before must not be asked again."""
+    model, (inputs, labels) = mlp(), samples(count=40)
+
+    def loop(model: Any, masks: Any, x: Any, y: Any, rate: float) -> None:
+        optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+        for _ in range(3):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            for name, parameter in model.named_parameters():
+                parameter.grad *= torch.from_numpy(masks[name]) if name in masks else 0.0
+            optimizer.step()
+
+    before = bits(model)
+    for method in ("magnitude", "pursuit"):
+        chosen = choose(model, inputs, labels, 8, rules=[method], loop=loop, rates=[0.01])
+        assert chosen.linearisation_error is not None and chosen.linearisation_error < 0.5
+    told = compare(model, inputs, labels, [4, 8], methods=["pursuit"], seeds=2, loop=loop, rates=[0.01])
+    assert told.budgets == [4, 8] and bits(model) == before

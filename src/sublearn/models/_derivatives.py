@@ -93,6 +93,7 @@ class Derivatives:
         self._trims = held >= LARGE
         self._generator = torch.Generator().manual_seed(seed)
         self._kept: Pass | None = None
+        self._written: list[int] = []  # versions of the weights at that pass
         self._norms: dict[str, NDArray[Any]] | None = None
         self._layouts: list[Layout | None] = []  # of the uses, in their order
         self._single: list[str] = []  # what no recorded use explains: one sample at a time
@@ -286,8 +287,12 @@ class Derivatives:
         return [(low, min(low + step, self.samples)) for low in range(0, self.samples, step)]
 
     def _run(self, low: int, high: int) -> Pass:
-        """A forward pass with its graph, kept if it covers all samples."""
-        if self._kept is not None and (self._kept.low, self._kept.high) == (low, high):
+        """A forward pass with its graph, kept if it covers all samples and no weight is written to.
+
+        Autograd refuses a graph whose weights were written to, be it with the same numbers.
+        """
+        written = [p._version for p in self.model.parameters()]
+        if self._kept is not None and (low, high, written) == (0, self.samples, self._written):
             return self._kept
         flags = {name: p.requires_grad for name, p in self.model.named_parameters()}
         recorder = Recorder(self.parameters)
@@ -305,7 +310,7 @@ class Derivatives:
         made = Pass(low, high, values, recorder.uses, recorder.unknown, self.parameters, edges)
         self._lay_out(made)
         if high - low == self.samples:
-            self._kept = made
+            self._kept, self._written = made, written
         return made
 
     def close(self) -> None:
