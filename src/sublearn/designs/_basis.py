@@ -27,26 +27,20 @@ def best_basis(query: BasisQuery) -> Basis:
     rng = named_stream(query.seed, "design", problem.digest)
     place = np.empty(choice.allowed.size, dtype=np.int64)
     place[order] = np.arange(order.size)
-    best: Ids | None = None
+    bases: list[Ids] = []
     miss = min(1.0, miss_probability(problem, network, wanted) + 1e-9)
     points = points_needed(miss, query.error)
     for _ in range(points):
         point = Point(problem, network, rng)
         blocks = point.blocks(choice.names)
         try:
-            found = greedy(point.field, blocks, order, rng, start=start, wanted=wanted)
+            bases.append(greedy(point.field, blocks, order, rng, start=start, wanted=wanted))
         except ValueError:
             continue  # the start is dependent at this point; the caller has proved it independent
-        if best is None or _earlier(place[found[start.size :]], place[best[start.size :]]):
-            best = found
-    assert best is not None, "an independent start is independent at almost every point"
+    assert bases, "an independent start is independent at almost every point"
+    # Of two that begin alike the longer one comes first.
+    best = min(bases, key=lambda ids: [*place[ids[start.size :]].tolist(), order.size])
     worth = value_of(best, gains)
     plain = value_of(query.candidates[:wanted], gains)
     grade = PROOF if worth >= plain else wrong_by_chance(miss**points)
     return Basis(best, worth, worth, grade)
-
-
-def _earlier(a: Ids, b: Ids) -> bool:
-    common = min(a.size, b.size)
-    differ = np.flatnonzero(a[:common] != b[:common])
-    return a.size > b.size if not differ.size else bool(a[differ[0]] < b[differ[0]])

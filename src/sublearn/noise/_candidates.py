@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 import numpy as np
 
+from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
 from sublearn.designs import Choice, Forbidden, design, read_count
@@ -66,38 +66,31 @@ def candidate_placements(
         raise BadInputError(f"no weight of {' and '.join(names)} may be chosen.")
     count = read_count(plastic, choice, "plastic")
     among = choice.allocation(np.flatnonzero(choice.allowed))
-    nothing = among.select([])
-    designed = partial(design, problem, names, forbidden=forbidden, autapses=autapses, seed=seed)
-    if count.axis is not None:
-        orders = {"spread": choice.order(), "concentrated": np.flatnonzero(choice.allowed)}
-        found = Candidates(
-            {
-                n: choice.allocation(count.filled(choice, o, choice.ids(nothing)))
-                for n, o in orders.items()
-            },
-            among,
-            count.axis,
-        )
-        try:
-            found["designed"] = designed(count=plastic)
-        except BadInputError as why:  # the laws have no density
-            found.left_out["designed"] = str(why)
-        return found
-    room = network
-    if len(among) < len(Allocation.whole(network, names)):
-        room = network.with_connections({name: among.mask(name) for name in names})
     sizes = {name: among.flat(name).size for name in names}
     r, total = count.total, len(among)
-    found = Candidates(
-        {"spread": _spread(room, sizes, r), "concentrated": _concentrated(room, sizes, r)}, among
-    )
+    room = network
+    if total < len(Allocation.whole(network, names)):
+        room = network.with_connections({name: among.mask(name) for name in names})
+
+    def filled(order: Indices) -> Allocation:
+        return choice.allocation(count.filled(choice, order, choice.ids(among.select([]))))
+
+    in_turn = np.concatenate([choice.starts[name] + among.flat(name) for name in names])
+    spread = _spread(room, sizes, r) if count.axis is None else filled(choice.order())
+    found = Candidates({"spread": spread, "concentrated": filled(in_turn)}, among, count.axis)
+    quota = None if count.axis is None else plastic
     try:
-        base: Allocation = designed()
+        base: Allocation = design(
+            problem, names, forbidden=forbidden, count=quota, autapses=autapses, seed=seed
+        )
     except BadInputError as why:  # none is known, or the laws have no density
         found.left_out["designed"] = str(why)
         return found
     if len(base) > r:
         found.left_out["designed"] = f"{len(base)} weights are needed, and {r} may change."
+        return found
+    if quota is not None:
+        found["designed"] = base
         return found
     # Filled up in the even order, so that surplus weights are spread as well.
     for step in range(r - len(base), total + 1):
@@ -114,11 +107,3 @@ def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:
     marks = np.rint(np.concatenate([[0], ends]) * r / total).astype(int)
     counts = {name: int(marks[k + 1] - marks[k]) for k, name in enumerate(sizes)}
     return Allocation.spread(network, counts)
-
-
-def _concentrated(network: Network, sizes: dict[str, int], r: int) -> Allocation:
-    flat, left = {}, r
-    for name, size in sizes.items():
-        flat[name] = np.flatnonzero(network.existing(name))[: min(left, size)]
-        left -= flat[name].size
-    return Allocation(network.shapes, flat)

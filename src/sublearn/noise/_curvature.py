@@ -16,15 +16,19 @@ weighted by the errors. Three ways to the diagonal, all without an autodiff libr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
 from sublearn.networks import ACTIVATIONS, REALS, factors, run
 from sublearn.noise._loss import error_signal, flatten, matrices, numbers_per_run, pieces
+
+Along = Callable[[Array], Array]
+"""z'Hz of a symmetric matrix, for each row z of directions."""
 
 EXACT_WORK = 4e9
 """Multiplications up to which a trace is computed exactly: some seconds on one core."""
@@ -142,15 +146,27 @@ def _second_order(instance: Instance, directions: Array) -> Array:
     return out
 
 
+def diagonal_at(along: Along, index: Indices, size: int, each: int) -> Array:
+    """The diagonal at the weights ``index``, of ``size``: ``each`` numbers are held for a direction."""
+    out = np.empty(index.size)
+    for part in pieces(index.size, each):
+        chosen = index[part]
+        directions = np.zeros((chosen.size, size))
+        directions[np.arange(chosen.size), chosen] = 1.0
+        out[part] = along(directions)
+    return out
+
+
 def basis_diagonal(instance: Instance, index: Indices) -> Array:
     """Diagonal of H at the weights ``index``, exactly, for every chain."""
-    out = gauss_newton_diagonal(instance)[index]
-    for part in pieces(index.size, 6 * numbers_per_run(instance)):
-        chosen = index[part]
-        directions = np.zeros((chosen.size, instance.network.cells))
-        directions[np.arange(chosen.size), chosen] = 1.0
-        out[part] += _second_order(instance, directions)
-    return out
+    second = diagonal_at(*_second_order_at(instance, index))
+    return np.asarray(gauss_newton_diagonal(instance)[index] + second)
+
+
+def _second_order_at(instance: Instance, index: Indices) -> tuple[Along, Indices, int, int]:
+    """S, at some weights, as the functions above and below take it."""
+    along = partial(_second_order, instance)
+    return along, index, instance.network.cells, 6 * numbers_per_run(instance)
 
 
 def exact_work(instance: Instance, count: int) -> float:
@@ -165,20 +181,19 @@ def exact_work(instance: Instance, count: int) -> float:
     return each * count
 
 
-def probed_trace(instance: Instance, index: Indices, probes: int, seed: int) -> Trace:
-    """Trace of H over the weights ``index``: J'J exactly, S by ``probes`` random sign vectors."""
-    if probes < 2:
-        raise BadInputError(f"probes must be at least 2, for a standard error, not {probes}.")
+def probed_trace(
+    along: Along, index: Indices, size: int, each: int, probes: int, seed: int
+) -> Trace:
+    """The trace over the weights ``index``, as in :func:`diagonal_at`, by ``probes`` random sign vectors."""
     rng = np.random.default_rng([seed, 0x7ACE])
     products = np.empty(probes)
-    for part in pieces(probes, 6 * numbers_per_run(instance)):
-        directions = np.zeros((part.stop - part.start, instance.network.cells))
+    for part in pieces(probes, each):
+        directions = np.zeros((part.stop - part.start, size))
         signs = rng.integers(0, 2, size=(directions.shape[0], index.size))
         directions[:, index] = 2.0 * signs - 1.0
-        products[part] = _second_order(instance, directions)
-    exact = float(gauss_newton_diagonal(instance)[index].sum())
+        products[part] = along(directions)
     error = float(products.std(ddof=1) / math.sqrt(probes))
-    return Trace(exact + float(products.mean()), error, probes)
+    return Trace(float(products.mean()), error, probes)
 
 
 def traces(
@@ -195,4 +210,9 @@ def traces(
             diagonal = np.zeros(instance.network.cells)
             diagonal[union] = basis_diagonal(instance, union)
         return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
-    return [probed_trace(instance, index, probes, seed) for index in sets]
+    known = gauss_newton_diagonal(instance)
+    guessed = [probed_trace(*_second_order_at(instance, i), probes, seed) for i in sets]
+    return [
+        replace(guess, value=float(known[index].sum()) + guess.value)
+        for index, guess in zip(sets, guessed, strict=True)
+    ]

@@ -140,9 +140,8 @@ def _drawn(
 
 
 def _exchanged(held: Allocation, leaves: Label, comes: Label) -> Allocation:
-    flat = {name: set(held.flat(name).tolist()) for name in held.shapes}
-    for (name, i, j), change in ((leaves, set.remove), (comes, set.add)):
-        change(flat[name], i * held.shapes[name][1] + j)
-    return Allocation(
-        held.shapes, {n: np.array(sorted(s), dtype=np.int64) for n, s in flat.items()}
+    gone, new = (
+        Allocation(held.shapes, {name: np.array([i * held.shapes[name][1] + j])})
+        for name, i, j in (leaves, comes)
     )
+    return (held - gone) | new

@@ -251,18 +251,18 @@ class Geometry(Shown):
 
     def critical_gamma2(self, noise: Noise) -> Critical:
         """The gamma2 at which the network learns on average, at the other two levels of the noise."""
-        (g1, _, _), T = self._levels(noise)
-        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature(noise.with_level(1, 0.0))
-        return self._critical(gain, 0.5 * T * self.trace / self.plastic, "gamma2")
+        _, T = self._levels(noise)
+        return self._critical(noise, 1, 0.5 * T * self.trace / self.plastic)
 
     def critical_gamma3(self, noise: Noise) -> Critical:
         """The gamma3 at which the network learns on average, at the other two levels of the noise."""
-        (g1, _, _), T = self._levels(noise)
-        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature(noise.with_level(2, 0.0))
-        return self._critical(gain, 0.5 * self.noise_trace, "gamma3")
+        return self._critical(noise, 2, 0.5 * self.noise_trace)
 
-    def _critical(self, gain: float, cost: float, name: str) -> Critical:
-        """Levels x >= 0 with gain - cost x^2 > 0."""
+    def _critical(self, noise: Noise, place: int, cost: float) -> Critical:
+        """Levels x >= 0 of one part with gain - cost x^2 > 0, where the other two alone gain so much."""
+        (g1, _, _), T = self._levels(noise)
+        gain = g1 * self.gradient_norm - 0.5 * T * self._curvature(noise.with_level(place, 0.0))
+        name = f"gamma{place + 1}"
         if not cost:
             return self._all_or_none(gain, name)
         edge = math.sqrt(gain / cost) if gain / cost > 0 else 0.0

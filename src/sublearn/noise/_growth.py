@@ -13,7 +13,7 @@ rates, simulations and measurements need to know nothing of growth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,16 +163,12 @@ def zero_pad(instance: Instance, widths: int | Sequence[int]) -> Instance:
             f"widths must be at least those of the network, {list(hidden)}, not {wanted}."
         )
 
-    def padded(old: Any, shape: tuple[int, int], fill: float) -> Any:
-        out = np.full(shape, fill, dtype=old.dtype)
+    def padded(old: Any, shape: tuple[int, int]) -> Any:
+        out = np.full(shape, old.dtype == bool, dtype=old.dtype)  # new weights exist, and are 0
         out[: old.shape[0], : old.shape[1]] = old
         return out
 
-    grown = network.widened(wanted)
-    for name, mask in network.connections.items():
-        grown = grown.with_connections({name: padded(mask, grown.shapes[name], True)})
-    weights = {n: padded(instance.start[n], shape, 0.0) for n, shape in grown.shapes.items()}
-    return _plastic(grown, weights, instance.inputs, instance.targets)
+    return _widened(instance, wanted, padded)
 
 
 def copy_units(instance: Instance, copies: int) -> Instance:
@@ -193,19 +189,24 @@ def copy_units(instance: Instance, copies: int) -> Instance:
     True
     """
     network, c = _all_plastic(instance).network, whole_number("copies", copies, least=1)
-    grown = network.widened([c * width for width in _hidden(network)])
 
-    def copied(name: str, old: Any) -> tuple[Any, int]:
-        """The entries of every copy, and by how many copies the columns are shared."""
-        rows, columns = (new // old for new, old in zip(grown.shapes[name], old.shape, strict=True))
-        return np.repeat(np.repeat(old, rows, axis=0), columns, axis=1), columns
+    def copied(old: Any, shape: tuple[int, int]) -> Any:
+        rows, columns = (larger // small for larger, small in zip(shape, old.shape, strict=True))
+        out = np.repeat(np.repeat(old, rows, axis=0), columns, axis=1)
+        return out if old.dtype == bool else out / columns  # the copies share what they send on
 
+    return _widened(instance, [c * width for width in _hidden(network)], copied)
+
+
+def _widened(
+    instance: Instance, widths: Sequence[int], larger: Callable[[Any, tuple[int, int]], Any]
+) -> Instance:
+    """More units, with what ``larger`` makes of weights, and of masks of those that exist."""
+    network = instance.network
+    grown = network.widened(widths)
     for name, mask in network.connections.items():
-        grown = grown.with_connections({name: copied(name, mask)[0]})
-    weights = {}
-    for name in grown.shapes:
-        entries, shared = copied(name, instance.start[name])
-        weights[name] = entries / shared
+        grown = grown.with_connections({name: larger(mask, grown.shapes[name])})
+    weights = {n: larger(instance.start[n], shape) for n, shape in grown.shapes.items()}
     return _plastic(grown, weights, instance.inputs, instance.targets)
 
 

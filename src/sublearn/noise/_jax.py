@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.noise._curvature import Trace
+from sublearn.noise._curvature import Trace, diagonal_at, probed_trace
 from sublearn.noise._geometry import Geometry, Surface, check_how
-from sublearn.noise._loss import pieces
 
 EXACT_WEIGHTS = 2000
 """Weights up to which "auto" takes one Hessian product per weight."""
@@ -86,14 +84,11 @@ def loss_geometry(
         q = float(curvatures((gradient / here.norm)[None])[0]) if here.norm else 0.0
         if trace == "exact" or (trace == "auto" and noisy.size <= EXACT_WEIGHTS):
             diagonal = np.zeros(size)
-            for part in pieces(noisy.size, size):
-                chosen = noisy[part]
-                basis = np.zeros((chosen.size, size))
-                basis[np.arange(chosen.size), chosen] = 1.0
-                diagonal[chosen] = np.asarray(curvatures(basis))
+            diagonal[noisy] = diagonal_at(curvatures, noisy, size, size)
             over = [Trace(float(diagonal[index].sum()), 0.0, 0) for index in (plastic, noisy)]
         else:
-            over = [_probed(curvatures, index, size, probes, seed) for index in (plastic, noisy)]
+            sets = (plastic, noisy)
+            over = [probed_trace(curvatures, index, size, size, probes, seed) for index in sets]
     return here.geometry(over, loss=float(value), q=q, size=size, on=on)
 
 
@@ -111,14 +106,3 @@ def _positions(jax: Any, params: Any, mask: Any, size: int) -> Any:
     if not plastic.size:
         raise BadInputError("mask is empty: no weight is plastic, so nothing is learned.")
     return plastic
-
-
-def _probed(
-    curvatures: Callable[[Any], Any], index: Any, size: int, probes: int, seed: int
-) -> Trace:
-    rng = np.random.default_rng([seed, 0x7ACE])
-    directions = np.zeros((probes, size))
-    directions[:, index] = 2.0 * rng.integers(0, 2, size=(probes, index.size)) - 1.0
-    bends = np.asarray(curvatures(directions))
-    error = float(bends.std(ddof=1) / math.sqrt(probes))
-    return Trace(float(bends.mean()), error, probes)

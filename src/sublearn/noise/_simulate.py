@@ -220,17 +220,18 @@ def _fixed(given: Sequence[Instance]) -> _Data:
     network, m = given[0].network, given[0].samples
     x = np.stack([one.inputs.reshape(-1, m) for one in given])
     y = np.stack([one.targets for one in given])
-    scale, rest = 1.0 / (2 * m), np.zeros(1)
-    if network.is_linear and not network.is_biased and m > x.shape[-2]:
-        x, y, rest = compress(x, y)
+    x, y, rest = compress(network, x, y)
+    scale = 1.0 / (2 * m)
     return _Data(x, y, scale, rest * scale)
 
 
-def compress(x: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Fewer samples with the same F up to a constant, for outputs that are linear in the inputs.
+def compress(network: Network, x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Fewer samples with the same F up to a constant, where outputs are linear in the inputs.
 
     With X = L Q and orthonormal rows Q, |M X - Y|^2 = |M L - Y Q'|^2 + |Y - Y Q'Q|^2 for every M.
     """
+    if not network.is_linear or network.is_biased or x.shape[-1] <= x.shape[-2]:
+        return x, y, np.zeros(1)
     left, values, q = np.linalg.svd(x, full_matrices=False)
     largest = values[..., 0].max()
     floor = largest * x.shape[-1] * np.finfo(np.float64).eps

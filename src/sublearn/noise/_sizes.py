@@ -85,12 +85,8 @@ class SizeCurve(Shown):
     @property
     def _close(self) -> list[int]:
         """The sizes whose measured rate is within two standard errors of the largest."""
-        top = max(self.measured, key=lambda rate: rate.mean)
-        return [
-            size
-            for size, rate in zip(self.sizes, self.measured, strict=True)
-            if top.mean - rate.mean <= 2.0 * math.hypot(top.error, rate.error)
-        ]
+        means, errors = zip(*((rate.mean, rate.error) for rate in self.measured), strict=True)
+        return _within_errors(self.sizes, means, errors)
 
     @property
     def meaning(self) -> str:
@@ -256,7 +252,7 @@ def best_size(
         rates=rates,
         difficulties=tuple(geometry.difficulty(noise) for geometry in geometries),
         critical_difficulties=tuple(geometry.critical_difficulty(noise) for geometry in geometries),
-        best=_best(sizes, rates, top, noise, _caveats(geometries, rates, top, noise)),
+        best=_best(sizes, rates, top, noise, _caveats(geometries, sizes, rates, noise)),
         bracket=(sizes[max(top - 1, 0)], sizes[min(top + 1, len(sizes) - 1)]),
         exponent=exponent,
         closed_form=_closed_form(geometries, exponent, noise),
@@ -275,16 +271,23 @@ def geometries_of(
     return tuple(p if isinstance(p, Geometry) else local_geometry(p, on=noise.on) for p in path)
 
 
-def _caveats(
-    geometries: Sequence[Geometry], rates: tuple[float, ...], top: int, noise: Noise
-) -> str:
-    """Why the size of the largest <k> may not be the one that learns fastest; empty if it is."""
-    errors = [geometry.rate_error(noise) for geometry in geometries]
-    close = [
-        geometry.plastic
-        for geometry, rate, error in zip(geometries, rates, errors, strict=True)
+def _within_errors(
+    sizes: Sequence[int], rates: Sequence[float], errors: Sequence[float]
+) -> list[int]:
+    """The sizes whose rate is within two standard errors of the largest."""
+    top = int(np.argmax(rates))
+    return [
+        size
+        for size, rate, error in zip(sizes, rates, errors, strict=True)
         if rates[top] - rate <= 2.0 * math.hypot(error, errors[top])
     ]
+
+
+def _caveats(
+    geometries: Sequence[Geometry], sizes: Sequence[int], rates: Sequence[float], noise: Noise
+) -> str:
+    """Why the size of the largest <k> may not be the one that learns fastest; empty if it is."""
+    close = _within_errors(sizes, rates, [geometry.rate_error(noise) for geometry in geometries])
     words = ""
     if len(close) > 1:
         words = (

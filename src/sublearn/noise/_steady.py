@@ -41,7 +41,7 @@ from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.noise._balance import Balance, ModeNoise, balance
-from sublearn.noise._loss import flatten, matrices, plastic_positions, squared_error
+from sublearn.noise._loss import squared_error
 from sublearn.noise._noise import Gamma, Noise, check_noise, step_correlation
 from sublearn.noise._simulate import compress
 from sublearn.plots import finite
@@ -378,11 +378,10 @@ def frozen_noise(modes: Modes) -> tuple[Array | None, float]:
 def shorten(instance: Instance) -> tuple[Instance, float]:
     """The same problem on fewer samples, for linear networks, and the squares that it leaves out."""
     net = instance.network
-    plain = net.is_linear and not net.is_biased
     x = instance.inputs.reshape(-1, instance.samples)
-    if not plain or instance.samples <= x.shape[0]:
+    narrow, short, rest = compress(net, x[None], instance.targets[None])
+    if narrow.shape[-1] == instance.samples:
         return instance, 0.0
-    narrow, short, rest = compress(x[None], instance.targets[None])
     inputs = narrow[0].reshape(net.input_shape(narrow.shape[-1]))
     return Instance(net, instance.allocation, instance.start, inputs, short[0]), float(rest[0])
 
@@ -391,22 +390,16 @@ def _descend(instance: Instance) -> Instance:
     """The weights at the local minimum over the plastic ones that least squares finds from here."""
     from scipy.optimize import least_squares
 
-    net, index = instance.network, plastic_positions(instance)
-    start = flatten(net, instance.start)
-    if net.output_size * instance.samples * index.size > MOST_NUMBERS:
+    if instance.equations * len(instance.allocation) > MOST_NUMBERS:
         raise BadInputError("the network is too large for its local minimum to be found here.")
-
-    def weights(values: Array) -> dict[str, Array]:
-        moved = start.copy()
-        moved[index] = values
-        return matrices(net, moved)
-
-    def gap(values: Array) -> Array:
-        out: Array = net.forward(weights(values), instance.inputs) - instance.targets
-        return out.reshape(-1)
-
-    def slope(values: Array) -> Array:
-        return net.jacobian(weights(values), instance.inputs, instance.allocation)
-
-    lowest = least_squares(gap, start[index], jac=slope, x_scale=1.0, max_nfev=200)
-    return Instance(net, instance.allocation, weights(lowest.x), instance.inputs, instance.targets)
+    lowest = least_squares(
+        lambda values: instance.residual(values).reshape(-1),
+        instance.values(instance.start),
+        jac=instance.jacobian,
+        x_scale=1.0,
+        max_nfev=200,
+    )
+    weights = instance.with_values(lowest.x)
+    return Instance(
+        instance.network, instance.allocation, weights, instance.inputs, instance.targets
+    )

@@ -88,81 +88,48 @@ def descend(
     """
     whole_number("steps", steps, least=0)
     with single_thread(), np.errstate(over="ignore", invalid="ignore"):
-        return _Descending(objective, learner, values, goal, streams, watch).run(steps)
-
-
-class _Descending:
-    def __init__(
-        self,
-        objective: Objective,
-        learner: Learner,
-        values: Floats,
-        goal: Goal,
-        streams: Streams,
-        watch: Watch | None,
-    ) -> None:
-        batch = objective.batch
-        self.objective, self.learner, self.streams = objective, learner, streams
-        self.goal, self.watch = goal, watch
-        self.rows = np.arange(batch)  # of the batch as it was given, those still under way
-        self.epoch = learner.epoch(objective)
-        self.state = learner.init(objective, np.asarray(values, dtype=objective.dtype), streams)
-        self.values = np.array(self.state.values)
-        self.loss = np.full(batch, np.inf)
-        self.right = np.zeros(batch, dtype=np.int64)
-        self.reached = np.zeros(batch, dtype=bool)
-        self.steps = np.zeros(batch, dtype=np.int64)
-        self.looks: list[int] = []
-        self.curve: list[Floats] = []
-
-    def run(self, steps: int) -> Descent:
-        self._look(0)
-        for step in range(1, steps + 1):
-            if not self.rows.size:
+        batch, epoch = objective.batch, learner.epoch(objective)
+        rows = np.arange(batch)  # of the batch as it was given, those still under way
+        state = learner.init(objective, np.asarray(values, dtype=objective.dtype), streams)
+        best, lowest = np.array(state.values), np.full(batch, np.inf)
+        labels, made = np.zeros(batch, dtype=np.int64), np.zeros(batch, dtype=np.int64)
+        reached = np.zeros(batch, dtype=bool)
+        looks, curve = [], []
+        for step in range(steps + 1):
+            if step:
+                state = learner.step(objective, state, streams)
+            if step % (epoch or 1) and step < steps:
+                continue
+            # Of learners that take mini-batches the state's loss is that of the last one.
+            here = state if epoch is None else objective.evaluate(state.values)
+            loss, right = here.loss, here.right
+            made[rows] = step
+            there = goal.reached(loss, right, objective.samples)
+            reached[rows] = there
+            better = there | (loss < lowest[rows])
+            chosen = rows[better]
+            best[chosen] = state.values[better]
+            lowest[chosen] = loss[better]
+            if right is not None:
+                labels[chosen] = right[better]
+            line = np.full(batch, np.nan)
+            line[rows] = loss
+            looks.append(step)
+            curve.append(line)
+            if watch is not None:
+                watch(step, line)
+            going = ~there & np.isfinite(loss)
+            stuck = learner.stuck(state)
+            if stuck is not None:
+                going &= ~stuck
+            rows = rows[going]
+            if not rows.size:
                 break
-            self.state = self.learner.step(self.objective, self.state, self.streams)
-            if step % (self.epoch or 1) == 0 or step == steps:
-                self._look(step)
-        return Descent(
-            self.values,
-            self.loss,
-            self.right if self.objective.has_labels else None,
-            self.reached,
-            self.steps,
-            np.array(self.looks),
-            np.array(self.curve),
-        )
-
-    def _look(self, step: int) -> None:
-        loss, right = self.state.loss, self.state.right
-        if self.epoch is not None:  # the state's loss is that of a mini-batch
-            found = self.objective.evaluate(self.state.values)
-            loss, right = found.loss, found.right
-        rows = self.rows
-        self.steps[rows] = step
-        there = self.goal.reached(loss, right, self.objective.samples)
-        self.reached[rows] = there
-        better = there | (loss < self.loss[rows])
-        chosen = rows[better]
-        self.values[chosen] = self.state.values[better]
-        self.loss[chosen] = loss[better]
-        if right is not None:
-            self.right[chosen] = right[better]
-        line = np.full(self.loss.size, np.nan)
-        line[rows] = loss
-        self.looks.append(step)
-        self.curve.append(line)
-        if self.watch is not None:
-            self.watch(step, line)
-        going = ~there & np.isfinite(loss)
-        stuck = self.learner.stuck(self.state)
-        if stuck is not None:
-            going &= ~stuck
-        self.rows = self.rows[going]
-        if self.rows.size < going.size and self.rows.size:
-            self.objective = self.objective.select(going)
-            self.state = self.state.select(going)
-            self.streams = self.streams.select(going)
+            if rows.size < going.size:
+                objective, state = objective.select(going), state.select(going)
+                streams = streams.select(going)
+        found = labels if objective.has_labels else None
+        return Descent(best, lowest, found, reached, made, np.array(looks), np.array(curve))
 
 
 def starting_values(

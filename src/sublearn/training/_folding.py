@@ -175,10 +175,7 @@ class _Folding:
         """The chain as it is, for steps that are not of the form that is folded here."""
         self.steps += links(self.network, [self._cast(b) for b in self.blocks], self._one())
         for name in self.network.shapes:
-            if name in self.learnable:
-                self._slot(name)
-            else:
-                self._matrix(self._frozen(name), name)
+            self._weight(name)
         return self._finish(self._nowhere())
 
     def _frozen(self, name: str) -> Floats:
@@ -224,6 +221,12 @@ class _Folding:
     def _matrix(self, matrix: Floats, name: str) -> str:
         self.matrices[name] = self._cast(matrix)
         return name
+
+    def _weight(self, name: str) -> str:
+        """A weight in full."""
+        return (
+            self._slot(name) if name in self.learnable else self._matrix(self._frozen(name), name)
+        )
 
     # The first learnable step, and the one behind it.
 
@@ -319,13 +322,9 @@ class _Folding:
             bias = self._slot(step.bias)
         elif step.bias is not None:
             offset = self._cast(self._frozen(step.bias))
-        if step.weight in self.learnable:
-            weight = self._slot(step.weight)
-        else:
-            weight = self._matrix(self._frozen(step.weight), step.weight)
         self.steps.append(
             Link(
-                weight,
+                self._weight(step.weight),
                 step.activation,
                 entering=None if entering is None else self._cast(entering),
                 encoder=encoder,

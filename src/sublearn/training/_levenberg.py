@@ -63,21 +63,14 @@ class LevenbergMarquardt(Learner):
                 f"{objective.loss_name!r}."
             )
         f, jacobian = objective.linearise(values)
-        normal, gradient, scale = _normal(jacobian, f)
+        here = _here(objective, values, f, _mean_square(f), jacobian)
         return LevenbergState(
-            values,
-            _mean_square(f),
-            _labels(objective, values),
-            f,
-            jacobian,
-            normal,
-            gradient,
-            scale,
-            self.damping * scale,
-            np.full_like(scale, 2.0),
-            _mean_square(f),
-            np.zeros(scale.shape, dtype=bool),
-            0,
+            **here,
+            mu=self.damping * here["scale"],
+            growth=np.full_like(here["scale"], 2.0),
+            before=here["loss"],
+            stuck=np.zeros(here["scale"].shape, dtype=bool),
+            steps=0,
         )
 
     def step(self, objective: Objective, state: LevenbergState, streams: Streams) -> LevenbergState:
@@ -125,18 +118,8 @@ def _moved(
     """The state after some rows took their step."""
     everywhere = rows.size == loss.size
     part = objective if everywhere else objective.select(rows)
-    jacobian = part.jacobian(values[rows])
-    normal, gradient, scale = _normal(jacobian, f[rows])
-    new: dict[str, Any] = {
-        "values": values[rows],
-        "loss": loss[rows],
-        "residual": f[rows],
-        "jacobian": jacobian,
-        "normal": normal,
-        "gradient": gradient,
-        "scale": scale,
-        "right": _labels(part, values[rows]),
-    }
+    x = values[rows]
+    new = _here(part, x, f[rows], loss[rows], part.jacobian(x))
     for name, fresh in new.items():
         held = getattr(state, name)
         if not everywhere and fresh is not None:
@@ -147,8 +130,22 @@ def _moved(
     return replace(out, mu=np.maximum(out.mu, LEAST_DAMPING * out.scale))
 
 
-def _labels(objective: Objective, values: Floats) -> Indices | None:
-    return objective.right(values) if objective.has_labels else None
+def _here(
+    objective: Objective, values: Floats, f: Floats, loss: Floats, jacobian: Floats
+) -> dict[str, Any]:
+    """What a state holds of the place where its rows are."""
+    transposed = np.swapaxes(jacobian, 1, 2)
+    wide = jacobian.shape[1] < jacobian.shape[2]
+    return {
+        "values": values,
+        "loss": loss,
+        "right": objective.right(values) if objective.has_labels else None,
+        "residual": f,
+        "jacobian": jacobian,
+        "normal": jacobian @ transposed if wide else transposed @ jacobian,
+        "gradient": np.einsum("bei,be->bi", jacobian, f),
+        "scale": np.einsum("bei,bei->bi", jacobian, jacobian).max(axis=1),
+    }
 
 
 def _damped(state: LevenbergState) -> Floats:
@@ -159,16 +156,6 @@ def _damped(state: LevenbergState) -> Floats:
         y = _solve(damped, state.residual)
         return -np.asarray(np.einsum("bei,be->bi", state.jacobian, y))
     return -_solve(damped, state.gradient)
-
-
-def _normal(jacobian: Floats, f: Floats) -> tuple[Floats, Floats, Floats]:
-    """(J'J or J J', J'f, largest diagonal entry of J'J)."""
-    transposed = np.swapaxes(jacobian, 1, 2)
-    wide = jacobian.shape[1] < jacobian.shape[2]
-    normal = jacobian @ transposed if wide else transposed @ jacobian
-    gradient = np.einsum("bei,be->bi", jacobian, f)
-    scale = np.einsum("bei,bei->bi", jacobian, jacobian).max(axis=1)
-    return normal, gradient, scale
 
 
 def _mean_square(f: Floats) -> Floats:

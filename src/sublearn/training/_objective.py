@@ -285,9 +285,7 @@ class _Part:
         return _Part(self.folded.at(samples), targets, self.rows)
 
     def right(self, outputs: Floats) -> Indices:
-        said = np.einsum("...ij,...ij->...j", self.targets, outputs)
-        reached = (outputs >= said[..., None, :]).sum(axis=-2)  # by the label, and by whom else
-        return np.asarray((reached == 1).sum(axis=-1))
+        return labels_right(outputs, self.targets)
 
 
 def _check(instances: Sequence[Instance]) -> None:
@@ -313,3 +311,10 @@ def is_one_hot(targets: Floats) -> bool:
     """Whether targets (..., d, m) hold one 1 in each column, else 0: then they are labels."""
     zero_or_one = bool(np.isin(targets, (0.0, 1.0)).all())
     return zero_or_one and bool((targets.sum(axis=-2) == 1.0).all())
+
+
+def labels_right(outputs: Floats, targets: Floats) -> Indices:
+    """On how many samples the label's output is the largest, and no other is as large, (...)."""
+    said = np.einsum("...ij,...ij->...j", targets, outputs)
+    reached = (outputs >= said[..., None, :]).sum(axis=-2)  # by the label, and by whom else
+    return np.asarray((reached == 1).sum(axis=-1))

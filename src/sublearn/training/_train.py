@@ -18,7 +18,7 @@ from sublearn.training._descend import Descent, Goal, Watch, descend, starting_v
 from sublearn.training._learner import Learner
 from sublearn.training._losses import LOSSES
 from sublearn.training._named import learner_named, settings_of
-from sublearn.training._objective import Objective, is_one_hot
+from sublearn.training._objective import Objective, is_one_hot, labels_right
 from sublearn.training._streams import Streams
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
@@ -249,6 +249,4 @@ def judge(instance: Instance, values: Array, loss: str) -> tuple[float, int | No
     value = float(LOSSES[loss].value(outputs, instance.targets))
     if not is_one_hot(instance.targets):
         return value, None
-    said = np.einsum("ij,ij->j", instance.targets, outputs)
-    # Right: the label's output is the largest, and no other is as large.
-    return value, int(((outputs >= said).sum(axis=0) == 1).sum())
+    return value, int(labels_right(outputs, instance.targets))
