@@ -27,10 +27,8 @@ def decide(
     place: DecisionOut,
     within: Annotated[
         float | None,
-        typer.Option(
-            metavar="EPS",
-            help="Ask instead whether some weights bring every output within EPS of its target.",
-        ),
+        "EPS",
+        "Ask instead whether some weights bring every output within EPS of its target.",
     ] = None,
     why: Annotated[bool, "Where it is undecided, what each way ran into."] = False,
     as_json: JsonOption = False,

@@ -44,13 +44,11 @@ EXPERIMENT = Declared(
     claim="What holds for rows holds for columns: using fewer columns leaves fewer quadratic "
     "equations, so the match probability should rise with the number of columns in use.",
     task=Decisions(),
-    quick=Plan(
-        (
-            *(_point(8, 2, c, "ladder", 80) for c in (1, 2, 3, 4, 6, 8)),
-            *(_point(8, 4, c, "ladder", 80) for c in (2, 3, 4, 6, 8)),
-            *(_point(12, 2, c, "ladder", 40) for c in (1, 2, 4, 8, 12)),
-            *(_point(8, 4, c, "reference", 8) for c in (2, 4, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, 2, c, "ladder", 80) for c in (1, 2, 3, 4, 6, 8)),
+        (_point(8, 4, c, "ladder", 80) for c in (2, 3, 4, 6, 8)),
+        (_point(12, 2, c, "ladder", 40) for c in (1, 2, 4, 8, 12)),
+        (_point(8, 4, c, "reference", 8) for c in (2, 4, 8)),
     ),
     full=full_plan(
         _point, *((n, d, c) for n in (8, 12) for d in (2, 4) for c in range(d // 2, n + 1))

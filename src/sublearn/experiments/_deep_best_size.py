@@ -87,7 +87,7 @@ EXPERIMENT = Declared(
     claim="The best size of a nonlinear network is the root N* of an equation in gamma1, gamma2, gamma3, T "
     "and the size N that it is padded from, wherever it is in learning.",
     task=DeepRates(),
-    quick=Plan(_points(4, 20, (30,))),
-    full=Plan(_points(32, 120, (30, 300))),
+    quick=Plan.of(_points(4, 20, (30,))),
+    full=Plan.of(_points(32, 120, (30, 300))),
     hours=0.005,
 )

@@ -157,13 +157,10 @@ EXPERIMENT = Declared(
     claim="Larger networks learn better, but intrinsically noisy synapses eventually negate the benefits "
     "of larger network size.",
     task=DeepSizes(),
-    quick=Plan(tuple(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE)),
-    full=Plan(
-        (
-            *(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
-            _point(0.05, LONG, 96),
-            _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45)),
-        )
+    quick=Plan.of(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE),
+    full=Plan.of(
+        (_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
+        [_point(0.05, LONG, 96), _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45))],
     ),
     hours=0.13,
 )

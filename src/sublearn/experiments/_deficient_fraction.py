@@ -69,8 +69,8 @@ EXPERIMENT = Declared(
     claim="An allocation in one layer is maximal if no row has more than m learnable weights and no "
     'column more than d (so read; printed is "or"): none of those counted here should be deficient.',
     task=Deficiency(),
-    quick=Plan(_points(400)),
-    full=Plan(_points(20_000)),
+    quick=Plan.of(_points(400)),
+    full=Plan.of(_points(20_000)),
     hours=0.05,
     columns={
         "where": "where",

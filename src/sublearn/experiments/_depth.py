@@ -15,7 +15,7 @@ from sublearn.experiments._table import (
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import EXACT, WITHIN
 from sublearn.plots import name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 _EPS = 1e-2
 _CASES = {
@@ -30,16 +30,14 @@ _CASES = {
 }
 
 
-def _points(exact: int, within: int) -> tuple[Point, ...]:
-    found = []
+def _points(exact: int, within: int) -> Points:
     for case, (network, samples, learn) in _CASES.items():
         for k in (4, 6, 8):
             own: Row = {"case": case, "k": k}
             asked = network, samples, learn.format(k=k)
-            found.append(point(own, asked, exact, 5, method="ladder"))
+            yield point(own, asked, exact, 5, method="ladder")
             training: Row = {"method": NEWTON, "eps": _EPS, "steps": 200, "starts": 5}
-            found.append(point(own, asked, within, 20, **training))
-    return tuple(found)
+            yield point(own, asked, within, 20, **training)
 
 
 def draw(table: Table) -> Figures:
@@ -88,8 +86,8 @@ EXPERIMENT = Declared(
     claim="Whether the rules of thumb for distributing learnable weights hold in deeper nonlinear "
     "networks and on structured data is left open.",
     task=ExactOrWithin(),
-    quick=Plan(_points(10, 20)),
-    full=Plan(_points(DECIDED, 100)),
+    quick=Plan.of(_points(10, 20)),
+    full=Plan.of(_points(DECIDED, 100)),
     hours=0.13,
     columns={"case": "where the weights are", "k": "rows k"},
 )

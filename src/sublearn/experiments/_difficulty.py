@@ -88,7 +88,7 @@ EXPERIMENT = Declared(
     "occurs where the difficulty lies below gamma1 / (T (gamma1^2 + gamma2^2 + gamma3^2 N / T)); there is "
     "an optimal size.",
     task=Difficulties(),
-    quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
-    full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
+    quick=Plan.of(_point(gamma3, 24) for gamma3 in (0.05, 0.1)),
+    full=Plan.of(_point(gamma3, 400) for gamma3 in (0.05, 0.1)),
     hours=0.005,
 )

@@ -69,8 +69,8 @@ EXPERIMENT = Declared(
     claim="The more truly quadratic equations an allocation leaves, T b k - d m for k rows in use, the "
     "higher its match probability.",
     task=ByEquations(),
-    quick=Plan(_points(60)),
-    full=Plan(_points(5000)),
+    quick=Plan.of(_points(60)),
+    full=Plan.of(_points(5000)),
     hours=0.05,
     columns={"setting": "setting", "k": "rows allowed"},
 )

@@ -45,13 +45,11 @@ EXPERIMENT = Declared(
     claim="For d = 4, T = m = n / 2 and b = 1 the match probability rises with the share of rows "
     "that hold learnable weights, and with the size n of the network.",
     task=Decisions(),
-    quick=Plan(
-        (
-            *(_point(8, k, "ladder", 120) for k in (4, 5, 6, 7, 8)),
-            *(_point(12, k, "ladder", 60) for k in (4, 5, 6, 9, 12)),
-            *(_point(16, k, "ladder", 40) for k in (4, 5, 8, 12, 16)),
-            *(_point(8, k, "reference", 10) for k in (4, 5, 6, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, k, "ladder", 120) for k in (4, 5, 6, 7, 8)),
+        (_point(12, k, "ladder", 60) for k in (4, 5, 6, 9, 12)),
+        (_point(16, k, "ladder", 40) for k in (4, 5, 8, 12, 16)),
+        (_point(8, k, "reference", 10) for k in (4, 5, 6, 8)),
     ),
     full=full_plan(_point, *((n, k) for n in (8, 12, 16) for k in range(4, n + 1))),
     hours=0.15,

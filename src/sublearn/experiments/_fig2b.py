@@ -93,24 +93,20 @@ EXPERIMENT = Declared(
     claim="With d = n / 4, allocations in fewer than a quarter of the rows are minimal, those in "
     "exactly a quarter maximal; beyond, the match probability approaches 1 as n grows.",
     task=Decisions(),
-    quick=Plan(
+    quick=Plan.of(
         (
-            *(
-                _point(n, k, "ladder", {8: 120, 12: 60, 16: 30}[n])
-                for n in (8, 12, 16)
-                for k in _rows(n)
-            ),
-            *(_point(8, k, "reference", 16) for k in (2, 3, 4, 8)),
-        )
-    ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, full_trials(method))
-            for method in ("ladder", "reference")
+            _point(n, k, "ladder", {8: 120, 12: 60, 16: 30}[n])
             for n in (8, 12, 16)
-            for k in range(-(-n // 8), n + 1)
-            if method == "ladder" or 4 * k >= n
-        )
+            for k in _rows(n)
+        ),
+        (_point(8, k, "reference", 16) for k in (2, 3, 4, 8)),
+    ),
+    full=Plan.of(
+        _point(n, k, method, full_trials(method))
+        for method in ("ladder", "reference")
+        for n in (8, 12, 16)
+        for k in range(-(-n // 8), n + 1)
+        if method == "ladder" or 4 * k >= n
     ),
     hours=0.12,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},

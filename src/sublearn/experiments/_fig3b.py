@@ -105,19 +105,15 @@ EXPERIMENT = Declared(
     "of W1 the match probability rises with k; a match is there a mean squared error below 1e-2, "
     "reached by AdaHessian.",
     task=ExactOrWithin(),
-    quick=Plan(
-        (
-            *(_exact(n, k, 24 if k <= 8 else 12) for n, ks in _QUICK.items() for k in ks),
-            *(_within(n, k, ADAHESSIAN, 16, 1000, 1) for n, ks in _QUICK.items() for k in ks),
-            *(_within(n, k, NEWTON, 48, 200, 10) for n, ks in _QUICK.items() for k in ks),
-        )
+    quick=Plan.of(
+        (_exact(n, k, 24 if k <= 8 else 12) for n, ks in _QUICK.items() for k in ks),
+        (_within(n, k, ADAHESSIAN, 16, 1000, 1) for n, ks in _QUICK.items() for k in ks),
+        (_within(n, k, NEWTON, 48, 200, 10) for n, ks in _QUICK.items() for k in ks),
     ),
-    full=Plan(
-        (
-            *(_exact(n, k, DECIDED) for n, ks in _FULL.items() for k in ks),
-            *(_within(n, k, ADAHESSIAN, 100, 2000, 10) for n, ks in _FULL.items() for k in ks),
-            *(_within(n, k, NEWTON, 200, 200, 10) for n, ks in _FULL.items() for k in ks),
-        )
+    full=Plan.of(
+        (_exact(n, k, DECIDED) for n, ks in _FULL.items() for k in ks),
+        (_within(n, k, ADAHESSIAN, 100, 2000, 10) for n, ks in _FULL.items() for k in ks),
+        (_within(n, k, NEWTON, 200, 200, 10) for n, ks in _FULL.items() for k in ks),
     ),
     hours=0.32,
     columns={"n": "hidden units n", "k": "rows k"},

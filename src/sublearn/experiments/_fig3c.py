@@ -61,13 +61,8 @@ EXPERIMENT = Declared(
     claim="On MNIST (q = 784, n = 1000, d = 10, m = 1000; 10,000 learnable weights in the first k rows; "
     "Adam) every label becomes right in all trials when more than 40 rows are in use.",
     task=Labelled(),
-    quick=Plan(
-        (
-            *(_point(k, 3) for k in (13, 16)),
-            *(_point(k, 4) for k in (20, 40, 60, 100)),
-        )
-    ),
-    full=Plan(tuple(_point(k, 50) for k in _ROWS)),
+    quick=Plan.of((_point(k, 3) for k in (13, 16)), (_point(k, 4) for k in (20, 40, 60, 100))),
+    full=Plan.of(_point(k, 50) for k in _ROWS),
     hours=0.07,
     columns={"k": "rows k"},
 )

@@ -16,7 +16,7 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import Trainability
 from sublearn.plots import COLOURS, MARKERS, ink
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 _CASES = {
     "Linear RNN": ("lrnn:n=8,b=1,d=4,T=4", 4, "W:first-rows=8"),
@@ -29,16 +29,14 @@ _LEARNERS = {name: _NAMES[name] for name in (*_FIRST_ORDER, ADAHESSIAN, NEWTON)}
 _EPS = (1e-2, 1e-6)
 
 
-def _points(instances: int, steps: int, starts: int) -> tuple[Point, ...]:
-    found = []
+def _points(instances: int, steps: int, starts: int) -> Points:
     for case, asked in _CASES.items():
         for eps in _EPS:
             more: Row = {"eps": eps, "steps": steps, "starts": starts}
             more["learners"] = " ".join(_LEARNERS)
             # Many instances make one batch of each learner.
             trials, chunk = instances * len(_LEARNERS), 25 * len(_LEARNERS)
-            found.append(point({"case": case}, asked, trials, chunk, **more))
-    return tuple(found)
+            yield point({"case": case}, asked, trials, chunk, **more)
 
 
 def draw(table: Table) -> Figures:
@@ -90,8 +88,8 @@ EXPERIMENT = Declared(
     claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
     "to find solutions, and second-order methods were necessary.",
     task=Trainability(),
-    quick=Plan(_points(instances=25, steps=1000, starts=2)),
-    full=Plan(_points(instances=100, steps=5000, starts=3)),
+    quick=Plan.of(_points(instances=25, steps=1000, starts=2)),
+    full=Plan.of(_points(instances=100, steps=5000, starts=3)),
     hours=0.045,
     columns={"case": "network kind"},
 )

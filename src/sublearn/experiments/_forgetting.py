@@ -146,7 +146,7 @@ EXPERIMENT = Declared(
     claim="Homeostatic plasticity and learning on other tasks act on a task as a random direction of the "
     "same length would.",
     task=Forgetting(),
-    quick=Plan(_points(8)),
-    full=Plan(_points(96)),
+    quick=Plan.of(_points(8)),
+    full=Plan.of(_points(96)),
     hours=0.003,
 )

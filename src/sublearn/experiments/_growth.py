@@ -81,8 +81,8 @@ EXPERIMENT = Declared(
     claim="As the network grows the number of quadratic equations grows, so the match probability of "
     "all allocations should approach 1.",
     task=Decisions(),
-    quick=Plan(_points(60, 30, 5, (6, 8, 12, 16))),
-    full=Plan(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
+    quick=Plan.of(_points(60, 30, 5, (6, 8, 12, 16))),
+    full=Plan.of(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
     hours=0.08,
     columns={"family": "family", "kind": "kind of allocation", "n": "units n"},
 )

@@ -93,7 +93,7 @@ EXPERIMENT = Declared(
     claim="Task-irrelevant plasticity is a random direction, of which each of N weights gets one part in "
     "N: larger networks dilute it.",
     task=LinearSizes(),
-    quick=Plan(_points(4)),
-    full=Plan(_points(64)),
+    quick=Plan.of(_points(4)),
+    full=Plan.of(_points(64)),
     hours=0.01,
 )

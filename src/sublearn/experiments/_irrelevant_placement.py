@@ -32,7 +32,7 @@ def _plan(cycles: int, repeats: int) -> Plan:
             "irrelevant": kind,
         }
         points.append(Point(params, 2 * repeats, chunk=16))
-    return Plan(tuple(points))
+    return Plan.of(points)
 
 
 def _lines(ax: Axes, rows: Table) -> None:

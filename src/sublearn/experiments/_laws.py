@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import Figures, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 # Name: the ensemble. All three kinds of numbers follow the law, but for correlated inputs.
 _LAWS = {
@@ -25,8 +25,7 @@ _CASES = {
 }
 
 
-def _points(trials: int, few: bool) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int, few: bool) -> Points:
     for case, (network, samples, learn, lines) in _CASES.items():
         for law, ensemble in _LAWS.items():
             for k in (lines[0], lines[-1]) if few else lines:
@@ -34,8 +33,7 @@ def _points(trials: int, few: bool) -> tuple[Point, ...]:
                 asked = network, samples, learn.format(k=k)
                 # Without a density generic facts may not refute; what is not found early stays open.
                 starts = 30 if law in ("signs", "sparse") else 3000
-                found.append(point(own, asked, trials, 10, ensemble=ensemble, starts=starts))
-    return tuple(found)
+                yield point(own, asked, trials, 10, ensemble=ensemble, starts=starts)
 
 
 def draw(table: Table) -> Figures:
@@ -98,8 +96,8 @@ EXPERIMENT = Declared(
     claim="The advantage of spreading is derived for normal weights; whether it is robust beyond them is "
     "to be tested.",
     task=Decisions(),
-    quick=Plan(_points(20, few=True)),
-    full=Plan(_points(DECIDED, few=False)),
+    quick=Plan.of(_points(20, few=True)),
+    full=Plan.of(_points(DECIDED, few=False)),
     hours=0.03,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
 )

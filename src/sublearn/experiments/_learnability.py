@@ -19,7 +19,7 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import LearntMatches
 from sublearn.experiments.tasks._training import EXACT, WITHIN
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 _EPS = 1e-2
 _FIRST_ORDER = ("adam", "sgd", "gradient-descent")
@@ -32,20 +32,18 @@ _CASES: dict[str, tuple[str, int, str, int, tuple[int, ...]]] = {
 }
 
 
-def _points(exact: int, within: int, steps: int) -> tuple[Point, ...]:
-    found = []
+def _points(exact: int, within: int, steps: int) -> Points:
     for case, (network, samples, weight, count, rows) in _CASES.items():
         allocations = {f"rows {k}": f"first-rows={k}" for k in rows}
         allocations |= {"spread": f"spread={count}", "anywhere": f"random={count}"}
         for name, rule in allocations.items():
             own: Row = {"case": case, "allocation": name}
             asked = network, samples, f"{weight}:{rule}"
-            found.append(point(own, asked, exact, 10, method="ladder"))
+            yield point(own, asked, exact, 10, method="ladder")
             for learner in _LEARNERS:
                 most = min(steps, 200) if learner == NEWTON else steps
                 training: Row = {"method": learner, "eps": _EPS, "steps": most, "starts": 2}
-                found.append(point(own, asked, within, 25, **training))
-    return tuple(found)
+                yield point(own, asked, within, 25, **training)
 
 
 def draw(table: Table) -> Figures:
@@ -113,8 +111,8 @@ EXPERIMENT = Declared(
     claim="Whether the allocations with the best match probability can be learnt in practice, by gradient "
     "descent in particular, is left open.",
     task=LearntMatches(),
-    quick=Plan(_points(exact=10, within=10, steps=300)),
-    full=Plan(_points(exact=DECIDED, within=100, steps=2000)),
+    quick=Plan.of(_points(exact=10, within=10, steps=300)),
+    full=Plan.of(_points(exact=DECIDED, within=100, steps=2000)),
     hours=0.1,
     columns={"case": "network kind", "allocation": "allocation"},
 )

@@ -184,19 +184,13 @@ EXPERIMENT = Declared(
     claim="There is an optimal size N* = (T gamma2^2 / gamma3^2) (1 - gamma1^2 / gamma2^2) that maximises "
     "the learning rate, whether neurons or redundant synapses are added.",
     task=LinearSizes(),
-    quick=Plan(
-        (
-            *(steady_point(gamma, 0.0, 4) for gamma in LINEAR_GAMMAS),
-            rate_point("expansion", RATE, 250, 20),
-            rate_point("synapses", RATE, 20, 10, SYNAPSES),
-        )
+    quick=Plan.of(
+        (steady_point(gamma, 0.0, 4) for gamma in LINEAR_GAMMAS),
+        [rate_point("expansion", RATE, 250, 20), rate_point("synapses", RATE, 20, 10, SYNAPSES)],
     ),
-    full=Plan(
-        (
-            *(steady_point(g, mixing, 48) for g in LINEAR_GAMMAS for mixing in LINEAR_MIXINGS),
-            rate_point("expansion", RATE, 1000, 40),
-            rate_point("synapses", RATE, 200, 40, SYNAPSES),
-        )
+    full=Plan.of(
+        (steady_point(g, mixing, 48) for g in LINEAR_GAMMAS for mixing in LINEAR_MIXINGS),
+        [rate_point("expansion", RATE, 1000, 40), rate_point("synapses", RATE, 200, 40, SYNAPSES)],
     ),
     hours=0.025,
 )

@@ -8,7 +8,7 @@ from typing import Any
 from sublearn.experiments._lines import Figures, in_panels, shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _CASES = {
     "b = 1, d = 2, T = m = 4": ("lrnn:n=6,b=1,d=2,T=4", 4, 8),
@@ -18,8 +18,7 @@ _CASES = {
 _NAMES = ("B", "W", "D")
 
 
-def _points(draws: int) -> tuple[Point, ...]:
-    found = []
+def _points(draws: int) -> Points:
     for case, (network, samples, needed) in _CASES.items():
         step = needed // 4
         for encoder, decoder in product(range(0, needed + 1, step), repeat=2):
@@ -32,8 +31,7 @@ def _points(draws: int) -> tuple[Point, ...]:
             own: Row = {"case": case, **{f"in_{name}": count for name, count in counts.items()}}
             own["components"] = sum(count > 0 for count in counts.values())
             own |= {"network": network, "samples": samples, "learn": learn}
-            found.append(Point(own, draws, chunk=50))
-    return tuple(found)
+            yield Point(own, draws, chunk=50)
 
 
 def draw(table: Table) -> Figures:
@@ -86,8 +84,8 @@ EXPERIMENT = Declared(
     claim="Mixed allocations can combine components, but each component's constraints apply "
     "independently.",
     task=Ranks(),
-    quick=Plan(_points(100)),
-    full=Plan(_points(2000)),
+    quick=Plan.of(_points(100)),
+    full=Plan.of(_points(2000)),
     hours=0.025,
     columns={
         "case": "network",

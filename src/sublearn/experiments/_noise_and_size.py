@@ -108,7 +108,7 @@ EXPERIMENT = Declared(
     claim="Circuit size should be inversely proportional to the per-synaptic rate of change; suppression "
     "of synaptic noise allows for larger circuit formation.",
     task=LinearSizes(),
-    quick=Plan(_points(60, 12, 4)),
-    full=Plan(_points(1000, 40, 96)),
+    quick=Plan.of(_points(60, 12, 4)),
+    full=Plan.of(_points(1000, 40, 96)),
     hours=0.045,
 )

@@ -78,8 +78,8 @@ EXPERIMENT = Declared(
     claim="The weights are taken to be normal and independent, which guarantees that the matrices "
     "that occur are invertible; other laws are not tried.",
     task=Decisions(),
-    quick=Plan(tuple(_point(s, case, 80) for s in _SETTINGS for case in _CASES)),
-    full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
+    quick=Plan.of(_point(s, case, 80) for s in _SETTINGS for case in _CASES),
+    full=Plan.of(_point(s, case, 2000) for s in _SETTINGS for case in _CASES),
     hours=0.03,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
 )

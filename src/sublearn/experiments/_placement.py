@@ -47,11 +47,9 @@ def _point(
 
 def _plan(cycles: int, repeats: int) -> Plan:
     sweep = ((0.1, scale, 0.05 * scale) for scale in _SCALES)
-    return Plan(
-        (
-            *(_point(setting, *what, cycles, repeats) for setting, what in _SETTINGS.items()),
-            *(_point(_SWEEP, 8, 0, gamma, cycles, repeats) for gamma in sweep),
-        )
+    return Plan.of(
+        (_point(setting, *what, cycles, repeats) for setting, what in _SETTINGS.items()),
+        (_point(_SWEEP, 8, 0, gamma, cycles, repeats) for gamma in sweep),
     )
 
 

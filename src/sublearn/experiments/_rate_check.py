@@ -39,7 +39,7 @@ def _plan(draws: int, expanded: int, masked: int) -> Plan:
         for setting, gamma, T in product(settings, gammas, (1.0, 2.0)):
             levels: Row = dict(zip(GAMMA, gamma, strict=True))
             points.append(Point({**setting, **levels, "T": T, "draws": draws}, cells, chunk=chunk))
-    return Plan(tuple(points))
+    return Plan.of(points)
 
 
 def _ticks(reached: list[float]) -> Any:

@@ -105,7 +105,7 @@ EXPERIMENT = Declared(
     claim="Adding redundant synapses helps up to an optimal number, beyond which synaptic noise outweighs "
     "what they gain.",
     task=LinearSizes(),
-    quick=Plan(_points(5, 60, 8)),
-    full=Plan(_points(64, 1000, 40)),
+    quick=Plan.of(_points(5, 60, 8)),
+    full=Plan.of(_points(64, 1000, 40)),
     hours=0.012,
 )

@@ -83,18 +83,14 @@ EXPERIMENT = Declared(
     claim="After about 200 initialisations of fsolve hardly any new solution is found, so 400 are "
     "enough to say that there is none.",
     task=Saturation(),
-    quick=Plan(
-        (
-            *(_point(8, k, "search", 400, 24) for k in (5, 8)),
-            *(_point(8, k, "reference", 400, 24) for k in (5, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, k, "search", 400, 24) for k in (5, 8)),
+        (_point(8, k, "reference", 400, 24) for k in (5, 8)),
     ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, 1600, 60)
-            for method in ("search", "reference")
-            for n, k in ((8, 5), (8, 8), (12, 6))
-        )
+    full=Plan.of(
+        _point(n, k, method, 1600, 60)
+        for method in ("search", "reference")
+        for n, k in ((8, 5), (8, 8), (12, 6))
     ),
     hours=0.06,
     columns={"n": "units n", "k": "rows k"},

@@ -52,7 +52,7 @@ def full_trials(method: str) -> int:
 def full_plan(make: Callable[..., Point], *settings: tuple[int, ...]) -> Plan:
     """Every setting decided, and every one by the paper's protocol: ``make(*setting, method, trials)``."""
     ways = [(method, full_trials(method)) for method in ("ladder", "reference")]
-    return Plan(tuple(make(*setting, *way) for way in ways for setting in settings))
+    return Plan.of(make(*setting, *way) for way in ways for setting in settings)
 
 
 def point(own: Row, asked: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:

@@ -114,7 +114,7 @@ EXPERIMENT = Declared(
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
     "rows and columns; between them nothing is proved.",
     task=Verdicts(),
-    quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
-    full=Plan(tuple(_point(*asked) for asked in _FULL)),
+    quick=Plan.of(_point(*asked) for asked in _QUICK),
+    full=Plan.of(_point(*asked) for asked in _FULL),
     hours=0.01,
 )

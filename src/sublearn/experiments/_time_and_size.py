@@ -91,7 +91,7 @@ EXPERIMENT = Declared(
     claim="The optimal size is proportional to T gamma2^2 / gamma3^2: it grows with the time between "
     "corrections, and with change that the task does not ask for.",
     task=LinearSizes(),
-    quick=Plan(_points(60, 12)),
-    full=Plan(_points(1000, 40)),
+    quick=Plan.of(_points(60, 12)),
+    full=Plan.of(_points(1000, 40)),
     hours=0.02,
 )

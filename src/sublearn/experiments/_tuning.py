@@ -52,8 +52,8 @@ EXPERIMENT = Declared(
     source="Beyond the paper; the rules are those in use for sparse fine-tuning",
     claim="No fixed rule is best everywhere.",
     task=Tuning(),
-    quick=Plan(_points((30, 300), trials=2)),
-    full=Plan(_points((30, 100, 300, 1000), trials=20)),
+    quick=Plan.of(_points((30, 300), trials=2)),
+    full=Plan.of(_points((30, 100, 300, 1000), trials=20)),
     hours=0.3,
     needs="torch",
 )

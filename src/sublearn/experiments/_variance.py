@@ -74,26 +74,22 @@ EXPERIMENT = Declared(
     claim="All matrices with rows of length n are drawn with variance g^2 / n, so that hidden states "
     "neither explode nor vanish; that the match probability depends on g is not said.",
     task=Decisions(),
-    quick=Plan(
+    quick=Plan.of(
         (
-            *(
-                _point(setting, scaled, g, "ladder", trials)
-                for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
-                for scaled in _SCALED
-                for g in _SCALES
-            ),
-            *(_point("k = 5 rows, n = 6", "both", g, "reference", 16) for g in (0.25, 1.0, 4.0)),
-        )
-    ),
-    full=Plan(
-        tuple(
-            _point(setting, scaled, g, method, full_trials(method))
-            for method in ("ladder", "reference")
-            for setting in _SETTINGS
+            _point(setting, scaled, g, "ladder", trials)
+            for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
             for scaled in _SCALED
             for g in _SCALES
-            if method == "ladder" or scaled == "both"
-        )
+        ),
+        (_point("k = 5 rows, n = 6", "both", g, "reference", 16) for g in (0.25, 1.0, 4.0)),
+    ),
+    full=Plan.of(
+        _point(setting, scaled, g, method, full_trials(method))
+        for method in ("ladder", "reference")
+        for setting in _SETTINGS
+        for scaled in _SCALED
+        for g in _SCALES
+        if method == "ladder" or scaled == "both"
     ),
     hours=0.02,
     columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},
