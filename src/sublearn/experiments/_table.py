@@ -6,11 +6,11 @@ budget, and "not reached" is not "no".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from sublearn.estimates import clopper_pearson
-from sublearn.runs import Json, Plan, Point, Row, Table, Task
+from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
 
 NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
 NAMES = {
@@ -22,23 +22,8 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Declared:
-    """What a file says of its experiment, as :class:`sublearn.runs.Experiment` has it.
-
-    The rest is the file's: its name, and its functions ``draw`` and ``find``.
-    """
-
-    title: str
-    source: str
-    claim: str
-    task: Task
-    quick: Plan
-    full: Plan
-    hours: float
-    columns: Mapping[str, str] = field(default_factory=dict)
-    needs: str = ""
-
+Declared = partial(Experiment, "declared")
+"""What a file says of its experiment; the rest is the file's: its name, and its functions draw and find."""
 
 DECIDED = 410
 """Trials of a decided share at full budget: its 95% interval is then at most 0.05 to either side."""
