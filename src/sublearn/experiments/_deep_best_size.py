@@ -5,8 +5,8 @@ from __future__ import annotations
 from sublearn.experiments._linear_size import best_words, measured_at
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, means
-from sublearn.experiments.tasks import GAMMA, DeepRates
+from sublearn.experiments._under_noise import decided_words, levels, means, paired
+from sublearn.experiments.tasks import DeepRates
 from sublearn.plots import COLOURS, Axes, ink, log_ticks
 from sublearn.runs import Plan, Point, Row, Table
 
@@ -16,10 +16,8 @@ _LEVELS = (0.03, 0.05)
 
 def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Point, ...]:
     def point(gamma3: float, steps: int) -> Point:
-        params: Row = dict(zip(GAMMA, (0.007, 1.0, gamma3), strict=True))
-        params |= {"approached": steps, "widths": _WIDTHS, "draws": draws}
-        sizes = len(_WIDTHS.split())
-        return Point(params, students * sizes, chunk=sizes)
+        own: Row = {"approached": steps, "widths": _WIDTHS, "draws": draws}
+        return paired({**levels(0.007, 1.0, gamma3), **own}, "widths", students)
 
     return tuple(point(gamma3, steps) for steps in approached for gamma3 in _LEVELS)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import errors_away, means, with_error
+from sublearn.experiments._under_noise import errors_away, levels, means, paired, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
 from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
@@ -19,15 +19,9 @@ LONGEST = 20_000
 def _point(
     gamma3: float, cycles: int, repeats: int, widths: tuple[int, ...] = DEEP_WIDTHS
 ) -> Point:
-    params: Row = {
-        "gamma1": 0.007,
-        "gamma2": 1.0,
-        "gamma3": gamma3,
-        "cycles": cycles,
-        "widths": " ".join(map(str, widths)),
-    }
+    own: Row = {"cycles": cycles, "widths": " ".join(map(str, widths))}
     # A chunk is one repeat of all widths: some seconds at most.
-    return Point(params, repeats * len(widths), chunk=len(widths))
+    return paired({**levels(0.007, 1.0, gamma3), **own}, "widths", repeats)
 
 
 def draw(table: Table) -> Figures:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import levels, paired
 from sublearn.experiments.tasks import Difficulties
 from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
 
 
 def _point(gamma3: float, students: int) -> Point:
-    params: Row = {
-        "gamma1": 0.007,
-        "gamma2": 1.0,
-        "gamma3": gamma3,
-        "approached": 30,
-        "widths": _WIDTHS,
-    }
-    sizes = len(_WIDTHS.split())
-    return Point(params, students * sizes, chunk=4 * sizes)
+    params = {**levels(0.007, 1.0, gamma3), "approached": 30, "widths": _WIDTHS}
+    return paired(params, "widths", students, at_once=4)
 
 
 def draw(table: Table) -> Figures:

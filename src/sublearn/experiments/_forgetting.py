@@ -9,8 +9,15 @@ import numpy as np
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
-from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Forgetting
+from sublearn.experiments._under_noise import (
+    decided_words,
+    half_width,
+    levels,
+    means,
+    placed,
+    with_error,
+)
+from sublearn.experiments.tasks import IRRELEVANT, Forgetting
 from sublearn.plots import (
     COLOURS,
     MARKERS,
@@ -22,21 +29,15 @@ from sublearn.plots import (
     panels,
     shared_legend,
 )
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Table
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")
 
 
 def _points(repeats: int) -> tuple[Point, ...]:
-    shared: Row = {
-        "network": "linear:inputs=32,outputs=8",
-        "samples": 4,
-        "ensemble": "weights=normal*4 teacher=normal*4",
-        "plastic": 64,
-        **dict(zip(GAMMA, (0.0, 0.05, 0.0), strict=True)),
-        "norm": 4.0,  # what a row has on average before it learns
-    }
+    shared = placed(4, levels(0.0, 0.05, 0.0))
+    shared["norm"] = 4.0  # what a row has on average before it learns
     return tuple(
         Point({**shared, "irrelevant": kind, "cycles": cycles}, 2 * repeats, chunk=32)
         for kind in IRRELEVANT

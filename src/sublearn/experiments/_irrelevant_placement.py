@@ -7,8 +7,15 @@ from itertools import product
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
-from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
+from sublearn.experiments._under_noise import (
+    decided_words,
+    half_width,
+    levels,
+    means,
+    placed,
+    with_error,
+)
+from sublearn.experiments.tasks import IRRELEVANT, Placements
 from sublearn.plots import Axes, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
@@ -21,16 +28,8 @@ _GAMMA1 = 0.1
 def _plan(cycles: int, repeats: int) -> Plan:
     points = []
     for (setting, samples), kind, gamma2 in product(_SETTINGS.items(), IRRELEVANT, _GAMMA2):
-        params: Row = {
-            "setting": setting,
-            "network": "linear:inputs=32,outputs=8",
-            "samples": samples,
-            "ensemble": "weights=normal*4 teacher=normal*4",
-            "plastic": 64,
-            **dict(zip(GAMMA, (_GAMMA1, gamma2, 0.01), strict=True)),
-            "cycles": cycles,
-            "irrelevant": kind,
-        }
+        params = {"setting": setting, **placed(samples, levels(_GAMMA1, gamma2, 0.01))}
+        params |= {"cycles": cycles, "irrelevant": kind}
         points.append(Point(params, 2 * repeats, chunk=16))
     return Plan.of(points)
 

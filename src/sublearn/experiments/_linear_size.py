@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import means
+from sublearn.experiments._under_noise import levels, means, paired
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
 from sublearn.plots import COLOURS, Axes, ink, log_ticks, name_axes, panels, shared_legend
@@ -44,10 +44,8 @@ def rate_point(
 
 
 def _curve_point(quantity: str, grow: str, gamma: Gamma, own: Row, repeats: int) -> Point:
-    levels = dict(zip(GAMMA, gamma, strict=True))
-    sizes = len(own["factors"].split())
-    params = {"quantity": quantity, "grow": grow, **levels, **own}
-    return Point(params, repeats * sizes, chunk=2 * sizes)
+    params = {"quantity": quantity, "grow": grow, **levels(*gamma), **own}
+    return paired(params, "factors", repeats, at_once=2)
 
 
 def steady_panel(ax: Axes, rows: Table) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import half_width, means, with_error
+from sublearn.experiments._under_noise import half_width, levels, means, placed, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
 from sublearn.plots import COLOURS, Axes, ink, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Table
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)
@@ -32,17 +32,8 @@ def _point(
     cycles: int,
     repeats: int,
 ) -> Point:
-    params: Row = {
-        "setting": setting,
-        "network": "linear:inputs=32,outputs=8",
-        "samples": samples,
-        "ensemble": "weights=normal*4 teacher=normal*4",
-        "factors": factors,
-        "plastic": 64,
-        **dict(zip(GAMMA, gamma, strict=True)),
-        "cycles": cycles,
-    }
-    return Point(params, 2 * repeats, chunk=16)
+    params = {"setting": setting, **placed(samples, levels(*gamma), factors=factors)}
+    return Point({**params, "cycles": cycles}, 2 * repeats, chunk=16)
 
 
 def _plan(cycles: int, repeats: int) -> Plan:

@@ -8,8 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sublearn.experiments.tasks import GAMMA
 from sublearn.plots import COLOURS, MARKERS, Axes, curve
-from sublearn.runs import Row, Table
+from sublearn.runs import Json, Point, Row, Table
+
+
+def levels(*gamma: float) -> Row:
+    """gamma1, gamma2 and gamma3, as a point says them."""
+    return dict(zip(GAMMA, gamma, strict=True))
+
+
+def paired(params: Row, over: str, repeats: int, at_once: int = 1) -> Point:
+    """So many repeats, each through the sizes that ``over`` lists; a chunk has ``at_once`` of them."""
+    sizes = len(params[over].split())
+    return Point(params, repeats * sizes, chunk=at_once * sizes)
+
+
+def placed(samples: int, gamma: Row, **more: Json) -> Row:
+    """64 plastic weights of 256 that learn so many samples under this noise."""
+    given = {"network": "linear:inputs=32,outputs=8", "samples": samples}
+    laws = {"ensemble": "weights=normal*4 teacher=normal*4"}
+    return {**given, **laws, **more, "plastic": 64, **gamma}
 
 
 def decided_words(yes: bool | None, sentence: str) -> str:
