@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sublearn._errors import one_of
 from sublearn.experiments._rehearse import rehearse
+from sublearn.plots import Figure
 from sublearn.runs import Experiment, Table
 
 if TYPE_CHECKING:
@@ -68,7 +69,12 @@ class _All(Mapping[str, Experiment]):
             raise KeyError(name)
         module = import_module(f"{__name__}._{name.replace('-', '_')}")
         declared: Experiment = module.EXPERIMENT
-        return replace(declared, name=name, draw=module.draw, find=module.find)
+
+        def draw(table: Table) -> dict[str, Figure]:
+            drawn = module.draw(table)  # one alone is called like the experiment
+            return drawn if isinstance(drawn, dict) else {name: drawn}
+
+        return replace(declared, name=name, draw=draw, find=module.find)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_QUESTIONS)

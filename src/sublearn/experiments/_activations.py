@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._lines import Figure, decided, in_panels, reached
 from sublearn.experiments._table import (
     DECIDED,
     NAMES,
@@ -42,15 +42,14 @@ def _title(row: Row) -> str:
     return f"{_NAMES[kind]}, n = 8" if kind in _NAMES else f"{kind[0].upper()}{kind[1:]}, n = 6"
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         reached(ax, rows.where(method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
         decided(ax, rows, "k", "exact match, decided")
         ax.set_xticks(rows.distinct("k"))
 
     words = "rows in use, k"
-    fig = in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
-    return {"activations": fig}
+    return in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
 
 
 def find(table: Table) -> str:

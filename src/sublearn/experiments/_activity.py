@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, quartiles
+from sublearn.experiments._lines import quartiles
 from sublearn.experiments._table import DECIDED, Declared, point, said
 from sublearn.experiments.tasks import Activity
-from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.plots import Figure, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
 
 _NETWORK, _SAMPLES, _N = "lrnn:n=16,b=1,d=2,T=4", 4, 16
@@ -25,7 +25,7 @@ def _points(trials: int, few: bool) -> Points:
                 yield point(own, asked, trials, 4, ensemble=laws)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
     rows = table.where(g=1.0)
     for colour, place in enumerate(rows.distinct("place")):
@@ -40,7 +40,7 @@ def draw(table: Table) -> Figures:
     axes[1].set_yscale("log")
     name_axes(axes[1], words, "change / baseline activity")
     shared_legend(fig, axes, across=2)
-    return {"activity": fig}
+    return fig
 
 
 _LABELS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, quartiles
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided, quartiles
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Matches
-from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.plots import Figure, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
 
 # The network, its samples, the weight that learns, d m, and the numbers of learnable weights.
@@ -29,7 +29,7 @@ def _points(trials: int, few: bool) -> Points:
             yield point(own, asked, trials, 10)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(4, across=2)
     for colour, (common, rows) in enumerate(table.apart("case")):
         case = str(common["case"])
@@ -43,7 +43,7 @@ def draw(table: Table) -> Figures:
         ax.set_yscale("log")
         name_axes(ax, words, name)
     shared_legend(fig, axes)
-    return {"beyond": fig}
+    return fig
 
 
 def _like(row: Row) -> str:

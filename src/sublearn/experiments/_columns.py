@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -22,10 +22,10 @@ def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words, title = "share of columns in use, c / n", "n = {n}, d = {d}"
     across = 3 if len(table.apart("n", "d")) == 3 else 2
-    return {"columns": beside(table, ["n", "d"], "columns_used", words, title, across=across)}
+    return beside(table, ["n", "d"], "columns_used", words, title, across=across)
 
 
 def find(table: Table) -> str:

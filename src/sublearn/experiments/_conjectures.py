@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, spans
+from sublearn.experiments._lines import spans
 from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, MARKERS, Figure, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
 
 EPS = 1e-2
@@ -27,7 +27,7 @@ def _points(n: int, samples: int, k: int, steps: int, trials: int) -> Points:
             yield point({"data": data, "target": target}, asked, trials, 1, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=5.0, height=3.0)
     names = [name for name in DATA if name in table.distinct("data")]
     for shade, (target, words) in enumerate(TARGETS.items()):
@@ -45,7 +45,7 @@ def draw(table: Table) -> Figures:
         ax.set_xlim(-0.03, 1.03)
         ax.invert_yaxis()
     shared_legend(fig, (left, right))
-    return {"conjectures": fig}
+    return fig
 
 
 def label_and_vector(table: Table) -> list[tuple[Row, Row]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sublearn.experiments._linear_size import best_words, measured_at
-from sublearn.experiments._lines import Figures, in_panels
+from sublearn.experiments._lines import in_panels
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, levels, means, paired
 from sublearn.experiments.tasks import DeepRates
-from sublearn.plots import COLOURS, Axes, ink, log_ticks
+from sublearn.plots import COLOURS, Axes, Figure, ink, log_ticks
 from sublearn.runs import Plan, Point, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
@@ -40,7 +40,7 @@ def _lines(ax: Axes, rows: Table) -> None:
     ax.set_xlim(0.9 * sizes[0], 1.1 * sizes[-1])
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     by, title = ["approached", "gamma3"], "{approached} steps into learning, gamma3 = {gamma3:g}"
     look: Row = {
         "unit_interval": False,
@@ -50,9 +50,7 @@ def draw(table: Table) -> Figures:
         "height": 3.2,
     }
     y = "rate, more than at N = 235"
-    return {
-        "deep-best-size": in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
-    }
+    return in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
 
 
 def find(table: Table) -> str:

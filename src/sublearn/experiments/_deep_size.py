@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import errors_away, levels, means, paired, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, Figure, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 LONG = 5000
@@ -24,7 +23,7 @@ def _point(
     return paired({**levels(0.007, 1.0, gamma3), **own}, "widths", repeats)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     for colour, (common, rows) in enumerate(table.apart("gamma3", "cycles")):
         gamma3, cycles = common.values()
@@ -45,7 +44,7 @@ def draw(table: Table) -> Figures:
     left.set_title(title, loc="left", fontsize=9)
     right.set_title("repeats paired", loc="left", fontsize=10)
     shared_legend(fig, (left, right), across=2)
-    return {"deep-size": fig}
+    return fig
 
 
 def _mark(ax: Axes, rows: Table, colour: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Deficiency
-from sublearn.plots import figure, legend, name_axes
+from sublearn.plots import Figure, figure, legend, name_axes
 from sublearn.runs import Plan, Point, Row, Table
 
 _SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
@@ -18,7 +18,7 @@ def _point(where: str, d: int, n: int, network: str, m: int, draws: int) -> Poin
     return Point(params, 1 if every else draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.6)
     layers = table.where(where="one layer")
     for colour, d in enumerate(layers.distinct("d")):
@@ -29,7 +29,7 @@ def draw(table: Table) -> Figures:
     words = "n / d: size of the layer over outputs", "share of deficient allocations"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
-    return {"deficient-fraction": fig}
+    return fig
 
 
 def _words(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, reached
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided, reached
 from sublearn.experiments._table import (
     DECIDED,
     NEWTON,
@@ -14,7 +14,7 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import EXACT, WITHIN
-from sublearn.plots import name_axes, panels, shared_legend
+from sublearn.plots import Figure, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
 
 _EPS = 1e-2
@@ -40,7 +40,7 @@ def _points(exact: int, within: int) -> Points:
             yield point(own, asked, within, 20, **training)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
     for colour, case in enumerate(table.distinct("case")):
         rows = table.where(case=case)
@@ -53,7 +53,7 @@ def draw(table: Table) -> Figures:
     for ax in axes:
         ax.set_xticks(table.distinct("k"))
     shared_legend(fig, axes, across=2)
-    return {"depth": fig}
+    return fig
 
 
 def rises(few: Row, most: Row) -> bool | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import levels, paired
 from sublearn.experiments.tasks import Difficulties
-from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, curve, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
@@ -17,7 +16,7 @@ def _point(gamma3: float, students: int) -> Point:
     return paired(params, "widths", students, at_once=4)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     levels = table.apart("gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
     for row, (common, held) in enumerate(levels):
@@ -44,7 +43,7 @@ def draw(table: Table) -> Figures:
         for ax in axes:
             name_axes(ax, "number of weights N", "difficulty")
     shared_legend(fig, axes, across=3)
-    return {"difficulty": fig}
+    return fig
 
 
 def find(table: Table) -> str:

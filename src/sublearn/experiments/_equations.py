@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ByEquations
 from sublearn.runs import Plan, Point, Table
@@ -32,13 +32,12 @@ def by_left(table: Table) -> Table:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         decided(ax, by_left(rows), "left")
 
     words = "quadratic equations left, T b k - d m"
-    fig = in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
-    return {"equations": fig}
+    return in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
 
 
 def find(table: Table) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
+from sublearn.experiments._lines import MATCH_PROBABILITY
 from sublearn.experiments._table import Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, figure, ink, legend, name_axes
+from sublearn.plots import COLOURS, Figure, figure, ink, legend, name_axes
 from sublearn.runs import Plan, Points, Row, Table
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error
@@ -29,7 +29,7 @@ def _points(trials: int) -> Points:
         yield point(own, ("lrnn:n=2,b=1,d=1,T=2", 2, learn), trials, chunk=25)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.4)
     places = list(range(len(table)))
     shares = table.column("share")
@@ -47,7 +47,7 @@ def draw(table: Table) -> Figures:
     ax.set_ylim(0, 1.42)
     ax.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     legend(ax, place="upper left")
-    return {"example": fig}
+    return fig
 
 
 def _place(row: Row, key: str, whose: str) -> str:

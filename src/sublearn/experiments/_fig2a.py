@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -23,9 +23,9 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words = "share of rows in use, k / n"
-    return {"fig2a": beside(table, ["n"], "rows_used", words, "n = {n}")}
+    return beside(table, ["n"], "rows_used", words, "n = {n}")
 
 
 def find(table: Table) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -39,7 +39,7 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 4 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def first(ax: Any) -> None:
         ax.axvline(0.25, color="#888888", linewidth=1, linestyle=":", label="k = d: Theorem 3.5")
 
@@ -47,7 +47,7 @@ def draw(table: Table) -> Figures:
         return f"n = {row['n']}, d = {row['n'] / 4:g}"
 
     words = "share of rows in use, k / n"
-    return {"fig2b": beside(table, ["n"], "rows_used", words, title, first)}
+    return beside(table, ["n"], "rows_used", words, title, first)
 
 
 def by_rows(ladder: Table) -> dict[str, Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -30,9 +30,9 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point({"n": n, "k": k}, asked, trials, 2 if method == "reference" else 5, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words = "rows (first layer: columns) in use, k"
-    return {"fig3a": beside(table, ["n"], "k", words, "hidden layers of n = {n}")}
+    return beside(table, ["n"], "k", words, "hidden layers of n = {n}")
 
 
 def find(table: Table) -> str:

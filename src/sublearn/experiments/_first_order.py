@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, in_panels, spans
+from sublearn.experiments._lines import in_panels, spans
 from sublearn.experiments._table import (
     ADAHESSIAN,
     NAMES,
@@ -15,7 +15,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Trainability
-from sublearn.plots import COLOURS, MARKERS, ink
+from sublearn.plots import COLOURS, MARKERS, Figure, ink
 from sublearn.runs import Plan, Points, Row, Table
 
 _CASES = {
@@ -39,7 +39,7 @@ def _points(instances: int, steps: int, starts: int) -> Points:
             yield point({"case": case}, asked, trials, chunk, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     learners = [name for name in _LEARNERS if name in table.distinct("learner")]
 
     def lines(ax: Any, some: Table) -> None:
@@ -57,7 +57,7 @@ def draw(table: Table) -> Figures:
 
     look: Row = {"y": "learner", "unit_interval": False, "width": 4.6, "height": 3.2}
     words = "share of instances reached (95% interval)"
-    return {"first-order": in_panels(table, ["case"], lines, words, "{case}", **look)}
+    return in_panels(table, ["case"], lines, words, "{case}", **look)
 
 
 def find(table: Table) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import (
     decided_words,
@@ -22,6 +21,7 @@ from sublearn.plots import (
     COLOURS,
     MARKERS,
     Axes,
+    Figure,
     curve,
     ink,
     log_ticks,
@@ -80,12 +80,12 @@ def _by_placement(ax: Axes, last: Table) -> None:
               title=f"after {last[0]['cycles']} cycles" if last else "")  # fmt: skip
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.8)
     _over_time(left, table)
     _by_placement(right, _last(table))
     shared_legend(fig, (left, right), across=3)
-    return {"forgetting": fig}
+    return fig
 
 
 def _last(table: Table) -> Table:

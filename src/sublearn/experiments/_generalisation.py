@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import DECIDED, NEWTON, Declared, point, said
 from sublearn.experiments.tasks import FreshErrors
-from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.plots import Figure, curve, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
 
 EPS = 1e-2
@@ -38,7 +37,7 @@ def _points(exact: int, within: int, few: bool) -> Points:
                 yield point(own, asked, trials, chunk, fresh=1000, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
     for ax, case, first in zip(axes, (RNN, RELU), (0, 3), strict=True):
         rows = table.where(case=case).where(lambda row: row["median"] is not None)
@@ -55,7 +54,7 @@ def draw(table: Table) -> Figures:
         words = f"relative fresh error{least}"
         name_axes(ax, "samples m that were solved", words, title=_TITLES[case])
     shared_legend(fig, axes, across=3)
-    return {"generalisation": fig}
+    return fig
 
 
 def _words(row: Row) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Plan, Point, Row, Table
@@ -31,14 +31,13 @@ def _point(family: str, kind: str, n: int, trials: int) -> Point:
     return point(own, (f"lrnn:n={n},b=1,d={d},T={T}", T, _learn(kind, n)), trials, chunk=5)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for common, some in rows.apart("kind"):
             decided(ax, some, "n", str(common["kind"]), _KINDS.index(common["kind"]))
         ax.xaxis.get_major_locator().set_params(integer=True)
 
-    fig = in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
-    return {"growth": fig}
+    return in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
 
 
 def find(table: Table) -> str:

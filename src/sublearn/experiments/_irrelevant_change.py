@@ -8,11 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from sublearn.experiments._linear_size import steady_point
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
@@ -29,7 +28,7 @@ def _points(repeats: int) -> tuple[Point, ...]:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(_LEVELS), width=4.6, height=3.6)
     for ax, gamma3 in zip(axes, _LEVELS, strict=True):
         for colour, (kind, words) in enumerate(NAMES.items()):
@@ -44,7 +43,7 @@ def draw(table: Table) -> Figures:
         title = f"gamma3 = {gamma3:g}" if gamma3 else "no synaptic noise"
         name_axes(ax, "number of weights N", "steady-state error", title=title)
     shared_legend(fig, axes)
-    return {"irrelevant-change": fig}
+    return fig
 
 
 def power(rows: Table) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import (
     decided_words,
@@ -16,7 +16,7 @@ from sublearn.experiments._under_noise import (
     with_error,
 )
 from sublearn.experiments.tasks import IRRELEVANT, Placements
-from sublearn.plots import Axes, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Axes, Figure, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
@@ -43,7 +43,7 @@ def _lines(ax: Axes, rows: Table) -> None:
     ax.axvline(_GAMMA1, color=ink(), linewidth=0.8, linestyle=":", label="gamma2 = gamma1")
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(_SETTINGS), width=4.8, height=3.8)
     for ax, setting in zip(axes, _SETTINGS, strict=True):
         _lines(ax, table.where(setting=setting))
@@ -52,7 +52,7 @@ def draw(table: Table) -> Figures:
         ax.set_yscale("log")
         name_axes(ax, "task-irrelevant change gamma2", "error / error at the start", title=setting)
     shared_legend(fig, axes, across=3)
-    return {"irrelevant-placement": fig}
+    return fig
 
 
 def winner(row: Row) -> int:

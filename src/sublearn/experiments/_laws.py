@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Plan, Points, Row, Table
@@ -36,16 +36,15 @@ def _points(trials: int, few: bool) -> Points:
                 yield point(own, asked, trials, 10, ensemble=ensemble, starts=starts)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, law in enumerate(rows.distinct("law")):
             decided(ax, rows.where(law=law), "k", law, colour)
         ax.set_xticks(rows.distinct("k"))
 
-    fig = in_panels(
+    return in_panels(
         table, ["case"], lines, "first k rows that hold the weights", "{case}", across=2
     )
-    return {"laws": fig}
 
 
 def apart_from_normal(table: Table) -> list[tuple[Row, Row]]:

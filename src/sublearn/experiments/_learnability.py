@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._lines import Figure, decided, in_panels, reached
 from sublearn.experiments._table import (
     ADAHESSIAN,
     DECIDED,
@@ -46,7 +46,7 @@ def _points(exact: int, within: int, steps: int) -> Points:
                 yield point(own, asked, within, 25, **training)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         names = rows.distinct("allocation")
         placed = Table({**row, "place": names.index(row["allocation"])} for row in rows)
@@ -57,7 +57,7 @@ def draw(table: Table) -> Figures:
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
 
     look: dict[str, Any] = {"y": "share of instances", "legend_across": 3, "height": 3.3}
-    return {"learnability": in_panels(table, ["case"], lines, "allocation", "{case}", **look)}
+    return in_panels(table, ["case"], lines, "allocation", "{case}", **look)
 
 
 def _answer(table: Table) -> list[str]:

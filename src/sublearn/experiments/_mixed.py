@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from sublearn.experiments._lines import Figures, in_panels, shares
+from sublearn.experiments._lines import Figure, in_panels, shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
 from sublearn.runs import Plan, Point, Points, Row, Table
@@ -34,14 +34,13 @@ def _points(draws: int) -> Points:
             yield Point(own, draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, encoder in enumerate(rows.distinct("in_B")):
             shares(ax, rows.where(in_B=encoder), "in_D", f"{encoder} in B", colour)
 
     words, y = "learnable weights in D (the rest in W)", "share of rank d m"
-    fig = in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
-    return {"mixed": fig}
+    return in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
 
 
 def _good_alone(rows: Table) -> tuple[float, float]:

@@ -13,11 +13,11 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
-from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
+from sublearn.plots import COLOURS, Figure, figure, ink, legend, log_ticks, name_axes
 from sublearn.runs import Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
@@ -61,7 +61,7 @@ def exponent(rows: Table, name: str = "gamma3") -> tuple[float, float]:
     return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(width=6.4, height=4.0)
     names = {
         "rate": f"largest rate, gamma1 = {_RATE1:g}",
@@ -80,7 +80,7 @@ def draw(table: Table) -> Figures:
     level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")
-    return {"noise-and-size": fig}
+    return fig
 
 
 def find(table: Table) -> str:

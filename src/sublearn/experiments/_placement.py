@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import half_width, levels, means, placed, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, Axes, ink, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, Figure, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _PLAIN = (0.1, 1.0, 0.05)
@@ -85,12 +84,12 @@ def _swept(ax: Axes, rows: Table) -> None:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=5.2, height=3.8)
     _bars(left, table)
     _swept(right, table.where(setting=_SWEEP))
     shared_legend(fig, (left, right))
-    return {"placement": fig}
+    return fig
 
 
 def _line(rows: Table) -> str:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import GAMMA, Rates
-from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Figure, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
@@ -49,7 +48,7 @@ def _ticks(reached: list[float]) -> Any:
     return FixedLocator([*below, -0.2, -0.1, 0.0, 0.1, 0.2])
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(3, width=3.9, height=3.7)
     for ax, setting in zip(axes, _SETTINGS, strict=False):
         rows = table.where(setting=setting)
@@ -95,7 +94,7 @@ def draw(table: Table) -> Figures:
         title="all cells",
     )
     shared_legend(fig, axes, across=3)
-    return {"rate-check": fig}
+    return fig
 
 
 def find(table: Table) -> str:

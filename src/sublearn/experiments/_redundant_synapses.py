@@ -13,12 +13,12 @@ from sublearn.experiments._linear_size import (
     steady_point,
     steady_words,
 )
-from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._noise_and_size import curves
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
@@ -42,7 +42,7 @@ def _points(repeats: int, draws: int, batches: int) -> tuple[Point, ...]:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     steady_panel(left, table.where(quantity="steady state"))
     found = curves(table)
@@ -59,7 +59,7 @@ def draw(table: Table) -> Figures:
     level_ticks(right, list(_AROUND))
     name_axes(right, "synaptic noise gamma3", "best size N = 50 synapses")
     shared_legend(fig, (left, right), across=2)
-    return {"redundant-synapses": fig}
+    return fig
 
 
 def exists(row: Row) -> bool | None:

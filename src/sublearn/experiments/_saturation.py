@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
+from sublearn.experiments._lines import PAPER, in_panels, shares
 from sublearn.experiments._table import Declared, named, point, said
 from sublearn.experiments.tasks import Saturation
-from sublearn.plots import ink
+from sublearn.plots import Figure, ink
 from sublearn.runs import Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
@@ -31,7 +31,7 @@ def threshold(rows: Table) -> int | None:
     return None
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, method in enumerate(("search", "reference")):
             some, dashed = rows.where(method=method), method == "reference"
@@ -52,8 +52,7 @@ def draw(table: Table) -> Figures:
         ax.set_xlim(0.9, 1.15 * max(rows.column("after")))
 
     y, title = "share of instances matched so far", "n = {n}, k = {k}"
-    fig = in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
-    return {"saturation": fig}
+    return in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
 
 
 def find(table: Table) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.plots import figure, legend, name_axes
+from sublearn.plots import Figure, figure, legend, name_axes
 from sublearn.runs import Plan, Point, Points, Row, Table
 
 # The network, its samples, the weight that learns, and d m.
@@ -26,14 +26,14 @@ def _points(draws: int) -> Points:
             yield Point(own, draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.6)
     for colour, (common, rows) in enumerate(table.apart("case")):
         shares(ax, rows, "ratio", common["case"], colour)
     words = "learnable weights over equations, r / (d m)", "share of rank d m"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
-    return {"surplus": fig}
+    return fig
 
 
 def find(table: Table) -> str:

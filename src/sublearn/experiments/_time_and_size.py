@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
-from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
@@ -46,7 +46,7 @@ def _curve(table: Table, name: str) -> Table:
     return Table(rows.where(**{name: value})[0] for value in sorted(rows.distinct(name)))
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.6)
     for ax, (name, (power, words)) in zip(axes, _VARIED.items(), strict=True):
         rows = _curve(table, name)
@@ -61,7 +61,7 @@ def draw(table: Table) -> Figures:
             level_ticks(ax, list(levels))
         name_axes(ax, words, "best size N")
     shared_legend(fig, axes)
-    return {"time-and-size": fig}
+    return fig
 
 
 def find(table: Table) -> str:

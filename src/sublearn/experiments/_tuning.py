@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
-from sublearn.plots import curve, name_axes, panels, shared_legend
+from sublearn.plots import Figure, curve, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
@@ -20,7 +19,7 @@ def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(SHIFTS), across=2)
     for ax, shift in zip(axes, SHIFTS, strict=True):
         for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top
@@ -29,7 +28,7 @@ def draw(table: Table) -> Figures:
         budget_axis(ax, table.where(shift=shift).distinct("budget"))
         name_axes(ax, "weights tuned r", "accuracy on fresh digits", title=shift)
     shared_legend(fig, axes, across=3)
-    return {"tuning": fig}
+    return fig
 
 
 def find(table: Table) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, protocol
+from sublearn.experiments._lines import Figure, decided, in_panels, protocol
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -33,7 +33,7 @@ def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Poi
     return point(own, _SETTINGS[setting], trials, 2 if method == "reference" else 25, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, scaled in ((0, "both"), (2, "student")):
             some = rows.where(scaled=scaled)
@@ -42,8 +42,7 @@ def draw(table: Table) -> Figures:
         ax.set_xscale("log", base=2)
         ax.set_xticks(rows.distinct("g"), [f"{g:g}" for g in rows.distinct("g")])
 
-    fig = in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
-    return {"variance": fig}
+    return in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
 
 
 def find(table: Table) -> str:
