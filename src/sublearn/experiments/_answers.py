@@ -226,13 +226,9 @@ def _deficient_fraction(table: Table) -> Found | None:
 
 
 def _non_gaussian(table: Table) -> Found | None:
-    for _, rows in table.apart("setting"):
-        normal = rows.where(case="normal")
-        for row in rows if normal else []:
-            low, high = (normal[0][name] for name in ("low", "high"))
-            if row["high"] < low or row["low"] > high:
-                words = f"{row['case']} {share(row)}, normal {share(normal[0])}"
-                return NO, f"{row['setting']}: {words} matched"
+    for row, usual in apart_from_normal(table, "case", "setting"):
+        words = f"{row['case']} {share(row)}, normal {share(usual)}"
+        return NO, f"{row['setting']}: {words} matched"
     return OPEN, "no law differs from the normal one beyond the 95% intervals"
 
 

@@ -47,12 +47,13 @@ def draw(table: Table) -> Figure:
     )
 
 
-def apart_from_normal(table: Table) -> list[tuple[Row, Row]]:
+def apart_from_normal(table: Table, law: str = "law", *same: str) -> list[tuple[Row, Row]]:
     """Rows whose interval does not meet that of the normal law, each with the normal one's."""
+    normal = table.where(**{law: "normal"})
     return [
         (row, usual)
         for row in table
-        for usual in table.where(law="normal", case=row["case"], k=row["k"])
+        for usual in normal.where(**{name: row[name] for name in same or ("case", "k")})
         if row["low"] > usual["high"] or row["high"] < usual["low"]
     ]
 
