@@ -13,11 +13,10 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
-from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes
+from sublearn.experiments._under_noise import best_sizes, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, Figure, figure, ink, legend, log_ticks, name_axes
+from sublearn.plots import COLOURS, Figure, figure, legend, name_axes
 from sublearn.runs import Plan, Point, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
@@ -70,14 +69,11 @@ def draw(table: Table) -> Figure:
     for quantity, rows in curves(table).items():
         colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
         best_sizes(ax, rows, "gamma3", f"measured: {names[quantity]}", colour, aside)
+    power_law(ax, list(_AROUND), -2.0)
     fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
-    ax.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
     slides = (1 - _RATE1**2) / fine**2
     label = f"slides, gamma1 = {_RATE1:g}"
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
-    ax.set_xscale("log")
-    log_ticks(ax, "y")
-    level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")
     return fig

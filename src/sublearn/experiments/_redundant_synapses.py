@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn.experiments._linear_size import (
     TOO_FEW,
     WIDE,
@@ -13,12 +11,11 @@ from sublearn.experiments._linear_size import (
     steady_point,
     steady_words,
 )
-from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._noise_and_size import curves
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words
+from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
@@ -52,11 +49,7 @@ def draw(table: Table) -> Figure:
         best_sizes(right, rows, "gamma3", "measured: largest rate", 2, 1.03)
         label = "largest rate by formula"
         right.plot(0.05, rows[0]["best_predicted"], "_", ms=22, color=ink(), label=label)
-    fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
-    right.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
-    log_ticks(right)
-    log_ticks(right, "y")
-    level_ticks(right, list(_AROUND))
+    power_law(right, list(_AROUND), -2.0)
     name_axes(right, "synaptic noise gamma3", "best size N = 50 synapses")
     shared_legend(fig, (left, right), across=2)
     return fig

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
-from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words
+from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import Figure, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
@@ -51,14 +48,8 @@ def draw(table: Table) -> Figure:
     for ax, (name, (power, words)) in zip(axes, _VARIED.items(), strict=True):
         rows = _curve(table, name)
         best_sizes(ax, rows, name, "measured: largest rate", 0)
-        levels = np.array(rows.column(name), dtype=float)
         if rows:
-            fine = np.geomspace(levels.min(), levels.max(), 50)
-            formula = fine**power / _GAMMA3**2
-            ax.plot(fine, formula, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
-            ax.set_xscale("log")
-            log_ticks(ax, "y")
-            level_ticks(ax, list(levels))
+            power_law(ax, rows.column(name), power, _GAMMA3**-2)
         name_axes(ax, words, "best size N")
     shared_legend(fig, axes)
     return fig
