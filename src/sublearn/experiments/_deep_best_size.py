@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sublearn.experiments._linear_size import best_words, measured_at
 from sublearn.experiments._lines import in_panels
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, levels, means, paired
 from sublearn.experiments.tasks import DeepRates
 from sublearn.plots import COLOURS, Axes, Figure, ink, log_ticks
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
 _LEVELS = (0.03, 0.05)
 
 
-def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Point, ...]:
-    def point(gamma3: float, steps: int) -> Point:
+def _points(students: int, draws: int, approached: tuple[int, ...]) -> Points:
+    for steps, gamma3 in product(approached, _LEVELS):
         own: Row = {"approached": steps, "widths": _WIDTHS, "draws": draws}
-        return paired({**levels(0.007, 1.0, gamma3), **own}, "widths", students)
-
-    return tuple(point(gamma3, steps) for steps in approached for gamma3 in _LEVELS)
+        yield paired({**levels(0.007, 1.0, gamma3), **own}, "widths", students)
 
 
 def _lines(ax: Axes, rows: Table) -> None:

@@ -6,7 +6,7 @@ from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Deficiency
 from sublearn.plots import Figure, figure, legend, name_axes
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
 
@@ -52,15 +52,12 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-def _points(draws: int) -> tuple[Point, ...]:
+def _points(draws: int) -> Points:
     sizes = (*_SMALL, (3, 6), (4, 5), (4, 6), (4, 8), (8, 9), (8, 12), (8, 16))
-    return (
-        *(_point("one layer", d, n, f"ffn:{n}-{n}-{d}", d, draws) for d, n in sizes),
-        *(
-            _point("Figure 2a", 4, n, f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, draws)
-            for n in (8, 12, 16)
-        ),
-    )
+    for d, n in sizes:
+        yield _point("one layer", d, n, f"ffn:{n}-{n}-{d}", d, draws)
+    for n in (8, 12, 16):
+        yield _point("Figure 2a", 4, n, f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, draws)
 
 
 EXPERIMENT = Declared(

@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ByEquations
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Points, Table
 
 _NETWORKS = {
     "n = T = m = 3, d = 1": ("lrnn:n=3,b=1,d=1,T=3", 3, (1, 2, 3)),
@@ -17,12 +17,11 @@ _NETWORKS = {
 }
 
 
-def _points(trials: int) -> tuple[Point, ...]:
-    return tuple(
-        point({"setting": name, "k": k}, (network, samples, f"W:first-rows={k}"), trials, chunk=20)
-        for name, (network, samples, rows) in _NETWORKS.items()
-        for k in rows
-    )
+def _points(trials: int) -> Points:
+    for name, (network, samples, rows) in _NETWORKS.items():
+        for k in rows:
+            asked = network, samples, f"W:first-rows={k}"
+            yield point({"setting": name, "k": k}, asked, trials, chunk=20)
 
 
 def by_left(table: Table) -> Table:

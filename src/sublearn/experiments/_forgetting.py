@@ -29,20 +29,18 @@ from sublearn.plots import (
     panels,
     shared_legend,
 )
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Point, Points, Table
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")
 
 
-def _points(repeats: int) -> tuple[Point, ...]:
+def _points(repeats: int) -> Points:
     shared = placed(4, levels(0.0, 0.05, 0.0))
     shared["norm"] = 4.0  # what a row has on average before it learns
-    return tuple(
-        Point({**shared, "irrelevant": kind, "cycles": cycles}, 2 * repeats, chunk=32)
-        for kind in IRRELEVANT
-        for cycles in _CYCLES
-    )
+    for kind in IRRELEVANT:
+        for cycles in _CYCLES:
+            yield Point({**shared, "irrelevant": kind, "cycles": cycles}, 2 * repeats, chunk=32)
 
 
 def _over_time(ax: Axes, table: Table) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _FAMILIES = {
     "one": "b = d = 1, T = m = n",
@@ -58,20 +58,15 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> tuple[Point, ...]:
+def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> Points:
     small = range(2, largest + 1)
-    return (
-        # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
-        *(_point("one", "diagonal", n, trials if n < 5 else dear) for n in small),
-        *(_point("one", "cycle", n, trials) for n in small),
-        *(_point("one", "all rows", n, trials) for n in small),
-        *(
-            _point("four", kind, n, trials)
-            for kind in ("d + 1 rows", "half of the rows", "all rows")
-            for n in sizes
-            if kind != "half of the rows" or n >= 8
-        ),
-    )
+    # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
+    yield from (_point("one", "diagonal", n, trials if n < 5 else dear) for n in small)
+    yield from (_point("one", kind, n, trials) for kind in ("cycle", "all rows") for n in small)
+    for kind in ("d + 1 rows", "half of the rows", "all rows"):
+        for n in sizes:
+            if kind != "half of the rows" or n >= 8:
+                yield _point("four", kind, n, trials)
 
 
 EXPERIMENT = Declared(

@@ -12,7 +12,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
 from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Points, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
 _LEVELS = (0.0, 0.05)
@@ -20,12 +20,10 @@ NAMES = dict(zip(IRRELEVANT, ("white", "a second task's gradient", "homeostasis"
 """How words and legends call the kinds of task-irrelevant change."""
 
 
-def _points(repeats: int) -> tuple[Point, ...]:
-    return tuple(
-        steady_point((0.05, 1.0, g3), 0.0, repeats, _SIZES, irrelevant=kind)
-        for g3 in _LEVELS
-        for kind in IRRELEVANT
-    )
+def _points(repeats: int) -> Points:
+    for g3 in _LEVELS:
+        for kind in IRRELEVANT:
+            yield steady_point((0.05, 1.0, g3), 0.0, repeats, _SIZES, irrelevant=kind)
 
 
 def draw(table: Table) -> Figure:

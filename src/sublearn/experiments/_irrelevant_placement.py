@@ -17,7 +17,7 @@ from sublearn.experiments._under_noise import (
 )
 from sublearn.experiments.tasks import IRRELEVANT, Placements
 from sublearn.plots import Axes, Figure, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
 _SETTINGS = {"room for both tasks, m = 4": 4, "room for one of them, m = 6": 6}
@@ -25,13 +25,11 @@ _GAMMA2 = (0.05, 0.09, 0.2, 0.5, 1.0)
 _GAMMA1 = 0.1
 
 
-def _plan(cycles: int, repeats: int) -> Plan:
-    points = []
+def _points(cycles: int, repeats: int) -> Points:
     for (setting, samples), kind, gamma2 in product(_SETTINGS.items(), IRRELEVANT, _GAMMA2):
         params = {"setting": setting, **placed(samples, levels(_GAMMA1, gamma2, 0.01))}
         params |= {"cycles": cycles, "irrelevant": kind}
-        points.append(Point(params, 2 * repeats, chunk=16))
-    return Plan.of(points)
+        yield Point(params, 2 * repeats, chunk=16)
 
 
 def _lines(ax: Axes, rows: Table) -> None:
@@ -85,8 +83,8 @@ EXPERIMENT = Declared(
     claim="Learnable weights should be spread over the rows; what other tasks and homeostasis do to that "
     "is not said.",
     task=Placements(),
-    quick=_plan(2000, 6),
-    full=_plan(6000, 48),
+    quick=Plan.of(_points(2000, 6)),
+    full=Plan.of(_points(6000, 48)),
     hours=0.01,
     columns={"setting": "setting"},
 )

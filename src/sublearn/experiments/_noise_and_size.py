@@ -17,7 +17,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, power_law
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import COLOURS, Figure, figure, legend, name_axes
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Points, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
 _AROUND = {
@@ -32,13 +32,11 @@ _CYCLES = {0.07: 4500, 0.1: 6000}
 _RATE1, _STEADY1 = 0.8, 0.05
 
 
-def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
-    return (
-        *(rate_point("expansion", (_RATE1, 1.0, g3), draws, batches, around)
-          for g3, around in _AROUND.items()),
-        *(steady_point((_STEADY1, 1.0, g3), 0.0, repeats, around, _CYCLES.get(g3, 1500))
-          for g3, around in _AROUND.items()),
-    )  # fmt: skip
+def _points(draws: int, batches: int, repeats: int) -> Points:
+    for g3, around in _AROUND.items():
+        yield rate_point("expansion", (_RATE1, 1.0, g3), draws, batches, around)
+    for g3, around in _AROUND.items():
+        yield steady_point((_STEADY1, 1.0, g3), 0.0, repeats, around, _CYCLES.get(g3, 1500))
 
 
 def curves(table: Table) -> dict[str, Table]:

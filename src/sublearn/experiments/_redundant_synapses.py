@@ -16,7 +16,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import Figure, ink, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
 # the curve is the same on both sides of it, in log N, and a fit then errs to neither.
@@ -29,14 +29,10 @@ _GAMMA1 = 0.05
 _FASTEST = "2 4 6 8 12 16 24 32 48 64"
 
 
-def _points(repeats: int, draws: int, batches: int) -> tuple[Point, ...]:
-    return (
-        *(
-            steady_point((_GAMMA1, 1.0, g3), 0.0, repeats, around, 2000, grow="synapses")
-            for g3, around in _AROUND.items()
-        ),
-        rate_point("synapses", (_GAMMA1, 1.0, 0.05), draws, batches, _FASTEST),
-    )
+def _points(repeats: int, draws: int, batches: int) -> Points:
+    for g3, around in _AROUND.items():
+        yield steady_point((_GAMMA1, 1.0, g3), 0.0, repeats, around, 2000, grow="synapses")
+    yield rate_point("synapses", (_GAMMA1, 1.0, 0.05), draws, batches, _FASTEST)
 
 
 def draw(table: Table) -> Figure:

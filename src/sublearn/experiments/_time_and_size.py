@@ -8,7 +8,7 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import Figure, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Points, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
 SHARP = 0.25
@@ -23,17 +23,11 @@ _AROUND = {
 _VARIED = {"T": (1.0, "time of a cycle T"), "gamma2": (2.0, "task-irrelevant change gamma2")}
 
 
-def _points(draws: int, batches: int) -> tuple[Point, ...]:
+def _points(draws: int, batches: int) -> Points:
     levels = [(size / 400.0, 1.0, around) for size, around in _AROUND.items()]
-    levels += [
-        (1.0, round((size / 400.0) ** 0.5, 4), around)
-        for size, around in _AROUND.items()
-        if size != 400.0  # that point is there already
-    ]
-    return tuple(
-        rate_point("expansion", (_GAMMA1, gamma2, _GAMMA3), draws, batches, around, T=T)
-        for T, gamma2, around in levels
-    )
+    levels += [(1.0, round(T**0.5, 4), around) for T, _, around in levels if T != 1.0]
+    for T, gamma2, around in levels:
+        yield rate_point("expansion", (_GAMMA1, gamma2, _GAMMA3), draws, batches, around, T=T)
 
 
 def _curve(table: Table, name: str) -> Table:

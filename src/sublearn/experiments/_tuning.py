@@ -6,17 +6,16 @@ from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
 from sublearn.plots import Figure, curve, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
 
 
-def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
-    return tuple(
-        Point({"shift": shift, "budget": budget, "samples": 100, "steps": 60}, trials, chunk=1)
-        for shift in SHIFTS
-        for budget in budgets
-    )
+def _points(budgets: tuple[int, ...], trials: int) -> Points:
+    for shift in SHIFTS:
+        for budget in budgets:
+            params: Row = {"shift": shift, "budget": budget, "samples": 100, "steps": 60}
+            yield Point(params, trials, chunk=1)
 
 
 def draw(table: Table) -> Figure:

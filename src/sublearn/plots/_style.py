@@ -162,7 +162,7 @@ def log_ticks(ax: Axes, axis: str = "x") -> None:
     own.set_minor_formatter(NullFormatter())
 
 
-def legend(ax: Axes, *, place: str = "best") -> None:
+def legend(ax: Axes, *, place: Any = "best") -> None:
     """Say what each line is; axes without a named line get none. ``place`` is matplotlib's ``loc``."""
     if ax.get_legend_handles_labels()[1]:
         ax.legend(frameon=False, fontsize=9, title_fontsize=9, labelcolor=ink(), loc=place)
