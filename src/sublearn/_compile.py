@@ -173,17 +173,13 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return type(a)(float(exact))
 
 
-@intrinsic  # type: ignore[misc]
 def _fused(context: Any, a: Any, b: Any, c: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
+    return a(a, a, a), lambda context, builder, signature, values: builder.fma(*values)
 
-    return a(a, a, a), generate
+
+_one_instruction: Any = intrinsic(_fused)
 
 
 @overload(fma, strict=False)
-def _fused_by_precision(a: Any, b: Any, c: Any) -> Any:
-    def fused(a: Any, b: Any, c: Any) -> Any:
-        return _fused(a, b, c)
-
-    return fused
+def _by_precision(a: Any, b: Any, c: Any) -> Any:
+    return lambda a, b, c: _one_instruction(a, b, c)

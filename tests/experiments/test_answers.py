@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments import ALL, answer
-from sublearn.experiments._answers import _RULES, NO, OPEN, YES
+from sublearn.experiments import _QUESTIONS, ALL, _answers, answer
+from sublearn.experiments._answers import NO, OPEN, YES
 from sublearn.runs import Row, Table
 
 
@@ -26,9 +27,13 @@ def word(name: str, table: list[Row]) -> str:
 
 
 def test_every_experiment_asks_a_question_that_fits_on_a_line() -> None:
-    assert set(_RULES) <= set(ALL)  # one without a rule is asked by its title, and says so itself
-    for question, _ in _RULES.values():
+    for question in _QUESTIONS.values():
         assert question.endswith("?") and len(question) <= 47, question
+
+
+def test_every_rule_belongs_to_an_experiment() -> None:
+    rules = [name for name in vars(_answers) if re.match("_[a-z]", name)]
+    assert {name[1:].replace("_", "-") for name in rules} < set(_QUESTIONS)
 
 
 @pytest.mark.parametrize(

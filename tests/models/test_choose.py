@@ -521,5 +521,7 @@ def test_an_optimizer_of_ones_own_in_a_loop_leaves_derivatives_usable() -> None:
     for method in ("magnitude", "pursuit"):
         chosen = choose(model, inputs, labels, 8, rules=[method], loop=loop, rates=[0.01])
         assert chosen.linearisation_error is not None and chosen.linearisation_error < 0.5
-    told = compare(model, inputs, labels, [4, 8], methods=["pursuit"], seeds=2, loop=loop, rates=[0.01])
+    told = compare(
+        model, inputs, labels, [4, 8], methods=["pursuit"], seeds=2, loop=loop, rates=[0.01]
+    )
     assert told.budgets == [4, 8] and bits(model) == before

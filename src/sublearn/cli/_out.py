@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import check_out
 from sublearn.cli._show import say
@@ -34,10 +32,7 @@ class Out:
     """
 
     out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="A folder for picture and table, and for the mask if there is one."
-        ),
+        str | None, "DIR", "A folder for picture and table, and for the mask if there is one."
     ] = None
     overwrite: Annotated[bool, "Let --out replace files that are there already."] = False
 
@@ -112,11 +107,9 @@ class ProofOut(Out):
 
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR|FILE",
-            help="A folder for picture, table, mask and certificate; or a .json for the certificate, "
-            "which 'check' reads.",
-        ),
+        "DIR|FILE",
+        "A folder for picture, table, mask and certificate; or a .json for the certificate, "
+        "which 'check' reads.",
     ] = None
 
     files = ("mask.json", "certificate.json")

@@ -29,15 +29,9 @@ FolderArgument = Annotated[str, typer.Argument(metavar="DIR", help="The folder o
 class Order:
     """Where a run goes, who computes it, and how."""
 
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The run's folder; a run that is there goes on."),
-    ] = None
+    out: Annotated[str | None, "DIR", "The run's folder; a run that is there goes on."] = None
     workers: Annotated[int, "Processes."] = 1
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
-    ] = None
+    dask: Annotated[str | None, "ADDRESS", "A Dask scheduler, such as tcp://host:8786."] = None
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of the draws, instead of the declared one.")
     ] = None

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 class TrainingOut(Out):
     """Where a training is written."""
 
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="A folder for picture, table, mask and weights."),
-    ] = None
+    out: Annotated[str | None, "DIR", "A folder for picture, table, mask and weights."] = None
 
     name = "curve"
     files = ("mask.json", "weights.npz")
@@ -46,11 +43,9 @@ class Learning:
     )
     within: Annotated[
         float | None,
-        typer.Option(
-            metavar="EPS",
-            help="The goal: a mean squared error below EPS (default 0.01). On labelled data the goal "
-            "is every label right unless this is given.",
-        ),
+        "EPS",
+        "The goal: a mean squared error below EPS (default 0.01). On labelled data the goal "
+        "is every label right unless this is given.",
     ] = None
     loss: Annotated[str | None, "'squared error' or 'cross-entropy'."] = None
     single: Annotated[bool, "Compute in single precision."] = False

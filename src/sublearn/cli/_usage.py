@@ -32,7 +32,8 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of its groups: those parameters that are dataclasses.
 
     What several commands take is declared once, as a group, together with what it is read into. An option
-    is called like its parameter, and words in its annotation are its help.
+    is called like its parameter; words in its annotation are its help, of two the first is what stands for
+    its value there.
     """
     kinds = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
@@ -66,8 +67,9 @@ def _option(name: str, kind: Any) -> Any:
     """The annotation of a parameter, with the option of its name where it has none of its own."""
     if get_origin(kind) is not Annotated:
         return kind
-    plain, told = get_args(kind)
-    told = typer.Option(help=told) if isinstance(told, str) else copy(told)
+    plain, *words, told = get_args(kind)
+    metavar = words[0] if words else None
+    told = typer.Option(metavar=metavar, help=told) if isinstance(told, str) else copy(told)
     # Typer keeps the first name that an option was given as its default.
     if isinstance(told, OptionInfo) and told.default is ...:
         told.param_decls = (f"--{name.replace('_', '-')}",)

@@ -65,10 +65,8 @@ class VerdictOut(Out):
 
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR|FILE",
-            help="A folder for picture, table and mask; or a .json, .npz, .npy or .csv for the mask.",
-        ),
+        "DIR|FILE",
+        "A folder for picture, table and mask; or a .json, .npz, .npy or .csv for the mask.",
     ] = None
 
     name = "verdict"
@@ -136,8 +134,7 @@ class Choice(Sureness):
     """How an allocation is chosen: what entries are worth, which are barred, and for how long one looks."""
 
     scores: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME:FILE", help="Scores as .csv or .npy, higher is better."),
+        list[str] | None, "NAME:FILE", "Scores as .csv or .npy, higher is better."
     ] = None
     forbidden: ForbiddenOption = None
     effort: Annotated[
@@ -200,20 +197,16 @@ def _parts(advance: Callable[[float, str], None]) -> Callable[[int, int], None]:
 
 def design(
     about: OwnProblem,
-    learn: Annotated[list[str], typer.Option(metavar="NAME", help="A weight to choose from.")],
+    learn: Annotated[list[str], "NAME", "A weight to choose from."],
     required: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME:WHAT|FILE",
-            help="Entries that must be learnable: as in --learn, or a file as in --forbidden.",
-        ),
+        "NAME:WHAT|FILE",
+        "Entries that must be learnable: as in --learn, or a file as in --forbidden.",
     ] = None,
     plastic: Annotated[
         str | None,
-        typer.Option(
-            metavar="COUNT",
-            help="A budget: 200 | 20% (of the weights that may be chosen) | '2 per row' | '3 per column'.",
-        ),
+        "COUNT",
+        "A budget: 200 | 20% (of the weights that may be chosen) | '2 per row' | '3 per column'.",
     ] = None,
     no_autapses: AutapsesOption = False,
     want: Annotated[
@@ -244,9 +237,7 @@ def repair(
     learnable: Learnable,
     choice: Choice,
     place: VerdictOut,
-    into: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Weights that may take what moves.")
-    ] = None,
+    into: Annotated[list[str] | None, "NAME", "Weights that may take what moves."] = None,
     input_rank: InputRankOption = None,
     teacher: TeacherOption = None,
 ) -> None:
@@ -262,7 +253,7 @@ def repair(
 
 def census(
     about: Drawn,
-    learn: Annotated[str, typer.Option(metavar="NAME", help="The weight to look at.")],
+    learn: Annotated[str, "NAME", "The weight to look at."],
     draws: Annotated[int | None, typer.Option(min=1, help="Draw so many instead of all.")] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._lines import Figure, decided, in_panels, reached
 from sublearn.experiments._table import (
     DECIDED,
     NAMES,
@@ -16,7 +16,7 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import ExactOrWithin
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 EPS = 1e-2
 _NAMES = {"linear": "Linear", "relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid"}
@@ -27,16 +27,14 @@ _KINDS = {
 }
 
 
-def _points(exact: int, within: int, all_rows: bool) -> tuple[Point, ...]:
-    found = []
+def _points(exact: int, within: int, all_rows: bool) -> Points:
     for kind, (network, samples, name, rows) in _KINDS.items():
         for k in rows if all_rows else (rows[0], rows[len(rows) // 2], rows[-1]):
             own: Row = {"kind": kind, "k": k}
             asked = network, samples, f"{name}:first-rows={k}"
-            found.append(point(own, asked, exact, 6, method="ladder"))
+            yield point(own, asked, exact, 6, method="ladder")
             more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
-            found.append(point(own, asked, within, 32, **more))
-    return tuple(found)
+            yield point(own, asked, within, 32, **more)
 
 
 def _title(row: Row) -> str:
@@ -44,15 +42,14 @@ def _title(row: Row) -> str:
     return f"{_NAMES[kind]}, n = 8" if kind in _NAMES else f"{kind[0].upper()}{kind[1:]}, n = 6"
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         reached(ax, rows.where(method=NEWTON), "k", f"within {EPS:g}, {NAMES[NEWTON]}", colour=2)
         decided(ax, rows, "k", "exact match, decided")
         ax.set_xticks(rows.distinct("k"))
 
     words = "rows in use, k"
-    fig = in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
-    return {"activations": fig}
+    return in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
 
 
 def find(table: Table) -> str:
@@ -81,8 +78,8 @@ EXPERIMENT = Declared(
     claim="The results for linear networks and shallow ReLU networks should be extended to other "
     "nonlinear networks; nonlinearity itself is said to favour distributed allocations.",
     task=ExactOrWithin(),
-    quick=Plan(_points(exact=12, within=32, all_rows=False)),
-    full=Plan(_points(exact=DECIDED, within=200, all_rows=True)),
+    quick=Plan.of(_points(exact=12, within=32, all_rows=False)),
+    full=Plan.of(_points(exact=DECIDED, within=200, all_rows=True)),
     hours=0.06,
     columns={"kind": "activation", "k": "rows k"},
 )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, quartiles
+from sublearn.experiments._lines import quartiles
 from sublearn.experiments._table import DECIDED, Declared, point, said
 from sublearn.experiments.tasks import Activity
-from sublearn.plots import name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Row, Table
 
 _NETWORK, _SAMPLES, _N = "lrnn:n=16,b=1,d=2,T=4", 4, 16
 _WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
 _SCALES = (0.5, 1.0, 2.0)
 
 
-def _points(trials: int, few: bool) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int, few: bool) -> Points:
     for g in _SCALES:
         for place, learn in _WHERE.items():
             for k in (2, 4, 8, 16) if few or g != 1 else (2, 3, 4, 6, 8, 10, 12, 16):
@@ -23,11 +22,10 @@ def _points(trials: int, few: bool) -> tuple[Point, ...]:
                 own: Row = {"place": place, "k": k, "used": k / _N, "g": g}
                 asked = _NETWORK, _SAMPLES, learn.format(k=k)
                 laws = f"weights=normal*{g} teacher=normal*{g}"
-                found.append(point(own, asked, trials, 4, ensemble=laws))
-    return tuple(found)
+                yield point(own, asked, trials, 4, ensemble=laws)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
     rows = table.where(g=1.0)
     for colour, place in enumerate(rows.distinct("place")):
@@ -42,7 +40,7 @@ def draw(table: Table) -> Figures:
     axes[1].set_yscale("log")
     name_axes(axes[1], words, "change / baseline activity")
     shared_legend(fig, axes, across=2)
-    return {"activity": fig}
+    return fig
 
 
 _LABELS = {
@@ -91,8 +89,8 @@ EXPERIMENT = Declared(
     claim="Learning in few synapses can change activity widely, through connections that stay as they "
     "are; so wide changes of activity say little about how many synapses learnt.",
     task=Activity(),
-    quick=Plan(_points(8, few=True)),
-    full=Plan(_points(DECIDED, few=False)),
+    quick=Plan.of(_points(8, few=True)),
+    full=Plan.of(_points(DECIDED, few=False)),
     hours=0.1,
     columns={
         "place": "where the weights are",

@@ -10,7 +10,7 @@ fails without them has no answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -40,13 +40,14 @@ class Answer:
     sentence: str
 
 
-def answer(name: str, title: str, table: Table, finding: str) -> Answer:
+def answer(name: str, question: str, table: Table, finding: str) -> Answer:
     """What the table of an experiment answers; without a rule, what the first line of its finding says.
 
     >>> answer("own", "Do mine?", Table(), "Yes, as far as was drawn: 0 of 9 fail.\\nMore.")
     Answer(question='Do mine?', word='yes', sentence='as far as was drawn: 0 of 9 fail')
     """
-    question, rule = _RULES.get(name, (title, None))
+    # The rule of "fig2a" is called _fig2a, and no other name here begins like that.
+    rule: Callable[[Table], Found | None] | None = globals().get(f"_{name.replace('-', '_')}")
     try:
         found = rule(table) if rule is not None and table else None
     except (LookupError, TypeError, ValueError, StopIteration, AssertionError, ArithmeticError):
@@ -60,20 +61,20 @@ def answer(name: str, title: str, table: Table, finding: str) -> Answer:
     return Answer(question, said[1].lower(), said[3].rstrip("."))
 
 
-def _share(row: Row) -> str:
+def share(row: Row) -> str:
     """For example "59 of 60"."""
     return f"{row['matched']} of {row['trials']}"
 
 
-def _ends(groups: list[Table]) -> tuple[Row, Row]:
+def ends(groups: list[Table]) -> tuple[Row, Row]:
     """The first rows of all groups pooled, and the last ones."""
     first, last = (pooled(Table(rows[end] for rows in groups)) for end in (0, -1))
     return first, last
 
 
-def _rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
+def rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
     """Whether the share of matches rises from the one to the other."""
-    counts = f"{_share(few)} matched {where_few}, {_share(many)} {where_many}"
+    counts = f"{share(few)} matched {where_few}, {share(many)} {where_many}"
     if few["high"] < many["low"]:
         return YES, counts
     if few["low"] > many["high"]:
@@ -86,7 +87,7 @@ def _rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
 def _warmup(table: Table) -> Found | None:
     equal, other = table.where(moved=0), table.where(lambda row: row["moved"])
     counts = (
-        f"{_share(pooled(equal))} matched where every row has m, {_share(pooled(other))} elsewhere"
+        f"{share(pooled(equal))} matched where every row has m, {share(pooled(other))} elsewhere"
     )
     kinds = set(equal.column("verdict")), set(other.column("verdict"))
     if kinds != ({"maximal"}, {"minimal"}):
@@ -113,14 +114,14 @@ def _fig2a(table: Table) -> Found | None:
     if any(len(rows) < 2 for rows in groups):
         return None
     if all(pooled(rows)["low"] > NEAR_ONE for rows in groups):
-        return NO, f"it is near 1 at every size and every k: {_share(pooled(ladder))} matched"
-    return _rise(*_ends(groups), "in the fewest rows", "in all")
+        return NO, f"it is near 1 at every size and every k: {share(pooled(ladder))} matched"
+    return rise(*ends(groups), "in the fewest rows", "in all")
 
 
 def _fig2b(table: Table) -> Found | None:
     ladder = by_ladder(table)
     below, at, above = map(pooled, by_rows(ladder).values())
-    words = f"{_share(below)} matched below d rows, {_share(at)} at d, {_share(above)} above"
+    words = f"{share(below)} matched below d rows, {share(at)} at d, {share(above)} above"
     if below["matched"] or at["refuted"]:
         return NO, words
     sure = at["low"] > NEAR_ONE and above["low"] > NEAR_ONE
@@ -131,12 +132,12 @@ def _fig3a(table: Table) -> Found | None:
     ladder = by_ladder(table)
     first, *_, last = sorted(ladder.distinct("k"))
     few, many = (pooled(ladder.where(k=k)) for k in (first, last))
-    return _rise(few, many, f"in k = {first} rows", f"in {last}")
+    return rise(few, many, f"in k = {first} rows", f"in {last}")
 
 
 def _fig3b(table: Table) -> Found | None:
     groups = [rows for _, rows in by_ladder(table).apart("n") if len(rows) > 1]
-    return _rise(*_ends(groups), "exactly in the fewest rows", "in all")
+    return rise(*ends(groups), "exactly in the fewest rows", "in all")
 
 
 def _fig3c(table: Table) -> Found | None:
@@ -176,7 +177,7 @@ def _variance(table: Table) -> Found | None:
 
 def _columns(table: Table) -> Found | None:
     groups = [rows for _, rows in by_ladder(table).apart("n", "d") if len(rows) > 1]
-    return _rise(*_ends(groups), "in the fewest columns", "in all")
+    return rise(*ends(groups), "in the fewest columns", "in all")
 
 
 def _equations(table: Table) -> Found | None:
@@ -187,7 +188,7 @@ def _equations(table: Table) -> Found | None:
         lowest = min(rows[1:], key=lambda row: row["share"])
         if lowest["high"] < rows[0]["low"]:
             return NO, (
-                f"{setting}: {_share(rows[0])} matched with none left, {_share(lowest)} with "
+                f"{setting}: {share(rows[0])} matched with none left, {share(lowest)} with "
                 f"{lowest['left']}"
             )
     return OPEN, "the intervals overlap"
@@ -198,7 +199,7 @@ def _growth(table: Table) -> Found | None:
     stays = {who: row for who, row in ends.items() if row["high"] < 0.9}
     if stays:
         (family, kind), row = next(iter(stays.items()))
-        return NO, f"{family}, {kind}: {_share(row)} matched at n = {row['n']}"
+        return NO, f"{family}, {kind}: {share(row)} matched at n = {row['n']}"
     sure = all(row["low"] > 0.9 for row in ends.values())
     words = f"the lowest share at the largest n is {min(row['share'] for row in ends.values()):.3f}"
     return (YES if sure else OPEN), words
@@ -225,13 +226,9 @@ def _deficient_fraction(table: Table) -> Found | None:
 
 
 def _non_gaussian(table: Table) -> Found | None:
-    for _, rows in table.apart("setting"):
-        normal = rows.where(case="normal")
-        for row in rows if normal else []:
-            low, high = (normal[0][name] for name in ("low", "high"))
-            if row["high"] < low or row["low"] > high:
-                words = f"{row['case']} {_share(row)}, normal {_share(normal[0])}"
-                return NO, f"{row['setting']}: {words} matched"
+    for row, usual in apart_from_normal(table, "case", "setting"):
+        words = f"{row['case']} {share(row)}, normal {share(usual)}"
+        return NO, f"{row['setting']}: {words} matched"
     return OPEN, "no law differs from the normal one beyond the 95% intervals"
 
 
@@ -241,7 +238,7 @@ def _first_order(table: Table) -> Found | None:
         strict = rows.where(eps=min(rows.column("eps")))
         newton = strict.where(learner=NEWTON)
         # AdaHessian looks at curvature too.
-        first = (row for row in strict if str(row["learner"]).startswith(_FIRST))
+        first = (row for row in strict if str(row["learner"]).startswith(FIRST))
         best = max(first, key=lambda row: row["within"])
         apart_in.append(best["within_high"] < newton[0]["within_low"])
         words.append(
@@ -251,7 +248,7 @@ def _first_order(table: Table) -> Found | None:
     return (YES if all(apart_in) else OPEN), "; ".join(words)
 
 
-_FIRST = ("gradient-descent", "sgd", "adam")
+FIRST = ("gradient-descent", "sgd", "adam")
 
 
 def _activations(table: Table) -> Found | None:
@@ -260,7 +257,7 @@ def _activations(table: Table) -> Found | None:
     exact = {kind: pooled(some) for kind, some in rows.items() if some}
     if len(exact) < 2:
         return None
-    words = ", ".join(f"{kind} {_share(row)}" for kind, row in exact.items())
+    words = ", ".join(f"{kind} {share(row)}" for kind, row in exact.items())
     low = exact["linear"]["low"]
     other = [row for kind, row in exact.items() if kind != "linear"]
     return (NO if all(r["high"] < low for r in other) else OPEN), f"matched: {words}"
@@ -293,17 +290,17 @@ def _depth(table: Table) -> Found | None:
     settings = [rows for _, rows in table.apart("data", "case") if len(rows) > 1]
     kinds = [rises(rows[0], rows[-1]) for rows in settings]
     up, down, left = (kinds.count(kind) for kind in (True, False, None))
-    few, most = _ends([rows for rows in settings if by_ladder(rows)])  # exact ones alone
+    few, most = ends([rows for rows in settings if by_ladder(rows)])  # exact ones alone
     words = (
         f"matches are more frequent in {up} of {len(kinds)} settings, rarer in {down}, open in {left}; "
-        f"{_share(few)} matched exactly in the fewest rows, {_share(most)} in all"
+        f"{share(few)} matched exactly in the fewest rows, {share(most)} in all"
     )
     return (NO if down else OPEN if left else YES), words
 
 
 def _laws(table: Table) -> Found | None:
     for row, usual in apart_from_normal(table):
-        words = f"{row['law']} {_share(row)} matched, normal {_share(usual)}"
+        words = f"{row['law']} {share(row)} matched, normal {share(usual)}"
         return NO, f"{row['case']}, k = {row['k']}: {words}"
     return OPEN, "no interval of another law is apart from the normal one's"
 
@@ -385,48 +382,3 @@ def _tuning(table: Table) -> Found | None:
     race, best = mean.pop("race"), min(mean, key=mean.__getitem__)
     words = f"mean regret {race:.3f}, of the best single rule ({best}) {mean[best]:.3f}"
     return (YES if race < mean[best] else NO), words
-
-
-Rule = Callable[[Table], Found | None]
-_RULES: Mapping[str, tuple[str, Rule | None]] = {
-    "warmup": ("Must every row have m weights, and no more?", _warmup),
-    "example": ("Are 0.74 and 0.83 right in the example?", _example),
-    "fig2a": ("Does a match get likelier with rows and size?", _fig2a),
-    "fig2b": ("Never below d rows, always at d, nearly beyond?", _fig2b),
-    "fig3a": ("Do more rows help a deep linear network?", _fig3a),
-    "fig3b": ("Do more rows help a shallow ReLU network?", _fig3b),
-    "fig3c": ("Above 40 rows, does every label become right?", _fig3c),
-    "saturation": ("Are 400 starts of fsolve enough to say no?", _saturation),
-    "variance": ("Does a match depend on the scale of weights?", _variance),
-    "columns": ("Do more columns help?", _columns),
-    "equations": ("Do more quadratic equations help?", _equations),
-    "growth": ("Do all allocations match in large networks?", _growth),
-    "theorem-map": ("Are the theorems right wherever they speak?", _theorem_map),
-    "deficient-fraction": ("Are the degree bounds enough in one layer?", _deficient_fraction),
-    "non-gaussian": ("Are other laws like the normal one?", _non_gaussian),
-    "first-order": ("Are second-order learners needed at r = d m?", _first_order),
-    "activations": ("Do nonlinear networks match as linear ones do?", _activations),
-    "generalisation": ("Does a match on few samples hold on others?", _generalisation),
-    "conjectures": ("Is a label easier to learn than a vector?", _conjectures),
-    "learnability": ("Does gradient descent find what exists?", None),
-    "beyond": ("Does a linear teacher need r = d m weights?", None),
-    "surplus": ("Can r - d m weights be wasted without harm?", None),
-    "depth": ("Does spreading help deeper ReLU networks?", _depth),
-    "activity": ("Do few learnt weights change activity widely?", None),
-    "laws": ("Is spreading under other laws as it was?", _laws),
-    "mixed": ("Is a mix good if each of its components is?", None),
-    "curvature": ("Does curvature slow or reverse learning?", _curvature),
-    "difficulty": ("Is there a best size, smaller with more noise?", _difficulty),
-    "rate-check": ("Does the slides' formula for the rate hold?", _rate_check),
-    "linear-size": ("Is the slides' best size right?", _linear_size),
-    "noise-and-size": ("Is the best size inverse to noise variance?", _noise_and_size),
-    "time-and-size": ("Does the best size grow with time and change?", None),
-    "redundant-synapses": ("Is there a best number of redundant synapses?", None),
-    "deep-size": ("Do noisy synapses undo the benefit of size?", _deep_size),
-    "deep-best-size": ("Is the published best size of deep nets right?", None),
-    "placement": ("Does spreading win whatever the noise?", _placement),
-    "irrelevant-change": ("Does size dilute irrelevant change of any kind?", None),
-    "forgetting": ("Is a task forgotten as under white change?", None),
-    "irrelevant-placement": ("Does spreading win whatever else changes?", None),
-    "tuning": ("Does the race lose less than any one rule?", _tuning),
-}

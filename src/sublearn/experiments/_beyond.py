@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures, decided, quartiles
+from sublearn.experiments._lines import MATCH_PROBABILITY, decided, quartiles
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Matches
-from sublearn.plots import name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Row, Table
 
 # The network, its samples, the weight that learns, d m, and the numbers of learnable weights.
 _CASES = {
@@ -21,17 +21,15 @@ _MEASURES = {
 }
 
 
-def _points(trials: int, few: bool) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int, few: bool) -> Points:
     for case, (network, samples, name, needed, counts) in _CASES.items():
         for count in counts[::2] if few else counts:
             own: Row = {"case": case, "r": count, "ratio": count / needed}
             asked = network, samples, f"{name}:random={count}"
-            found.append(point(own, asked, trials, 10))
-    return tuple(found)
+            yield point(own, asked, trials, 10)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(4, across=2)
     for colour, (common, rows) in enumerate(table.apart("case")):
         case = str(common["case"])
@@ -45,7 +43,7 @@ def draw(table: Table) -> Figures:
         ax.set_yscale("log")
         name_axes(ax, words, name)
     shared_legend(fig, axes)
-    return {"beyond": fig}
+    return fig
 
 
 def _like(row: Row) -> str:
@@ -94,8 +92,8 @@ EXPERIMENT = Declared(
     claim="r = d m is the least number of learnable weights that can match a linear teacher; with more, "
     "some may be used inefficiently and the equations stay solvable.",
     task=Matches(),
-    quick=Plan(_points(20, few=True)),
-    full=Plan(_points(DECIDED, few=False)),
+    quick=Plan.of(_points(20, few=True)),
+    full=Plan.of(_points(DECIDED, few=False)),
     hours=0.01,
     columns={"case": "network kind", "r": "learnable weights r", "ratio": "r / (d m)"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -22,10 +22,10 @@ def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words, title = "share of columns in use, c / n", "n = {n}, d = {d}"
     across = 3 if len(table.apart("n", "d")) == 3 else 2
-    return {"columns": beside(table, ["n", "d"], "columns_used", words, title, across=across)}
+    return beside(table, ["n", "d"], "columns_used", words, title, across=across)
 
 
 def find(table: Table) -> str:
@@ -44,13 +44,11 @@ EXPERIMENT = Declared(
     claim="What holds for rows holds for columns: using fewer columns leaves fewer quadratic "
     "equations, so the match probability should rise with the number of columns in use.",
     task=Decisions(),
-    quick=Plan(
-        (
-            *(_point(8, 2, c, "ladder", 80) for c in (1, 2, 3, 4, 6, 8)),
-            *(_point(8, 4, c, "ladder", 80) for c in (2, 3, 4, 6, 8)),
-            *(_point(12, 2, c, "ladder", 40) for c in (1, 2, 4, 8, 12)),
-            *(_point(8, 4, c, "reference", 8) for c in (2, 4, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, 2, c, "ladder", 80) for c in (1, 2, 3, 4, 6, 8)),
+        (_point(8, 4, c, "ladder", 80) for c in (2, 3, 4, 6, 8)),
+        (_point(12, 2, c, "ladder", 40) for c in (1, 2, 4, 8, 12)),
+        (_point(8, 4, c, "reference", 8) for c in (2, 4, 8)),
     ),
     full=full_plan(
         _point, *((n, d, c) for n in (8, 12) for d in (2, 4) for c in range(d // 2, n + 1))

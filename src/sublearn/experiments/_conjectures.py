@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, spans
+from sublearn.experiments._lines import spans
 from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import COLOURS, MARKERS, Figure, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Row, Table
 
 EPS = 1e-2
 DATA = {
@@ -17,19 +17,17 @@ DATA = {
 TARGETS = {"label": "every label right", "vector": f"one-hot vectors within {EPS:g}"}
 
 
-def _points(n: int, samples: int, k: int, steps: int, trials: int) -> tuple[Point, ...]:
+def _points(n: int, samples: int, k: int, steps: int, trials: int) -> Points:
     asked = f"ffn:784-{n}-10,activation=relu", samples, f"W1:first-rows={k}"
-    found = []
     for data in DATA:
         for target in TARGETS:
             # A label has no eps.
             more: Row = {"eps": EPS} if target == "vector" else {}
             more = {"learner": "adam", "steps": steps, **more}
-            found.append(point({"data": data, "target": target}, asked, trials, 1, **more))
-    return tuple(found)
+            yield point({"data": data, "target": target}, asked, trials, 1, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=5.0, height=3.0)
     names = [name for name in DATA if name in table.distinct("data")]
     for shade, (target, words) in enumerate(TARGETS.items()):
@@ -47,7 +45,7 @@ def draw(table: Table) -> Figures:
         ax.set_xlim(-0.03, 1.03)
         ax.invert_yaxis()
     shared_legend(fig, (left, right))
-    return {"conjectures": fig}
+    return fig
 
 
 def label_and_vector(table: Table) -> list[tuple[Row, Row]]:
@@ -95,7 +93,7 @@ EXPERIMENT = Declared(
     "full vector.",
     task=Labelled(),
     # A fifth of the paper's network at the quick budget, with the same 10 weights per sample.
-    quick=Plan(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
-    full=Plan(_points(n=1000, samples=1000, k=40, steps=4000, trials=12)),
+    quick=Plan.of(_points(n=200, samples=150, k=40, steps=2000, trials=3)),
+    full=Plan.of(_points(n=1000, samples=1000, k=40, steps=4000, trials=12)),
     hours=0.12,
 )

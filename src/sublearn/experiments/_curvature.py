@@ -116,7 +116,7 @@ EXPERIMENT = Declared(
     source="Slides, 'Error Reduction Depends on Gradient, Hessian' (Figure 3A of the source)",
     claim="Curvature competes with the gradient to accelerate, slow or reverse learning.",
     task=Directions(),
-    quick=Plan(tuple(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS)),
-    full=Plan(tuple(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS)),
+    quick=Plan.of(_point(t, s, 16) for t in ("flatter", "random") for s in _STEPS),
+    full=Plan.of(_point(t, s, 400) for t in ("flatter", "random") for s in _STEPS),
     hours=0.01,
 )

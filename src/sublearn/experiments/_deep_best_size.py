@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sublearn.experiments._linear_size import best_words, measured_at
-from sublearn.experiments._lines import Figures, in_panels
+from sublearn.experiments._lines import in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, means
-from sublearn.experiments.tasks import GAMMA, DeepRates
-from sublearn.plots import COLOURS, Axes, ink, log_ticks
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.experiments._under_noise import decided_words, levels, means, paired
+from sublearn.experiments.tasks import DeepRates
+from sublearn.plots import COLOURS, Axes, Figure, ink, log_ticks
+from sublearn.runs import Plan, Points, Row, Table
 
 _WIDTHS = "5 7 9 12 16 22 32 45"
 _LEVELS = (0.03, 0.05)
 
 
-def _points(students: int, draws: int, approached: tuple[int, ...]) -> tuple[Point, ...]:
-    def point(gamma3: float, steps: int) -> Point:
-        params: Row = dict(zip(GAMMA, (0.007, 1.0, gamma3), strict=True))
-        params |= {"approached": steps, "widths": _WIDTHS, "draws": draws}
-        sizes = len(_WIDTHS.split())
-        return Point(params, students * sizes, chunk=sizes)
-
-    return tuple(point(gamma3, steps) for steps in approached for gamma3 in _LEVELS)
+def _points(students: int, draws: int, approached: tuple[int, ...]) -> Points:
+    for steps, gamma3 in product(approached, _LEVELS):
+        own: Row = {"approached": steps, "widths": _WIDTHS, "draws": draws}
+        yield paired({**levels(0.007, 1.0, gamma3), **own}, "widths", students)
 
 
 def _lines(ax: Axes, rows: Table) -> None:
@@ -42,7 +40,7 @@ def _lines(ax: Axes, rows: Table) -> None:
     ax.set_xlim(0.9 * sizes[0], 1.1 * sizes[-1])
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     by, title = ["approached", "gamma3"], "{approached} steps into learning, gamma3 = {gamma3:g}"
     look: Row = {
         "unit_interval": False,
@@ -52,9 +50,7 @@ def draw(table: Table) -> Figures:
         "height": 3.2,
     }
     y = "rate, more than at N = 235"
-    return {
-        "deep-best-size": in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
-    }
+    return in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
 
 
 def find(table: Table) -> str:
@@ -87,7 +83,7 @@ EXPERIMENT = Declared(
     claim="The best size of a nonlinear network is the root N* of an equation in gamma1, gamma2, gamma3, T "
     "and the size N that it is padded from, wherever it is in learning.",
     task=DeepRates(),
-    quick=Plan(_points(4, 20, (30,))),
-    full=Plan(_points(32, 120, (30, 300))),
+    quick=Plan.of(_points(4, 20, (30,))),
+    full=Plan.of(_points(32, 120, (30, 300))),
     hours=0.005,
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import errors_away, means, with_error
+from sublearn.experiments._under_noise import errors_away, levels, means, paired, with_error
 from sublearn.experiments.raman2019 import DEEP_NOISE, DEEP_WIDTHS
 from sublearn.experiments.tasks import DeepSizes
-from sublearn.plots import COLOURS, Axes, log_ticks, name_axes, panels, shared_legend
+from sublearn.plots import COLOURS, Axes, Figure, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 LONG = 5000
@@ -19,18 +18,12 @@ LONGEST = 20_000
 def _point(
     gamma3: float, cycles: int, repeats: int, widths: tuple[int, ...] = DEEP_WIDTHS
 ) -> Point:
-    params: Row = {
-        "gamma1": 0.007,
-        "gamma2": 1.0,
-        "gamma3": gamma3,
-        "cycles": cycles,
-        "widths": " ".join(map(str, widths)),
-    }
+    own: Row = {"cycles": cycles, "widths": " ".join(map(str, widths))}
     # A chunk is one repeat of all widths: some seconds at most.
-    return Point(params, repeats * len(widths), chunk=len(widths))
+    return paired({**levels(0.007, 1.0, gamma3), **own}, "widths", repeats)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     for colour, (common, rows) in enumerate(table.apart("gamma3", "cycles")):
         gamma3, cycles = common.values()
@@ -51,7 +44,7 @@ def draw(table: Table) -> Figures:
     left.set_title(title, loc="left", fontsize=9)
     right.set_title("repeats paired", loc="left", fontsize=10)
     shared_legend(fig, (left, right), across=2)
-    return {"deep-size": fig}
+    return fig
 
 
 def _mark(ax: Axes, rows: Table, colour: int) -> None:
@@ -157,13 +150,10 @@ EXPERIMENT = Declared(
     claim="Larger networks learn better, but intrinsically noisy synapses eventually negate the benefits "
     "of larger network size.",
     task=DeepSizes(),
-    quick=Plan(tuple(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE)),
-    full=Plan(
-        (
-            *(_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
-            _point(0.05, LONG, 96),
-            _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45)),
-        )
+    quick=Plan.of(_point(gamma3, 1500, 5) for gamma3 in DEEP_NOISE),
+    full=Plan.of(
+        (_point(gamma3, 1500, 96) for gamma3 in DEEP_NOISE),
+        [_point(0.05, LONG, 96), _point(0.05, LONGEST, 96, (5, 8, 12, 22, 45))],
     ),
     hours=0.13,
 )

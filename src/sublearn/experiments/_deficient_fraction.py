@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Deficiency
-from sublearn.plots import figure, legend, name_axes
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, figure, legend, name_axes
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _SMALL = ((2, 3), (2, 4), (3, 4))  # few enough to go through all
 
@@ -18,7 +18,7 @@ def _point(where: str, d: int, n: int, network: str, m: int, draws: int) -> Poin
     return Point(params, 1 if every else draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.6)
     layers = table.where(where="one layer")
     for colour, d in enumerate(layers.distinct("d")):
@@ -29,7 +29,7 @@ def draw(table: Table) -> Figures:
     words = "n / d: size of the layer over outputs", "share of deficient allocations"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
-    return {"deficient-fraction": fig}
+    return fig
 
 
 def _words(row: Row) -> str:
@@ -52,15 +52,12 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-def _points(draws: int) -> tuple[Point, ...]:
+def _points(draws: int) -> Points:
     sizes = (*_SMALL, (3, 6), (4, 5), (4, 6), (4, 8), (8, 9), (8, 12), (8, 16))
-    return (
-        *(_point("one layer", d, n, f"ffn:{n}-{n}-{d}", d, draws) for d, n in sizes),
-        *(
-            _point("Figure 2a", 4, n, f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, draws)
-            for n in (8, 12, 16)
-        ),
-    )
+    for d, n in sizes:
+        yield _point("one layer", d, n, f"ffn:{n}-{n}-{d}", d, draws)
+    for n in (8, 12, 16):
+        yield _point("Figure 2a", 4, n, f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, draws)
 
 
 EXPERIMENT = Declared(
@@ -69,8 +66,8 @@ EXPERIMENT = Declared(
     claim="An allocation in one layer is maximal if no row has more than m learnable weights and no "
     'column more than d (so read; printed is "or"): none of those counted here should be deficient.',
     task=Deficiency(),
-    quick=Plan(_points(400)),
-    full=Plan(_points(20_000)),
+    quick=Plan.of(_points(400)),
+    full=Plan.of(_points(20_000)),
     hours=0.05,
     columns={
         "where": "where",

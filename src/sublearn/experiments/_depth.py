@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import DECIDE_WITHIN
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure
+from sublearn.runs import Plan, Points, Row, Table
 
 _EPS = 0.1
 _TWO, _THREE = "ffn:4-6-6-2,activation=relu", "ffn:4-6-6-6-2,activation=relu"
@@ -30,19 +31,17 @@ _DATA: dict[str, Row] = {
 }
 
 
-def _points(trials: int) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int) -> Points:
     for data, drawn in _DATA.items():
         for case, ((network, learn), way) in _CASES.items():
             for k in (2, 6):
                 own: Row = {"data": data, "case": case, "k": k}
                 # Few, for the budget; whether more would match instances across layers is not known.
                 more: Row = {**drawn, **way, "starts": 30}
-                found.append(point(own, (network, 3, learn.format(k=k)), trials, 10, **more))
-    return tuple(found)
+                yield point(own, (network, 3, learn.format(k=k)), trials, 10, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     cases = list(_CASES)
     kinds = {"one layer learns": cases[:4], "two layers learn": cases[4:]}
     # All rows are decided, some of them within eps: their cases say so.
@@ -58,7 +57,7 @@ def draw(table: Table) -> Figures:
             decided(ax, rows.where(case=case), "k", case, cases.index(case))
         ax.set_xticks(rows.distinct("k"))
 
-    fig = in_panels(
+    return in_panels(
         sorted_rows,
         ["layers", "data"],
         lines,
@@ -68,7 +67,6 @@ def draw(table: Table) -> Figures:
         across=3,
         legend_across=3,
     )
-    return {"depth": fig}
 
 
 def rises(few: Row, most: Row) -> bool | None:
@@ -105,8 +103,8 @@ EXPERIMENT = Declared(
     claim="Whether the rules of thumb for distributing learnable weights hold in deeper nonlinear "
     "networks and on structured data is left open.",
     task=ExactOrWithin(),
-    quick=Plan(_points(5)),
-    full=Plan(_points(DECIDED)),
+    quick=Plan.of(_points(5)),
+    full=Plan.of(_points(DECIDED)),
     hours=0.12,
     columns={"data": "inputs and targets", "case": "where the weights are", "k": "rows k"},
 )

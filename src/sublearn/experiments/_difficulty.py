@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
+from sublearn.experiments._under_noise import levels, paired
 from sublearn.experiments.tasks import Difficulties
-from sublearn.plots import curve, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, curve, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Table
 
 _WIDTHS = "5 6 8 10 12 15 17 22 27 32 38 45"
 
 
 def _point(gamma3: float, students: int) -> Point:
-    params: Row = {
-        "gamma1": 0.007,
-        "gamma2": 1.0,
-        "gamma3": gamma3,
-        "approached": 30,
-        "widths": _WIDTHS,
-    }
-    sizes = len(_WIDTHS.split())
-    return Point(params, students * sizes, chunk=4 * sizes)
+    params = {**levels(0.007, 1.0, gamma3), "approached": 30, "widths": _WIDTHS}
+    return paired(params, "widths", students, at_once=4)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     levels = table.apart("gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
     for row, (common, held) in enumerate(levels):
@@ -50,7 +43,7 @@ def draw(table: Table) -> Figures:
         for ax in axes:
             name_axes(ax, "number of weights N", "difficulty")
     shared_legend(fig, axes, across=3)
-    return {"difficulty": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -88,7 +81,7 @@ EXPERIMENT = Declared(
     "occurs where the difficulty lies below gamma1 / (T (gamma1^2 + gamma2^2 + gamma3^2 N / T)); there is "
     "an optimal size.",
     task=Difficulties(),
-    quick=Plan(tuple(_point(gamma3, 24) for gamma3 in (0.05, 0.1))),
-    full=Plan(tuple(_point(gamma3, 400) for gamma3 in (0.05, 0.1))),
+    quick=Plan.of(_point(gamma3, 24) for gamma3 in (0.05, 0.1)),
+    full=Plan.of(_point(gamma3, 400) for gamma3 in (0.05, 0.1)),
     hours=0.005,
 )

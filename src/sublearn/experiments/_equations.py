@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import ByEquations
-from sublearn.runs import Plan, Point, Table
+from sublearn.runs import Plan, Points, Table
 
 _NETWORKS = {
     "n = T = m = 3, d = 1": ("lrnn:n=3,b=1,d=1,T=3", 3, (1, 2, 3)),
@@ -17,12 +17,11 @@ _NETWORKS = {
 }
 
 
-def _points(trials: int) -> tuple[Point, ...]:
-    return tuple(
-        point({"setting": name, "k": k}, (network, samples, f"W:first-rows={k}"), trials, chunk=20)
-        for name, (network, samples, rows) in _NETWORKS.items()
-        for k in rows
-    )
+def _points(trials: int) -> Points:
+    for name, (network, samples, rows) in _NETWORKS.items():
+        for k in rows:
+            asked = network, samples, f"W:first-rows={k}"
+            yield point({"setting": name, "k": k}, asked, trials, chunk=20)
 
 
 def by_left(table: Table) -> Table:
@@ -32,13 +31,12 @@ def by_left(table: Table) -> Table:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         decided(ax, by_left(rows), "left")
 
     words = "quadratic equations left, T b k - d m"
-    fig = in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
-    return {"equations": fig}
+    return in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
 
 
 def find(table: Table) -> str:
@@ -69,8 +67,8 @@ EXPERIMENT = Declared(
     claim="The more truly quadratic equations an allocation leaves, T b k - d m for k rows in use, the "
     "higher its match probability.",
     task=ByEquations(),
-    quick=Plan(_points(60)),
-    full=Plan(_points(5000)),
+    quick=Plan.of(_points(60)),
+    full=Plan.of(_points(5000)),
     hours=0.05,
     columns={"setting": "setting", "k": "rows allowed"},
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
+from sublearn.experiments._lines import MATCH_PROBABILITY
 from sublearn.experiments._table import Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, figure, ink, legend, name_axes
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import COLOURS, Figure, figure, ink, legend, name_axes
+from sublearn.runs import Plan, Points, Row, Table
 
 # Name, what the paper prints, and the closed form: by discriminants over 2 * 10^8 draws, standard error
 # below 0.00004 (docs/notes/small-example.md prints it); 1 where the equation is linear.
@@ -22,16 +22,14 @@ _KNOWN = {
 }
 
 
-def _points(trials: int) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int) -> Points:
     for entries, (name, printed, exact) in _KNOWN.items():
         own: Row = {"allocation": name, "printed": printed, "exact": exact}
         learn = "W:entries=" + "/".join(f"{i}.{j}" for i, j in entries)
-        found.append(point(own, ("lrnn:n=2,b=1,d=1,T=2", 2, learn), trials, chunk=25))
-    return tuple(found)
+        yield point(own, ("lrnn:n=2,b=1,d=1,T=2", 2, learn), trials, chunk=25)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.4)
     places = list(range(len(table)))
     shares = table.column("share")
@@ -49,7 +47,7 @@ def draw(table: Table) -> Figures:
     ax.set_ylim(0, 1.42)
     ax.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     legend(ax, place="upper left")
-    return {"example": fig}
+    return fig
 
 
 def _place(row: Row, key: str, whose: str) -> str:
@@ -76,8 +74,8 @@ EXPERIMENT = Declared(
     claim="With n = T = m = 2 and b = d = 1, rows and columns are maximal; the diagonal has a match "
     "probability of about 0.74 and the off-diagonal of about 0.83.",
     task=Decisions(),
-    quick=Plan(_points(300)),
-    full=Plan(_points(20_000)),
+    quick=Plan.of(_points(300)),
+    full=Plan.of(_points(20_000)),
     hours=0.04,
     columns={"allocation": "allocation", "printed": "MP printed", "exact": "MP, closed form"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -23,9 +23,9 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words = "share of rows in use, k / n"
-    return {"fig2a": beside(table, ["n"], "rows_used", words, "n = {n}")}
+    return beside(table, ["n"], "rows_used", words, "n = {n}")
 
 
 def find(table: Table) -> str:
@@ -45,13 +45,11 @@ EXPERIMENT = Declared(
     claim="For d = 4, T = m = n / 2 and b = 1 the match probability rises with the share of rows "
     "that hold learnable weights, and with the size n of the network.",
     task=Decisions(),
-    quick=Plan(
-        (
-            *(_point(8, k, "ladder", 120) for k in (4, 5, 6, 7, 8)),
-            *(_point(12, k, "ladder", 60) for k in (4, 5, 6, 9, 12)),
-            *(_point(16, k, "ladder", 40) for k in (4, 5, 8, 12, 16)),
-            *(_point(8, k, "reference", 10) for k in (4, 5, 6, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, k, "ladder", 120) for k in (4, 5, 6, 7, 8)),
+        (_point(12, k, "ladder", 60) for k in (4, 5, 6, 9, 12)),
+        (_point(16, k, "ladder", 40) for k in (4, 5, 8, 12, 16)),
+        (_point(8, k, "reference", 10) for k in (4, 5, 6, 8)),
     ),
     full=full_plan(_point, *((n, k) for n in (8, 12, 16) for k in range(4, n + 1))),
     hours=0.15,

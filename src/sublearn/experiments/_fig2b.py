@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -39,7 +39,7 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point(own, asked, trials, 4 if method == "reference" else 20, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def first(ax: Any) -> None:
         ax.axvline(0.25, color="#888888", linewidth=1, linestyle=":", label="k = d: Theorem 3.5")
 
@@ -47,7 +47,7 @@ def draw(table: Table) -> Figures:
         return f"n = {row['n']}, d = {row['n'] / 4:g}"
 
     words = "share of rows in use, k / n"
-    return {"fig2b": beside(table, ["n"], "rows_used", words, title, first)}
+    return beside(table, ["n"], "rows_used", words, title, first)
 
 
 def by_rows(ladder: Table) -> dict[str, Table]:
@@ -93,24 +93,20 @@ EXPERIMENT = Declared(
     claim="With d = n / 4, allocations in fewer than a quarter of the rows are minimal, those in "
     "exactly a quarter maximal; beyond, the match probability approaches 1 as n grows.",
     task=Decisions(),
-    quick=Plan(
+    quick=Plan.of(
         (
-            *(
-                _point(n, k, "ladder", {8: 120, 12: 60, 16: 30}[n])
-                for n in (8, 12, 16)
-                for k in _rows(n)
-            ),
-            *(_point(8, k, "reference", 16) for k in (2, 3, 4, 8)),
-        )
-    ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, full_trials(method))
-            for method in ("ladder", "reference")
+            _point(n, k, "ladder", {8: 120, 12: 60, 16: 30}[n])
             for n in (8, 12, 16)
-            for k in range(-(-n // 8), n + 1)
-            if method == "ladder" or 4 * k >= n
-        )
+            for k in _rows(n)
+        ),
+        (_point(8, k, "reference", 16) for k in (2, 3, 4, 8)),
+    ),
+    full=Plan.of(
+        _point(n, k, method, full_trials(method))
+        for method in ("ladder", "reference")
+        for n in (8, 12, 16)
+        for k in range(-(-n // 8), n + 1)
+        if method == "ladder" or 4 * k >= n
     ),
     hours=0.12,
     columns={"n": "units n", "k": "rows k", "rows_used": "k / n"},

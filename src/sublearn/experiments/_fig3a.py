@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, beside
+from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -30,9 +30,9 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     return point({"n": n, "k": k}, asked, trials, 2 if method == "reference" else 5, method=method)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     words = "rows (first layer: columns) in use, k"
-    return {"fig3a": beside(table, ["n"], "k", words, "hidden layers of n = {n}")}
+    return beside(table, ["n"], "k", words, "hidden layers of n = {n}")
 
 
 def find(table: Table) -> str:
@@ -56,11 +56,9 @@ EXPERIMENT = Declared(
     claim="In a linear network of three layers (q = 4, d = 6, m = 4, 8 learnable weights per layer) "
     "the match probability rises when the weights are spread over more rows.",
     task=Decisions(),
-    quick=Plan(
-        (
-            *(_point(n, k, "ladder", 40) for n in (6, 8, 10) for k in (2, 3, 4, 6)),
-            *(_point(8, k, "reference", 10) for k in (2, 3, 4, 6)),
-        )
+    quick=Plan.of(
+        (_point(n, k, "ladder", 40) for n in (6, 8, 10) for k in (2, 3, 4, 6)),
+        (_point(8, k, "reference", 10) for k in (2, 3, 4, 6)),
     ),
     full=full_plan(_point, *((n, k) for n in (6, 8, 10) for k in range(2, n + 1))),
     hours=0.06,

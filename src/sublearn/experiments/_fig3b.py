@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._lines import Figure, decided, in_panels, reached
 from sublearn.experiments._table import (
     ADAHESSIAN,
     DECIDED,
@@ -38,7 +38,7 @@ def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -
     return point({"n": n, "k": k}, _asked(n, k), trials, 32, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     ends = [row.get(name) for row in table for name in ("high", "within_high")]
     top = min(1.03, max((float(end) for end in ends if end is not None), default=0.5) + 0.05)
 
@@ -53,7 +53,7 @@ def draw(table: Table) -> Figures:
     fig = in_panels(table, ["n"], lines, "rows in use, k", title, y=y, legend_across=2)
     for ax in fig.axes if table else ():
         ax.set_ylim(-0.02, top)
-    return {"fig3b": fig}
+    return fig
 
 
 def _rise(rows: Table) -> str:
@@ -105,19 +105,15 @@ EXPERIMENT = Declared(
     "of W1 the match probability rises with k; a match is there a mean squared error below 1e-2, "
     "reached by AdaHessian.",
     task=ExactOrWithin(),
-    quick=Plan(
-        (
-            *(_exact(n, k, 24 if k <= 8 else 12) for n, ks in _QUICK.items() for k in ks),
-            *(_within(n, k, ADAHESSIAN, 16, 1000, 1) for n, ks in _QUICK.items() for k in ks),
-            *(_within(n, k, NEWTON, 48, 200, 10) for n, ks in _QUICK.items() for k in ks),
-        )
+    quick=Plan.of(
+        (_exact(n, k, 24 if k <= 8 else 12) for n, ks in _QUICK.items() for k in ks),
+        (_within(n, k, ADAHESSIAN, 16, 1000, 1) for n, ks in _QUICK.items() for k in ks),
+        (_within(n, k, NEWTON, 48, 200, 10) for n, ks in _QUICK.items() for k in ks),
     ),
-    full=Plan(
-        (
-            *(_exact(n, k, DECIDED) for n, ks in _FULL.items() for k in ks),
-            *(_within(n, k, ADAHESSIAN, 100, 2000, 10) for n, ks in _FULL.items() for k in ks),
-            *(_within(n, k, NEWTON, 200, 200, 10) for n, ks in _FULL.items() for k in ks),
-        )
+    full=Plan.of(
+        (_exact(n, k, DECIDED) for n, ks in _FULL.items() for k in ks),
+        (_within(n, k, ADAHESSIAN, 100, 2000, 10) for n, ks in _FULL.items() for k in ks),
+        (_within(n, k, NEWTON, 200, 200, 10) for n, ks in _FULL.items() for k in ks),
     ),
     hours=0.32,
     columns={"n": "hidden units n", "k": "rows k"},

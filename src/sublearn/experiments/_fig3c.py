@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, point, said, solved_words
 from sublearn.experiments.tasks import Labelled
-from sublearn.plots import figure, name_axes, shared_legend
+from sublearn.plots import Figure, figure, name_axes, shared_legend
 from sublearn.runs import Plan, Point, Row, Table
 
 ALWAYS = 40  # rows above which the paper says 1
@@ -18,7 +18,7 @@ def _point(k: int, trials: int) -> Point:
     return point({"k": k, "data": "mnist"}, asked, trials, 1, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=4.0)
     shares(ax, table, "k", "every label right (Adam, at most 4000 steps)")
     look = {"color": "#777777", "linewidth": 1.0, "linestyle": ":"}
@@ -29,7 +29,7 @@ def draw(table: Table) -> Figures:
     ax.set_xticks([], minor=True)
     name_axes(ax, "rows in use, k (of 1000)", "share of trials solved", unit_interval=True)
     shared_legend(fig, [ax], across=1)
-    return {"fig3c": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -61,13 +61,8 @@ EXPERIMENT = Declared(
     claim="On MNIST (q = 784, n = 1000, d = 10, m = 1000; 10,000 learnable weights in the first k rows; "
     "Adam) every label becomes right in all trials when more than 40 rows are in use.",
     task=Labelled(),
-    quick=Plan(
-        (
-            *(_point(k, 3) for k in (13, 16)),
-            *(_point(k, 4) for k in (20, 40, 60, 100)),
-        )
-    ),
-    full=Plan(tuple(_point(k, 50) for k in _ROWS)),
+    quick=Plan.of((_point(k, 3) for k in (13, 16)), (_point(k, 4) for k in (20, 40, 60, 100))),
+    full=Plan.of(_point(k, 50) for k in _ROWS),
     hours=0.07,
     columns={"k": "rows k"},
 )

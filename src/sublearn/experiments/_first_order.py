@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, in_panels, spans
+from sublearn.experiments._lines import in_panels, spans
 from sublearn.experiments._table import (
     ADAHESSIAN,
     NAMES,
@@ -15,8 +15,8 @@ from sublearn.experiments._table import (
     said,
 )
 from sublearn.experiments.tasks import Trainability
-from sublearn.plots import COLOURS, MARKERS, ink
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import COLOURS, MARKERS, Figure, ink
+from sublearn.runs import Plan, Points, Row, Table
 
 _CASES = {
     "Linear RNN": ("lrnn:n=8,b=1,d=4,T=4", 4, "W:first-rows=8"),
@@ -29,19 +29,17 @@ _LEARNERS = {name: _NAMES[name] for name in (*_FIRST_ORDER, ADAHESSIAN, NEWTON)}
 _EPS = (1e-2, 1e-6)
 
 
-def _points(instances: int, steps: int, starts: int) -> tuple[Point, ...]:
-    found = []
+def _points(instances: int, steps: int, starts: int) -> Points:
     for case, asked in _CASES.items():
         for eps in _EPS:
             more: Row = {"eps": eps, "steps": steps, "starts": starts}
             more["learners"] = " ".join(_LEARNERS)
             # Many instances make one batch of each learner.
             trials, chunk = instances * len(_LEARNERS), 25 * len(_LEARNERS)
-            found.append(point({"case": case}, asked, trials, chunk, **more))
-    return tuple(found)
+            yield point({"case": case}, asked, trials, chunk, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     learners = [name for name in _LEARNERS if name in table.distinct("learner")]
 
     def lines(ax: Any, some: Table) -> None:
@@ -59,7 +57,7 @@ def draw(table: Table) -> Figures:
 
     look: Row = {"y": "learner", "unit_interval": False, "width": 4.6, "height": 3.2}
     words = "share of instances reached (95% interval)"
-    return {"first-order": in_panels(table, ["case"], lines, words, "{case}", **look)}
+    return in_panels(table, ["case"], lines, words, "{case}", **look)
 
 
 def find(table: Table) -> str:
@@ -90,8 +88,8 @@ EXPERIMENT = Declared(
     claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
     "to find solutions, and second-order methods were necessary.",
     task=Trainability(),
-    quick=Plan(_points(instances=25, steps=1000, starts=2)),
-    full=Plan(_points(instances=100, steps=5000, starts=3)),
+    quick=Plan.of(_points(instances=25, steps=1000, starts=2)),
+    full=Plan.of(_points(instances=100, steps=5000, starts=3)),
     hours=0.045,
     columns={"case": "network kind"},
 )

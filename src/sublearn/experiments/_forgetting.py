@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
-from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Forgetting
+from sublearn.experiments._under_noise import (
+    decided_words,
+    half_width,
+    levels,
+    means,
+    placed,
+    with_error,
+)
+from sublearn.experiments.tasks import IRRELEVANT, Forgetting
 from sublearn.plots import (
     COLOURS,
     MARKERS,
     Axes,
+    Figure,
     curve,
     ink,
     log_ticks,
@@ -22,26 +29,18 @@ from sublearn.plots import (
     panels,
     shared_legend,
 )
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Table
 
 _CYCLES = (10, 30, 100, 300, 1000, 3000)
 _PLACEMENTS = ("spread", "concentrated")
 
 
-def _points(repeats: int) -> tuple[Point, ...]:
-    shared: Row = {
-        "network": "linear:inputs=32,outputs=8",
-        "samples": 4,
-        "ensemble": "weights=normal*4 teacher=normal*4",
-        "plastic": 64,
-        **dict(zip(GAMMA, (0.0, 0.05, 0.0), strict=True)),
-        "norm": 4.0,  # what a row has on average before it learns
-    }
-    return tuple(
-        Point({**shared, "irrelevant": kind, "cycles": cycles}, 2 * repeats, chunk=32)
-        for kind in IRRELEVANT
-        for cycles in _CYCLES
-    )
+def _points(repeats: int) -> Points:
+    shared = placed(4, levels(0.0, 0.05, 0.0))
+    shared["norm"] = 4.0  # what a row has on average before it learns
+    for kind in IRRELEVANT:
+        for cycles in _CYCLES:
+            yield Point({**shared, "irrelevant": kind, "cycles": cycles}, 2 * repeats, chunk=32)
 
 
 def _over_time(ax: Axes, table: Table) -> None:
@@ -79,12 +78,12 @@ def _by_placement(ax: Axes, last: Table) -> None:
               title=f"after {last[0]['cycles']} cycles" if last else "")  # fmt: skip
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.8)
     _over_time(left, table)
     _by_placement(right, _last(table))
     shared_legend(fig, (left, right), across=3)
-    return {"forgetting": fig}
+    return fig
 
 
 def _last(table: Table) -> Table:
@@ -146,7 +145,7 @@ EXPERIMENT = Declared(
     claim="Homeostatic plasticity and learning on other tasks act on a task as a random direction of the "
     "same length would.",
     task=Forgetting(),
-    quick=Plan(_points(8)),
-    full=Plan(_points(96)),
+    quick=Plan.of(_points(8)),
+    full=Plan.of(_points(96)),
     hours=0.003,
 )

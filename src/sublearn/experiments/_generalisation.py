@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import DECIDED, NEWTON, Declared, point, said
 from sublearn.experiments.tasks import FreshErrors
-from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, curve, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Row, Table
 
 EPS = 1e-2
 FLOOR = 1e-4  # smaller errors are drawn here: they are rounding
@@ -23,11 +22,10 @@ _TITLES = {
 }
 
 
-def _points(exact: int, within: int, few: bool) -> tuple[Point, ...]:
+def _points(exact: int, within: int, few: bool) -> Points:
     training: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
     linear = "lrnn:n=6,b=1,d=2,T=6", (1, 3, 5, 6) if few else range(1, 7), exact, 16
     curved = "ffn:6-8-4,activation=relu", (2, 6, 10) if few else range(2, 13, 2), within, 32
-    found = []
     for case, learnables, (network, samples, trials, chunk), more in (
         (RNN, _LINEAR, linear, {}),
         (RELU, _CURVED, curved, training),
@@ -36,11 +34,10 @@ def _points(exact: int, within: int, few: bool) -> tuple[Point, ...]:
             for m in samples:
                 own: Row = {"case": case, "learnable": learnable}
                 asked = network, m, learn
-                found.append(point(own, asked, trials, chunk, fresh=1000, **more))
-    return tuple(found)
+                yield point(own, asked, trials, chunk, fresh=1000, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
     for ax, case, first in zip(axes, (RNN, RELU), (0, 3), strict=True):
         rows = table.where(case=case).where(lambda row: row["median"] is not None)
@@ -57,7 +54,7 @@ def draw(table: Table) -> Figures:
         words = f"relative fresh error{least}"
         name_axes(ax, "samples m that were solved", words, title=_TITLES[case])
     shared_legend(fig, axes, across=3)
-    return {"generalisation": fig}
+    return fig
 
 
 def _words(row: Row) -> str:
@@ -95,8 +92,8 @@ EXPERIMENT = Declared(
     source="Section 6, limitations; the summary's open questions",
     claim="The analysis is about expressivity; generalisation is left to future work.",
     task=FreshErrors(),
-    quick=Plan(_points(exact=48, within=64, few=True)),
-    full=Plan(_points(exact=DECIDED, within=DECIDED, few=False)),
+    quick=Plan.of(_points(exact=48, within=64, few=True)),
+    full=Plan.of(_points(exact=DECIDED, within=DECIDED, few=False)),
     hours=0.05,
     columns={"case": "network kind", "learnable": "learnable"},
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _FAMILIES = {
     "one": "b = d = 1, T = m = n",
@@ -31,14 +31,13 @@ def _point(family: str, kind: str, n: int, trials: int) -> Point:
     return point(own, (f"lrnn:n={n},b=1,d={d},T={T}", T, _learn(kind, n)), trials, chunk=5)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for common, some in rows.apart("kind"):
             decided(ax, some, "n", str(common["kind"]), _KINDS.index(common["kind"]))
         ax.xaxis.get_major_locator().set_params(integer=True)
 
-    fig = in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
-    return {"growth": fig}
+    return in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
 
 
 def find(table: Table) -> str:
@@ -59,20 +58,15 @@ def find(table: Table) -> str:
     return said(lines)
 
 
-def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> tuple[Point, ...]:
+def _points(trials: int, dear: int, largest: int, sizes: tuple[int, ...]) -> Points:
     small = range(2, largest + 1)
-    return (
-        # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
-        *(_point("one", "diagonal", n, trials if n < 5 else dear) for n in small),
-        *(_point("one", "cycle", n, trials) for n in small),
-        *(_point("one", "all rows", n, trials) for n in small),
-        *(
-            _point("four", kind, n, trials)
-            for kind in ("d + 1 rows", "half of the rows", "all rows")
-            for n in sizes
-            if kind != "half of the rows" or n >= 8
-        ),
-    )
+    # The diagonal is the dearest by far: deciding that there is no match takes all complex roots.
+    yield from (_point("one", "diagonal", n, trials if n < 5 else dear) for n in small)
+    yield from (_point("one", kind, n, trials) for kind in ("cycle", "all rows") for n in small)
+    for kind in ("d + 1 rows", "half of the rows", "all rows"):
+        for n in sizes:
+            if kind != "half of the rows" or n >= 8:
+                yield _point("four", kind, n, trials)
 
 
 EXPERIMENT = Declared(
@@ -81,8 +75,8 @@ EXPERIMENT = Declared(
     claim="As the network grows the number of quadratic equations grows, so the match probability of "
     "all allocations should approach 1.",
     task=Decisions(),
-    quick=Plan(_points(60, 30, 5, (6, 8, 12, 16))),
-    full=Plan(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
+    quick=Plan.of(_points(60, 30, 5, (6, 8, 12, 16))),
+    full=Plan.of(_points(DECIDED, DECIDED, 6, (6, 8, 12, 16, 20, 24))),
     hours=0.08,
     columns={"family": "family", "kind": "kind of allocation", "n": "units n"},
 )

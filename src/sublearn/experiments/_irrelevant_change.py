@@ -8,12 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from sublearn.experiments._linear_size import steady_point
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import decided_words, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Table
 
 _SIZES = "1 1.6 2.4 3.2 4 5"
 _LEVELS = (0.0, 0.05)
@@ -21,15 +20,13 @@ NAMES = dict(zip(IRRELEVANT, ("white", "a second task's gradient", "homeostasis"
 """How words and legends call the kinds of task-irrelevant change."""
 
 
-def _points(repeats: int) -> tuple[Point, ...]:
-    return tuple(
-        steady_point((0.05, 1.0, g3), 0.0, repeats, _SIZES, irrelevant=kind)
-        for g3 in _LEVELS
-        for kind in IRRELEVANT
-    )
+def _points(repeats: int) -> Points:
+    for g3 in _LEVELS:
+        for kind in IRRELEVANT:
+            yield steady_point((0.05, 1.0, g3), 0.0, repeats, _SIZES, irrelevant=kind)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(_LEVELS), width=4.6, height=3.6)
     for ax, gamma3 in zip(axes, _LEVELS, strict=True):
         for colour, (kind, words) in enumerate(NAMES.items()):
@@ -44,7 +41,7 @@ def draw(table: Table) -> Figures:
         title = f"gamma3 = {gamma3:g}" if gamma3 else "no synaptic noise"
         name_axes(ax, "number of weights N", "steady-state error", title=title)
     shared_legend(fig, axes)
-    return {"irrelevant-change": fig}
+    return fig
 
 
 def power(rows: Table) -> tuple[float, float]:
@@ -93,7 +90,7 @@ EXPERIMENT = Declared(
     claim="Task-irrelevant plasticity is a random direction, of which each of N weights gets one part in "
     "N: larger networks dilute it.",
     task=LinearSizes(),
-    quick=Plan(_points(4)),
-    full=Plan(_points(64)),
+    quick=Plan.of(_points(4)),
+    full=Plan.of(_points(64)),
     hours=0.01,
 )

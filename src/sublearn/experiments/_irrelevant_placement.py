@@ -5,12 +5,19 @@ from __future__ import annotations
 from itertools import product
 
 from sublearn.experiments._irrelevant_change import NAMES
-from sublearn.experiments._lines import Figures, level_ticks
+from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, half_width, means, with_error
-from sublearn.experiments.tasks import GAMMA, IRRELEVANT, Placements
-from sublearn.plots import Axes, ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.experiments._under_noise import (
+    decided_words,
+    half_width,
+    levels,
+    means,
+    placed,
+    with_error,
+)
+from sublearn.experiments.tasks import IRRELEVANT, Placements
+from sublearn.plots import Axes, Figure, ink, log_ticks, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 # 8 plastic weights in every row if they are spread: room for 8 samples of both tasks together.
 _SETTINGS = {"room for both tasks, m = 4": 4, "room for one of them, m = 6": 6}
@@ -18,21 +25,11 @@ _GAMMA2 = (0.05, 0.09, 0.2, 0.5, 1.0)
 _GAMMA1 = 0.1
 
 
-def _plan(cycles: int, repeats: int) -> Plan:
-    points = []
+def _points(cycles: int, repeats: int) -> Points:
     for (setting, samples), kind, gamma2 in product(_SETTINGS.items(), IRRELEVANT, _GAMMA2):
-        params: Row = {
-            "setting": setting,
-            "network": "linear:inputs=32,outputs=8",
-            "samples": samples,
-            "ensemble": "weights=normal*4 teacher=normal*4",
-            "plastic": 64,
-            **dict(zip(GAMMA, (_GAMMA1, gamma2, 0.01), strict=True)),
-            "cycles": cycles,
-            "irrelevant": kind,
-        }
-        points.append(Point(params, 2 * repeats, chunk=16))
-    return Plan(tuple(points))
+        params = {"setting": setting, **placed(samples, levels(_GAMMA1, gamma2, 0.01))}
+        params |= {"cycles": cycles, "irrelevant": kind}
+        yield Point(params, 2 * repeats, chunk=16)
 
 
 def _lines(ax: Axes, rows: Table) -> None:
@@ -44,7 +41,7 @@ def _lines(ax: Axes, rows: Table) -> None:
     ax.axvline(_GAMMA1, color=ink(), linewidth=0.8, linestyle=":", label="gamma2 = gamma1")
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(_SETTINGS), width=4.8, height=3.8)
     for ax, setting in zip(axes, _SETTINGS, strict=True):
         _lines(ax, table.where(setting=setting))
@@ -53,7 +50,7 @@ def draw(table: Table) -> Figures:
         ax.set_yscale("log")
         name_axes(ax, "task-irrelevant change gamma2", "error / error at the start", title=setting)
     shared_legend(fig, axes, across=3)
-    return {"irrelevant-placement": fig}
+    return fig
 
 
 def winner(row: Row) -> int:
@@ -86,8 +83,8 @@ EXPERIMENT = Declared(
     claim="Learnable weights should be spread over the rows; what other tasks and homeostasis do to that "
     "is not said.",
     task=Placements(),
-    quick=_plan(2000, 6),
-    full=_plan(6000, 48),
+    quick=Plan.of(_points(2000, 6)),
+    full=Plan.of(_points(6000, 48)),
     hours=0.01,
     columns={"setting": "setting"},
 )

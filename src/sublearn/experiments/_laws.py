@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels
+from sublearn.experiments._lines import Figure, decided, in_panels
 from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 # Name: the ensemble. All three kinds of numbers follow the law, but for correlated inputs.
 _LAWS = {
@@ -25,8 +25,7 @@ _CASES = {
 }
 
 
-def _points(trials: int, few: bool) -> tuple[Point, ...]:
-    found = []
+def _points(trials: int, few: bool) -> Points:
     for case, (network, samples, learn, lines) in _CASES.items():
         for law, ensemble in _LAWS.items():
             for k in (lines[0], lines[-1]) if few else lines:
@@ -34,28 +33,27 @@ def _points(trials: int, few: bool) -> tuple[Point, ...]:
                 asked = network, samples, learn.format(k=k)
                 # Without a density generic facts may not refute; what is not found early stays open.
                 starts = 30 if law in ("signs", "sparse") else 3000
-                found.append(point(own, asked, trials, 10, ensemble=ensemble, starts=starts))
-    return tuple(found)
+                yield point(own, asked, trials, 10, ensemble=ensemble, starts=starts)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, law in enumerate(rows.distinct("law")):
             decided(ax, rows.where(law=law), "k", law, colour)
         ax.set_xticks(rows.distinct("k"))
 
-    fig = in_panels(
+    return in_panels(
         table, ["case"], lines, "first k rows that hold the weights", "{case}", across=2
     )
-    return {"laws": fig}
 
 
-def apart_from_normal(table: Table) -> list[tuple[Row, Row]]:
+def apart_from_normal(table: Table, law: str = "law", *same: str) -> list[tuple[Row, Row]]:
     """Rows whose interval does not meet that of the normal law, each with the normal one's."""
+    normal = table.where(**{law: "normal"})
     return [
         (row, usual)
         for row in table
-        for usual in table.where(law="normal", case=row["case"], k=row["k"])
+        for usual in normal.where(**{name: row[name] for name in same or ("case", "k")})
         if row["low"] > usual["high"] or row["high"] < usual["low"]
     ]
 
@@ -98,8 +96,8 @@ EXPERIMENT = Declared(
     claim="The advantage of spreading is derived for normal weights; whether it is robust beyond them is "
     "to be tested.",
     task=Decisions(),
-    quick=Plan(_points(20, few=True)),
-    full=Plan(_points(DECIDED, few=False)),
+    quick=Plan.of(_points(20, few=True)),
+    full=Plan.of(_points(DECIDED, few=False)),
     hours=0.03,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments._lines import Figures, decided, in_panels, reached
+from sublearn.experiments._lines import Figure, decided, in_panels, reached
 from sublearn.experiments._table import (
     ADAHESSIAN,
     DECIDED,
@@ -19,7 +19,7 @@ from sublearn.experiments._table import (
 )
 from sublearn.experiments.tasks import LearntMatches
 from sublearn.experiments.tasks._training import EXACT, WITHIN
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Points, Row, Table
 
 _EPS = 1e-2
 _FIRST_ORDER = ("adam", "sgd", "gradient-descent")
@@ -32,23 +32,21 @@ _CASES: dict[str, tuple[str, int, str, int, tuple[int, ...]]] = {
 }
 
 
-def _points(exact: int, within: int, steps: int) -> tuple[Point, ...]:
-    found = []
+def _points(exact: int, within: int, steps: int) -> Points:
     for case, (network, samples, weight, count, rows) in _CASES.items():
         allocations = {f"rows {k}": f"first-rows={k}" for k in rows}
         allocations |= {"spread": f"spread={count}", "anywhere": f"random={count}"}
         for name, rule in allocations.items():
             own: Row = {"case": case, "allocation": name}
             asked = network, samples, f"{weight}:{rule}"
-            found.append(point(own, asked, exact, 10, method="ladder"))
+            yield point(own, asked, exact, 10, method="ladder")
             for learner in _LEARNERS:
                 most = min(steps, 200) if learner == NEWTON else steps
                 training: Row = {"method": learner, "eps": _EPS, "steps": most, "starts": 2}
-                found.append(point(own, asked, within, 25, **training))
-    return tuple(found)
+                yield point(own, asked, within, 25, **training)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         names = rows.distinct("allocation")
         placed = Table({**row, "place": names.index(row["allocation"])} for row in rows)
@@ -59,7 +57,7 @@ def draw(table: Table) -> Figures:
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
 
     look: dict[str, Any] = {"y": "share of instances", "legend_across": 3, "height": 3.3}
-    return {"learnability": in_panels(table, ["case"], lines, "allocation", "{case}", **look)}
+    return in_panels(table, ["case"], lines, "allocation", "{case}", **look)
 
 
 def _answer(table: Table) -> list[str]:
@@ -113,8 +111,8 @@ EXPERIMENT = Declared(
     claim="Whether the allocations with the best match probability can be learnt in practice, by gradient "
     "descent in particular, is left open.",
     task=LearntMatches(),
-    quick=Plan(_points(exact=10, within=10, steps=300)),
-    full=Plan(_points(exact=DECIDED, within=100, steps=2000)),
+    quick=Plan.of(_points(exact=10, within=10, steps=300)),
+    full=Plan.of(_points(exact=DECIDED, within=100, steps=2000)),
     hours=0.1,
     columns={"case": "network kind", "allocation": "allocation"},
 )

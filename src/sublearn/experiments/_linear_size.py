@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.experiments._lines import Figures, in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import means
+from sublearn.experiments._under_noise import levels, means, paired
 from sublearn.experiments.raman2019 import LINEAR_GAMMAS, LINEAR_MIXINGS, LINEAR_SIZES
 from sublearn.experiments.tasks import GAMMA, LinearSizes
 from sublearn.plots import COLOURS, Axes, ink, log_ticks, name_axes, panels, shared_legend
@@ -44,10 +44,8 @@ def rate_point(
 
 
 def _curve_point(quantity: str, grow: str, gamma: Gamma, own: Row, repeats: int) -> Point:
-    levels = dict(zip(GAMMA, gamma, strict=True))
-    sizes = len(own["factors"].split())
-    params = {"quantity": quantity, "grow": grow, **levels, **own}
-    return Point(params, repeats * sizes, chunk=2 * sizes)
+    params = {"quantity": quantity, "grow": grow, **levels(*gamma), **own}
+    return paired(params, "factors", repeats, at_once=2)
 
 
 def steady_panel(ax: Axes, rows: Table) -> None:
@@ -184,19 +182,13 @@ EXPERIMENT = Declared(
     claim="There is an optimal size N* = (T gamma2^2 / gamma3^2) (1 - gamma1^2 / gamma2^2) that maximises "
     "the learning rate, whether neurons or redundant synapses are added.",
     task=LinearSizes(),
-    quick=Plan(
-        (
-            *(steady_point(gamma, 0.0, 4) for gamma in LINEAR_GAMMAS),
-            rate_point("expansion", RATE, 250, 20),
-            rate_point("synapses", RATE, 20, 10, SYNAPSES),
-        )
+    quick=Plan.of(
+        (steady_point(gamma, 0.0, 4) for gamma in LINEAR_GAMMAS),
+        [rate_point("expansion", RATE, 250, 20), rate_point("synapses", RATE, 20, 10, SYNAPSES)],
     ),
-    full=Plan(
-        (
-            *(steady_point(g, mixing, 48) for g in LINEAR_GAMMAS for mixing in LINEAR_MIXINGS),
-            rate_point("expansion", RATE, 1000, 40),
-            rate_point("synapses", RATE, 200, 40, SYNAPSES),
-        )
+    full=Plan.of(
+        (steady_point(g, mixing, 48) for g in LINEAR_GAMMAS for mixing in LINEAR_MIXINGS),
+        [rate_point("expansion", RATE, 1000, 40), rate_point("synapses", RATE, 200, 40, SYNAPSES)],
     ),
     hours=0.025,
 )

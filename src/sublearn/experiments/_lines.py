@@ -10,10 +10,11 @@ from typing import Any
 
 from sublearn.experiments._table import by_ladder, by_protocol, found_interval
 from sublearn.plots import COLOURS, bracket, curve, name_axes, panels, shared_legend
+from sublearn.plots import Figure as Figure
 from sublearn.runs import Row, Table
 
-Figures = dict[str, Any]
-"""Pictures of matplotlib by their names."""
+Figures = dict[str, Figure]
+"""Pictures by their names."""
 PAPER = "paper's protocol (fsolve, 400 starts)"
 MATCH_PROBABILITY = "match probability MP"
 
@@ -79,7 +80,7 @@ def in_panels(
     unit_interval: bool = True,
     legend_across: int = 4,
     **layout: Any,
-) -> Any:
+) -> Figure:
     """A panel for each group of rows that agree in ``by``, its ``lines``, and one legend for all.
 
     ``title`` may name columns in braces; ``unit_interval`` says whether y is a share. ``layout`` is for
@@ -105,7 +106,7 @@ def beside(
     title: str | Callable[[Row], str],
     first: Callable[[Any], object] = lambda ax: None,
     **layout: Any,
-) -> Any:
+) -> Figure:
     """Panels of what is decided beside what the paper's protocol finds; ``first`` draws below them."""
 
     def lines(ax: Any, rows: Table) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from sublearn.experiments._lines import Figures, in_panels, shares
+from sublearn.experiments._lines import Figure, in_panels, shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _CASES = {
     "b = 1, d = 2, T = m = 4": ("lrnn:n=6,b=1,d=2,T=4", 4, 8),
@@ -18,8 +18,7 @@ _CASES = {
 _NAMES = ("B", "W", "D")
 
 
-def _points(draws: int) -> tuple[Point, ...]:
-    found = []
+def _points(draws: int) -> Points:
     for case, (network, samples, needed) in _CASES.items():
         step = needed // 4
         for encoder, decoder in product(range(0, needed + 1, step), repeat=2):
@@ -32,18 +31,16 @@ def _points(draws: int) -> tuple[Point, ...]:
             own: Row = {"case": case, **{f"in_{name}": count for name, count in counts.items()}}
             own["components"] = sum(count > 0 for count in counts.values())
             own |= {"network": network, "samples": samples, "learn": learn}
-            found.append(Point(own, draws, chunk=50))
-    return tuple(found)
+            yield Point(own, draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, encoder in enumerate(rows.distinct("in_B")):
             shares(ax, rows.where(in_B=encoder), "in_D", f"{encoder} in B", colour)
 
     words, y = "learnable weights in D (the rest in W)", "share of rank d m"
-    fig = in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
-    return {"mixed": fig}
+    return in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
 
 
 def _good_alone(rows: Table) -> tuple[float, float]:
@@ -86,8 +83,8 @@ EXPERIMENT = Declared(
     claim="Mixed allocations can combine components, but each component's constraints apply "
     "independently.",
     task=Ranks(),
-    quick=Plan(_points(100)),
-    full=Plan(_points(2000)),
+    quick=Plan.of(_points(100)),
+    full=Plan.of(_points(2000)),
     hours=0.025,
     columns={
         "case": "network",

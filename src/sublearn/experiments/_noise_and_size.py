@@ -13,12 +13,11 @@ from sublearn.experiments._linear_size import (
     rate_point,
     steady_point,
 )
-from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes
+from sublearn.experiments._under_noise import best_sizes, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import COLOURS, figure, ink, legend, log_ticks, name_axes
-from sublearn.runs import Plan, Point, Table
+from sublearn.plots import COLOURS, Figure, figure, legend, name_axes
+from sublearn.runs import Plan, Points, Table
 
 # Factors c with N = 50 c^2 around the predicted best size 1 / gamma3^2.
 _AROUND = {
@@ -33,13 +32,11 @@ _CYCLES = {0.07: 4500, 0.1: 6000}
 _RATE1, _STEADY1 = 0.8, 0.05
 
 
-def _points(draws: int, batches: int, repeats: int) -> tuple[Point, ...]:
-    return (
-        *(rate_point("expansion", (_RATE1, 1.0, g3), draws, batches, around)
-          for g3, around in _AROUND.items()),
-        *(steady_point((_STEADY1, 1.0, g3), 0.0, repeats, around, _CYCLES.get(g3, 1500))
-          for g3, around in _AROUND.items()),
-    )  # fmt: skip
+def _points(draws: int, batches: int, repeats: int) -> Points:
+    for g3, around in _AROUND.items():
+        yield rate_point("expansion", (_RATE1, 1.0, g3), draws, batches, around)
+    for g3, around in _AROUND.items():
+        yield steady_point((_STEADY1, 1.0, g3), 0.0, repeats, around, _CYCLES.get(g3, 1500))
 
 
 def curves(table: Table) -> dict[str, Table]:
@@ -61,7 +58,7 @@ def exponent(rows: Table, name: str = "gamma3") -> tuple[float, float]:
     return float(np.sum(weight * x * y)) / spread, 1.0 / math.sqrt(spread)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(width=6.4, height=4.0)
     names = {
         "rate": f"largest rate, gamma1 = {_RATE1:g}",
@@ -70,17 +67,14 @@ def draw(table: Table) -> Figures:
     for quantity, rows in curves(table).items():
         colour, aside = (0, 1.0) if quantity == "rate" else (2, 1.03)
         best_sizes(ax, rows, "gamma3", f"measured: {names[quantity]}", colour, aside)
+    power_law(ax, list(_AROUND), -2.0)
     fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
-    ax.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
     slides = (1 - _RATE1**2) / fine**2
     label = f"slides, gamma1 = {_RATE1:g}"
     ax.plot(fine, slides, color=COLOURS[1], linestyle=":", linewidth=1.6, label=label)
-    ax.set_xscale("log")
-    log_ticks(ax, "y")
-    level_ticks(ax, list(_AROUND))
     name_axes(ax, "synaptic noise gamma3", "best size N")
     legend(ax, place="lower left")
-    return {"noise-and-size": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -108,7 +102,7 @@ EXPERIMENT = Declared(
     claim="Circuit size should be inversely proportional to the per-synaptic rate of change; suppression "
     "of synaptic noise allows for larger circuit formation.",
     task=LinearSizes(),
-    quick=Plan(_points(60, 12, 4)),
-    full=Plan(_points(1000, 40, 96)),
+    quick=Plan.of(_points(60, 12, 4)),
+    full=Plan.of(_points(1000, 40, 96)),
     hours=0.045,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import MATCH_PROBABILITY, Figures
+from sublearn.experiments._lines import MATCH_PROBABILITY
 from sublearn.experiments._table import Declared, decided_words, point, pooled, said
 from sublearn.experiments.tasks import Decisions
-from sublearn.plots import COLOURS, MARKERS, ink, name_axes, panels
+from sublearn.plots import COLOURS, MARKERS, Figure, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
 
 # Name: the ensemble, and whether every law in it has a density.
@@ -33,7 +33,7 @@ def _point(setting: str, case: str, trials: int) -> Point:
     return point(own, _SETTINGS[setting], trials, 10, ensemble=ensemble, starts=starts)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     settings = table.apart("setting")
     fig, axes = panels(len(settings), height=3.2)
     for ax, (common, rows) in zip(axes, settings, strict=False):
@@ -54,7 +54,7 @@ def draw(table: Table) -> Figures:
         fontsize=8.5,
         color=ink(),
     )
-    return {"non-gaussian": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -78,8 +78,8 @@ EXPERIMENT = Declared(
     claim="The weights are taken to be normal and independent, which guarantees that the matrices "
     "that occur are invertible; other laws are not tried.",
     task=Decisions(),
-    quick=Plan(tuple(_point(s, case, 80) for s in _SETTINGS for case in _CASES)),
-    full=Plan(tuple(_point(s, case, 2000) for s in _SETTINGS for case in _CASES)),
+    quick=Plan.of(_point(s, case, 80) for s in _SETTINGS for case in _CASES),
+    full=Plan.of(_point(s, case, 2000) for s in _SETTINGS for case in _CASES),
     hours=0.03,
     columns={"setting": "setting", "case": "laws", "density": "all have a density"},
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import half_width, means, with_error
+from sublearn.experiments._under_noise import half_width, levels, means, placed, with_error
 from sublearn.experiments.tasks import GAMMA, Placements
-from sublearn.plots import COLOURS, Axes, ink, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import COLOURS, Axes, Figure, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Points, Table
 
 _PLAIN = (0.1, 1.0, 0.05)
 _STRONG = (0.1, 1.8, 0.12)
@@ -24,35 +23,11 @@ _SCALES = (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 _NAMES = ("spread", "concentrated", "designed")
 
 
-def _point(
-    setting: str,
-    samples: int,
-    factors: int,
-    gamma: tuple[float, float, float],
-    cycles: int,
-    repeats: int,
-) -> Point:
-    params: Row = {
-        "setting": setting,
-        "network": "linear:inputs=32,outputs=8",
-        "samples": samples,
-        "ensemble": "weights=normal*4 teacher=normal*4",
-        "factors": factors,
-        "plastic": 64,
-        **dict(zip(GAMMA, gamma, strict=True)),
-        "cycles": cycles,
-    }
-    return Point(params, 2 * repeats, chunk=16)
-
-
-def _plan(cycles: int, repeats: int) -> Plan:
-    sweep = ((0.1, scale, 0.05 * scale) for scale in _SCALES)
-    return Plan(
-        (
-            *(_point(setting, *what, cycles, repeats) for setting, what in _SETTINGS.items()),
-            *(_point(_SWEEP, 8, 0, gamma, cycles, repeats) for gamma in sweep),
-        )
-    )
+def _points(cycles: int, repeats: int) -> Points:
+    swept = [(_SWEEP, (8, 0, (0.1, scale, 0.05 * scale))) for scale in _SCALES]
+    for setting, (samples, factors, gamma) in [*_SETTINGS.items(), *swept]:
+        params = {"setting": setting, **placed(samples, levels(*gamma), factors=factors)}
+        yield Point({**params, "cycles": cycles}, 2 * repeats, chunk=16)
 
 
 def _bars(ax: Axes, table: Table) -> None:
@@ -96,12 +71,12 @@ def _swept(ax: Axes, rows: Table) -> None:
     )
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=5.2, height=3.8)
     _bars(left, table)
     _swept(right, table.where(setting=_SWEEP))
     shared_legend(fig, (left, right))
-    return {"placement": fig}
+    return fig
 
 
 def _line(rows: Table) -> str:
@@ -161,8 +136,8 @@ EXPERIMENT = Declared(
     claim="Without noise an allocation should spread the learnable weights over the rows, so that its rank "
     "is full; what noise does to that is not said.",
     task=Placements(),
-    quick=_plan(6000, 8),
-    full=_plan(24_000, 96),
+    quick=Plan.of(_points(6000, 8)),
+    full=Plan.of(_points(24_000, 96)),
     hours=0.025,
     columns={"setting": "setting"},
 )

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments.tasks import GAMMA, Rates
-from sublearn.plots import COLOURS, ink, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.experiments._under_noise import levels
+from sublearn.experiments.tasks import Rates
+from sublearn.plots import COLOURS, Figure, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _GAMMAS = ((0.8, 1.0, 0.05), (0.3, 0.8, 0.1))
 _SUBSET = ((0.1, 1.0, 0.05), (0.3, 0.3, 0.1))
@@ -19,7 +19,7 @@ _SETTINGS = {"expansion": "linear expansion", "subset": "subset plasticity"}
 _MANY = 150  # cells; more are drawn as one image
 
 
-def _plan(draws: int, expanded: int, masked: int) -> Plan:
+def _points(draws: int, expanded: int, masked: int) -> Points:
     """``expanded`` cells for each of 24 points, ``masked`` for each of 16."""
     expansion: list[Row] = [
         {"setting": "expansion", "path": path, "reading": reading}
@@ -31,15 +31,13 @@ def _plan(draws: int, expanded: int, masked: int) -> Plan:
         for inputs in ("white", "correlated")
         for on in ("plastic", "all")
     ]
-    points = []
     for settings, gammas, cells, chunk in (
         (expansion, _GAMMAS, expanded, 8),
         (subset, _SUBSET, masked, 16),
     ):
         for setting, gamma, T in product(settings, gammas, (1.0, 2.0)):
-            levels: Row = dict(zip(GAMMA, gamma, strict=True))
-            points.append(Point({**setting, **levels, "T": T, "draws": draws}, cells, chunk=chunk))
-    return Plan(tuple(points))
+            params = {**setting, **levels(*gamma), "T": T, "draws": draws}
+            yield Point(params, cells, chunk=chunk)
 
 
 def _ticks(reached: list[float]) -> Any:
@@ -49,7 +47,7 @@ def _ticks(reached: list[float]) -> Any:
     return FixedLocator([*below, -0.2, -0.1, 0.0, 0.1, 0.2])
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(3, width=3.9, height=3.7)
     for ax, setting in zip(axes, _SETTINGS, strict=False):
         rows = table.where(setting=setting)
@@ -95,7 +93,7 @@ def draw(table: Table) -> Figures:
         title="all cells",
     )
     shared_legend(fig, axes, across=3)
-    return {"rate-check": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -126,7 +124,7 @@ EXPERIMENT = Declared(
     source="Slides, 'Weight Change Effect on Learning Rate'",
     claim="<k> = -(|g|/F) [-gamma1 + T gamma1^2 q + T Tr H / (2 |g|^2) (gamma2^2/N + gamma3^2/T)].",
     task=Rates(),
-    quick=_plan(400, 2, 7),
-    full=_plan(10_000, 8, 16),
+    quick=Plan.of(_points(400, 2, 7)),
+    full=Plan.of(_points(10_000, 8, 16)),
     hours=0.008,
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn.experiments._linear_size import (
     TOO_FEW,
     WIDE,
@@ -13,13 +11,12 @@ from sublearn.experiments._linear_size import (
     steady_point,
     steady_words,
 )
-from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._noise_and_size import curves
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words
+from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, ink, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Row, Table
 
 # Synapses for each of 50 connections, as far above the predicted best size T gamma2^2 / gamma3^2 as below:
 # the curve is the same on both sides of it, in log N, and a fit then errs to neither.
@@ -32,17 +29,13 @@ _GAMMA1 = 0.05
 _FASTEST = "2 4 6 8 12 16 24 32 48 64"
 
 
-def _points(repeats: int, draws: int, batches: int) -> tuple[Point, ...]:
-    return (
-        *(
-            steady_point((_GAMMA1, 1.0, g3), 0.0, repeats, around, 2000, grow="synapses")
-            for g3, around in _AROUND.items()
-        ),
-        rate_point("synapses", (_GAMMA1, 1.0, 0.05), draws, batches, _FASTEST),
-    )
+def _points(repeats: int, draws: int, batches: int) -> Points:
+    for g3, around in _AROUND.items():
+        yield steady_point((_GAMMA1, 1.0, g3), 0.0, repeats, around, 2000, grow="synapses")
+    yield rate_point("synapses", (_GAMMA1, 1.0, 0.05), draws, batches, _FASTEST)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     steady_panel(left, table.where(quantity="steady state"))
     found = curves(table)
@@ -52,14 +45,10 @@ def draw(table: Table) -> Figures:
         best_sizes(right, rows, "gamma3", "measured: largest rate", 2, 1.03)
         label = "largest rate by formula"
         right.plot(0.05, rows[0]["best_predicted"], "_", ms=22, color=ink(), label=label)
-    fine = np.geomspace(min(_AROUND), max(_AROUND), 50)
-    right.plot(fine, fine**-2.0, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
-    log_ticks(right)
-    log_ticks(right, "y")
-    level_ticks(right, list(_AROUND))
+    power_law(right, list(_AROUND), -2.0)
     name_axes(right, "synaptic noise gamma3", "best size N = 50 synapses")
     shared_legend(fig, (left, right), across=2)
-    return {"redundant-synapses": fig}
+    return fig
 
 
 def exists(row: Row) -> bool | None:
@@ -105,7 +94,7 @@ EXPERIMENT = Declared(
     claim="Adding redundant synapses helps up to an optimal number, beyond which synaptic noise outweighs "
     "what they gain.",
     task=LinearSizes(),
-    quick=Plan(_points(5, 60, 8)),
-    full=Plan(_points(64, 1000, 40)),
+    quick=Plan.of(_points(5, 60, 8)),
+    full=Plan.of(_points(64, 1000, 40)),
     hours=0.012,
 )

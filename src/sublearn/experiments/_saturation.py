@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import PAPER, Figures, in_panels, shares
+from sublearn.experiments._lines import PAPER, in_panels, shares
 from sublearn.experiments._table import Declared, named, point, said
 from sublearn.experiments.tasks import Saturation
-from sublearn.plots import ink
+from sublearn.plots import Figure, ink
 from sublearn.runs import Plan, Point, Table
 
 _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
@@ -31,7 +31,7 @@ def threshold(rows: Table) -> int | None:
     return None
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, method in enumerate(("search", "reference")):
             some, dashed = rows.where(method=method), method == "reference"
@@ -52,8 +52,7 @@ def draw(table: Table) -> Figures:
         ax.set_xlim(0.9, 1.15 * max(rows.column("after")))
 
     y, title = "share of instances matched so far", "n = {n}, k = {k}"
-    fig = in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
-    return {"saturation": fig}
+    return in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
 
 
 def find(table: Table) -> str:
@@ -83,18 +82,14 @@ EXPERIMENT = Declared(
     claim="After about 200 initialisations of fsolve hardly any new solution is found, so 400 are "
     "enough to say that there is none.",
     task=Saturation(),
-    quick=Plan(
-        (
-            *(_point(8, k, "search", 400, 24) for k in (5, 8)),
-            *(_point(8, k, "reference", 400, 24) for k in (5, 8)),
-        )
+    quick=Plan.of(
+        (_point(8, k, "search", 400, 24) for k in (5, 8)),
+        (_point(8, k, "reference", 400, 24) for k in (5, 8)),
     ),
-    full=Plan(
-        tuple(
-            _point(n, k, method, 1600, 60)
-            for method in ("search", "reference")
-            for n, k in ((8, 5), (8, 8), (12, 6))
-        )
+    full=Plan.of(
+        _point(n, k, method, 1600, 60)
+        for method in ("search", "reference")
+        for n, k in ((8, 5), (8, 8), (12, 6))
     ),
     hours=0.06,
     columns={"n": "units n", "k": "rows k"},

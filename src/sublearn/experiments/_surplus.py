@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures, shares
+from sublearn.experiments._lines import shares
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Ranks
-from sublearn.plots import figure, legend, name_axes
-from sublearn.runs import Plan, Point, Row, Table
+from sublearn.plots import Figure, figure, legend, name_axes
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 # The network, its samples, the weight that learns, and d m.
 _CASES = {
@@ -18,24 +18,22 @@ _CASES = {
 _RATIOS = (1.0, 1.25, 1.5, 1.75, 2.0)
 
 
-def _points(draws: int) -> tuple[Point, ...]:
-    found = []
+def _points(draws: int) -> Points:
     for case, (network, samples, name, needed) in _CASES.items():
         for ratio in _RATIOS:
             own: Row = {"case": case, "ratio": ratio, "network": network, "samples": samples}
             own["learn"] = f"{name}:random={int(ratio * needed)}"
-            found.append(Point(own, draws, chunk=50))
-    return tuple(found)
+            yield Point(own, draws, chunk=50)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, ax = figure(height=3.6)
     for colour, (common, rows) in enumerate(table.apart("case")):
         shares(ax, rows, "ratio", common["case"], colour)
     words = "learnable weights over equations, r / (d m)", "share of rank d m"
     name_axes(ax, *words, unit_interval=True)
     legend(ax)
-    return {"surplus": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -69,8 +67,8 @@ EXPERIMENT = Declared(
     claim="If r > m d, up to r - m d learnable weights can be wasted without violating the conditions of "
     "the theorems.",
     task=Ranks(),
-    quick=Plan(_points(100)),
-    full=Plan(_points(2000)),
+    quick=Plan.of(_points(100)),
+    full=Plan.of(_points(2000)),
     hours=0.015,
     columns={"case": "where the weights are", "ratio": "r / (d m)"},
 )

@@ -6,11 +6,11 @@ budget, and "not reached" is not "no".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from sublearn.estimates import clopper_pearson
-from sublearn.runs import Json, Plan, Point, Row, Table, Task
+from sublearn.runs import Experiment, Json, Plan, Point, Row, Table
 
 NEWTON, ADAHESSIAN = "levenberg-marquardt", "adahessian"
 NAMES = {
@@ -22,23 +22,8 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Declared:
-    """What a file says of its experiment, as :class:`sublearn.runs.Experiment` has it.
-
-    The rest is the file's: its name, and its functions ``draw`` and ``find``.
-    """
-
-    title: str
-    source: str
-    claim: str
-    task: Task
-    quick: Plan
-    full: Plan
-    hours: float
-    columns: Mapping[str, str] = field(default_factory=dict)
-    needs: str = ""
-
+Declared = partial(Experiment, "declared")
+"""What a file says of its experiment; the rest is the file's: its name, and its functions draw and find."""
 
 DECIDED = 410
 """Trials of a decided share at full budget: its 95% interval is then at most 0.05 to either side."""
@@ -52,7 +37,7 @@ def full_trials(method: str) -> int:
 def full_plan(make: Callable[..., Point], *settings: tuple[int, ...]) -> Plan:
     """Every setting decided, and every one by the paper's protocol: ``make(*setting, method, trials)``."""
     ways = [(method, full_trials(method)) for method in ("ladder", "reference")]
-    return Plan(tuple(make(*setting, *way) for way in ways for setting in settings))
+    return Plan.of(make(*setting, *way) for way in ways for setting in settings)
 
 
 def point(own: Row, asked: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
 from sublearn.experiments.tasks._asked import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
-from sublearn.plots import COLOURS, ink, name_axes, panels
+from sublearn.plots import COLOURS, Figure, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
 
 _COLOUR = {
@@ -42,7 +41,7 @@ def _point(network: str, samples: int, inside: str) -> Point:
     return Point(params, how_many(problem_of(params), inside), chunk=25)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     networks = table.apart("network")
     fig, axes = panels(len(networks), width=3.7, height=3.5)
     for ax, (common, rows) in zip(axes, networks, strict=False):
@@ -57,7 +56,7 @@ def draw(table: Table) -> Figures:
         shown["the paper says otherwise"] = Patch(facecolor="none", edgecolor=ink(), linewidth=1.2)
         look: Row = {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
         fig.legend(shown.values(), shown.keys(), labelcolor=ink(), **look)
-    return {"theorem-map": fig}
+    return fig
 
 
 def _mosaic(ax: Any, rows: Table) -> None:
@@ -114,7 +113,7 @@ EXPERIMENT = Declared(
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
     "rows and columns; between them nothing is proved.",
     task=Verdicts(),
-    quick=Plan(tuple(_point(*asked) for asked in _QUICK)),
-    full=Plan(tuple(_point(*asked) for asked in _FULL)),
+    quick=Plan.of(_point(*asked) for asked in _QUICK),
+    full=Plan.of(_point(*asked) for asked in _FULL),
     hours=0.01,
 )

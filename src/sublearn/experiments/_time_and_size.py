@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
-from sublearn.experiments._lines import Figures, level_ticks
 from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words
+from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
 from sublearn.experiments.tasks import LinearSizes
-from sublearn.plots import ink, log_ticks, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.plots import Figure, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Points, Table
 
 _GAMMA1, _GAMMA3 = 0.8, 0.05
 SHARP = 0.25
@@ -26,17 +23,11 @@ _AROUND = {
 _VARIED = {"T": (1.0, "time of a cycle T"), "gamma2": (2.0, "task-irrelevant change gamma2")}
 
 
-def _points(draws: int, batches: int) -> tuple[Point, ...]:
+def _points(draws: int, batches: int) -> Points:
     levels = [(size / 400.0, 1.0, around) for size, around in _AROUND.items()]
-    levels += [
-        (1.0, round((size / 400.0) ** 0.5, 4), around)
-        for size, around in _AROUND.items()
-        if size != 400.0  # that point is there already
-    ]
-    return tuple(
-        rate_point("expansion", (_GAMMA1, gamma2, _GAMMA3), draws, batches, around, T=T)
-        for T, gamma2, around in levels
-    )
+    levels += [(1.0, round(T**0.5, 4), around) for T, _, around in levels if T != 1.0]
+    for T, gamma2, around in levels:
+        yield rate_point("expansion", (_GAMMA1, gamma2, _GAMMA3), draws, batches, around, T=T)
 
 
 def _curve(table: Table, name: str) -> Table:
@@ -46,22 +37,16 @@ def _curve(table: Table, name: str) -> Table:
     return Table(rows.where(**{name: value})[0] for value in sorted(rows.distinct(name)))
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.6)
     for ax, (name, (power, words)) in zip(axes, _VARIED.items(), strict=True):
         rows = _curve(table, name)
         best_sizes(ax, rows, name, "measured: largest rate", 0)
-        levels = np.array(rows.column(name), dtype=float)
         if rows:
-            fine = np.geomspace(levels.min(), levels.max(), 50)
-            formula = fine**power / _GAMMA3**2
-            ax.plot(fine, formula, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
-            ax.set_xscale("log")
-            log_ticks(ax, "y")
-            level_ticks(ax, list(levels))
+            power_law(ax, rows.column(name), power, _GAMMA3**-2)
         name_axes(ax, words, "best size N")
     shared_legend(fig, axes)
-    return {"time-and-size": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -91,7 +76,7 @@ EXPERIMENT = Declared(
     claim="The optimal size is proportional to T gamma2^2 / gamma3^2: it grows with the time between "
     "corrections, and with change that the task does not ask for.",
     task=LinearSizes(),
-    quick=Plan(_points(60, 12)),
-    full=Plan(_points(1000, 40)),
+    quick=Plan.of(_points(60, 12)),
+    full=Plan.of(_points(1000, 40)),
     hours=0.02,
 )

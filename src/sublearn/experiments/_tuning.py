@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from sublearn.experiments._lines import Figures
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks._tuning import RACE, SHIFTS, Tuning
 from sublearn.models import budget_axis
-from sublearn.plots import curve, name_axes, panels, shared_legend
-from sublearn.runs import Plan, Point, Table
+from sublearn.plots import Figure, curve, name_axes, panels, shared_legend
+from sublearn.runs import Plan, Point, Points, Row, Table
 
 _DRAWN = (RACE, "pursuit", "last", "magnitude", "gradient", "random")
 
 
-def _points(budgets: tuple[int, ...], trials: int) -> tuple[Point, ...]:
-    return tuple(
-        Point({"shift": shift, "budget": budget, "samples": 100, "steps": 60}, trials, chunk=1)
-        for shift in SHIFTS
-        for budget in budgets
-    )
+def _points(budgets: tuple[int, ...], trials: int) -> Points:
+    for shift in SHIFTS:
+        for budget in budgets:
+            params: Row = {"shift": shift, "budget": budget, "samples": 100, "steps": 60}
+            yield Point(params, trials, chunk=1)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     fig, axes = panels(len(SHIFTS), across=2)
     for ax, shift in zip(axes, SHIFTS, strict=True):
         for colour, method in reversed(list(enumerate(_DRAWN))):  # the race last, on top
@@ -29,7 +27,7 @@ def draw(table: Table) -> Figures:
         budget_axis(ax, table.where(shift=shift).distinct("budget"))
         name_axes(ax, "weights tuned r", "accuracy on fresh digits", title=shift)
     shared_legend(fig, axes, across=3)
-    return {"tuning": fig}
+    return fig
 
 
 def find(table: Table) -> str:
@@ -52,8 +50,8 @@ EXPERIMENT = Declared(
     source="Beyond the paper; the rules are those in use for sparse fine-tuning",
     claim="No fixed rule is best everywhere.",
     task=Tuning(),
-    quick=Plan(_points((30, 300), trials=2)),
-    full=Plan(_points((30, 100, 300, 1000), trials=20)),
+    quick=Plan.of(_points((30, 300), trials=2)),
+    full=Plan.of(_points((30, 100, 300, 1000), trials=20)),
     hours=0.3,
     needs="torch",
 )

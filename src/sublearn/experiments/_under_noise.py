@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn.plots import COLOURS, MARKERS, Axes, curve
-from sublearn.runs import Row, Table
+from sublearn.experiments._lines import level_ticks
+from sublearn.experiments.tasks import GAMMA
+from sublearn.plots import COLOURS, MARKERS, Axes, curve, ink, log_ticks
+from sublearn.runs import Json, Point, Row, Table
+
+
+def levels(*gamma: float) -> Row:
+    """gamma1, gamma2 and gamma3, as a point says them."""
+    return dict(zip(GAMMA, gamma, strict=True))
+
+
+def paired(params: Row, over: str, repeats: int, at_once: int = 1) -> Point:
+    """So many repeats, each through the sizes that ``over`` lists; a chunk has ``at_once`` of them."""
+    sizes = len(params[over].split())
+    return Point(params, repeats * sizes, chunk=at_once * sizes)
+
+
+def placed(samples: int, gamma: Row, **more: Json) -> Row:
+    """64 plastic weights of 256 that learn so many samples under this noise."""
+    given = {"network": "linear:inputs=32,outputs=8", "samples": samples}
+    laws = {"ensemble": "weights=normal*4 teacher=normal*4"}
+    return {**given, **laws, **more, "plastic": 64, **gamma}
 
 
 def decided_words(yes: bool | None, sentence: str) -> str:
@@ -26,6 +47,15 @@ def best_sizes(ax: Axes, rows: Table, x: str, label: str, colour: int, aside: fl
     ends = [np.maximum(best - low, 0.0), np.maximum(high - best, 0.0)]
     look: dict[str, Any] = {"color": COLOURS[colour], "marker": MARKERS[colour]}
     ax.errorbar(at * aside, best, yerr=ends, linestyle="none", capsize=3, label=label, **look)
+
+
+def power_law(ax: Axes, noise: Sequence[float], power: float, scale: float = 1.0) -> None:
+    """T gamma2^2 / gamma3^2 over these values of one of them, which are the ticks; both axes logarithmic."""
+    fine = np.geomspace(min(noise), max(noise), 50)
+    ax.plot(fine, scale * fine**power, color=ink(), linewidth=1.2, label="T gamma2^2 / gamma3^2")
+    log_ticks(ax)
+    log_ticks(ax, "y")
+    level_ticks(ax, noise)
 
 
 def error_of(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sublearn.experiments._lines import Figures, decided, in_panels, protocol
+from sublearn.experiments._lines import Figure, decided, in_panels, protocol
 from sublearn.experiments._table import (
     Declared,
     by_ladder,
@@ -33,7 +33,7 @@ def _point(setting: str, scaled: str, g: float, method: str, trials: int) -> Poi
     return point(own, _SETTINGS[setting], trials, 2 if method == "reference" else 25, **more)
 
 
-def draw(table: Table) -> Figures:
+def draw(table: Table) -> Figure:
     def lines(ax: Any, rows: Table) -> None:
         for colour, scaled in ((0, "both"), (2, "student")):
             some = rows.where(scaled=scaled)
@@ -42,8 +42,7 @@ def draw(table: Table) -> Figures:
         ax.set_xscale("log", base=2)
         ax.set_xticks(rows.distinct("g"), [f"{g:g}" for g in rows.distinct("g")])
 
-    fig = in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
-    return {"variance": fig}
+    return in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
 
 
 def find(table: Table) -> str:
@@ -74,26 +73,22 @@ EXPERIMENT = Declared(
     claim="All matrices with rows of length n are drawn with variance g^2 / n, so that hidden states "
     "neither explode nor vanish; that the match probability depends on g is not said.",
     task=Decisions(),
-    quick=Plan(
+    quick=Plan.of(
         (
-            *(
-                _point(setting, scaled, g, "ladder", trials)
-                for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
-                for scaled in _SCALED
-                for g in _SCALES
-            ),
-            *(_point("k = 5 rows, n = 6", "both", g, "reference", 16) for g in (0.25, 1.0, 4.0)),
-        )
-    ),
-    full=Plan(
-        tuple(
-            _point(setting, scaled, g, method, full_trials(method))
-            for method in ("ladder", "reference")
-            for setting in _SETTINGS
+            _point(setting, scaled, g, "ladder", trials)
+            for setting, trials in zip(_SETTINGS, (150, 60), strict=True)
             for scaled in _SCALED
             for g in _SCALES
-            if method == "ladder" or scaled == "both"
-        )
+        ),
+        (_point("k = 5 rows, n = 6", "both", g, "reference", 16) for g in (0.25, 1.0, 4.0)),
+    ),
+    full=Plan.of(
+        _point(setting, scaled, g, method, full_trials(method))
+        for method in ("ladder", "reference")
+        for setting in _SETTINGS
+        for scaled in _SCALED
+        for g in _SCALES
+        if method == "ladder" or scaled == "both"
     ),
     hours=0.02,
     columns={"setting": "setting", "scaled": "whose weights are scaled", "g": "scale g"},

@@ -72,8 +72,8 @@ EXPERIMENT = Declared(
     claim="An allocation of the linear estimator is maximal if every row has exactly m learnable "
     "weights, and minimal otherwise: moving a single weight to another row is enough.",
     task=Decisions(),
-    quick=Plan(tuple(_point(division, 100) for division in _divisions())),
-    full=Plan(tuple(_point(division, 10_000) for division in _divisions())),
+    quick=Plan.of(_point(division, 100) for division in _divisions()),
+    full=Plan.of(_point(division, 10_000) for division in _divisions()),
     hours=0.02,
     columns={"division": "weights per row", "moved": "weights beyond m in a row"},
 )

@@ -7,7 +7,7 @@ its matrices begin. So one kernel serves every network, in single or double prec
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from sublearn.noise._simulate_random import State, fill_normals
 
 
 @inlined
-def _product(a: Floats, b: Floats) -> float:
+def _product(a: Floats, b: Floats) -> Any:
     """a . b, in eight sums side by side: one after the other would wait for every addition."""
     zero = a.dtype.type(0)
     s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero

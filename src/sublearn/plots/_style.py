@@ -162,19 +162,10 @@ def log_ticks(ax: Axes, axis: str = "x") -> None:
     own.set_minor_formatter(NullFormatter())
 
 
-def legend(
-    ax: Axes, *, outside: bool = False, title: str | None = None, place: str = "best"
-) -> None:
-    """Say what each line is; ``outside`` puts it to the right of the axes, over no data.
-
-    Axes without a named line get none. ``place`` is matplotlib's ``loc``.
-    """
-    if not ax.get_legend_handles_labels()[1]:
-        return
-    where: dict[str, Any] = {"loc": place}
-    if outside:
-        where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    ax.legend(frameon=False, fontsize=9, title=title, title_fontsize=9, labelcolor=ink(), **where)
+def legend(ax: Axes, *, place: Any = "best") -> None:
+    """Say what each line is; axes without a named line get none. ``place`` is matplotlib's ``loc``."""
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, fontsize=9, title_fontsize=9, labelcolor=ink(), loc=place)
 
 
 def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None:

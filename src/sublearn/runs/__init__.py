@@ -2,7 +2,9 @@
 
 from sublearn.runs._execute import Progress, execute
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point
+from sublearn.runs._experiment import Points as Points
 from sublearn.runs._forecast import Forecast, forecast
+from sublearn.runs._manifest import versions as versions
 from sublearn.runs._run import Run, State, summary
 from sublearn.runs._run import open_run as open
 from sublearn.runs._sweep import sweep_from_dict, sweep_from_file

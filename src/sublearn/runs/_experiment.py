@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sublearn._errors import BadInputError, one_of, whole_number
@@ -64,6 +65,9 @@ class Point:
         return [range(i, min(i + self.chunk, self.trials)) for i in starts]
 
 
+Points = Iterator[Point]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One budget of an experiment: its points, and the seed of all their draws."""
@@ -82,6 +86,11 @@ class Plan:
             if key in seen:
                 raise BadInputError(f"points must differ; {key} stands there twice.")
             seen.add(key)
+
+    @classmethod
+    def of(cls, *groups: Iterable[Point]) -> Plan:
+        """All points of these groups, in their order."""
+        return cls(tuple(chain(*groups)))
 
     @property
     def trials(self) -> int:

@@ -178,7 +178,7 @@ def write_manifest(
             commits.append(_commit())
         entries[name] = {**each.entry, "commits": commits}
     now: dict[str, Any] = {
-        "versions": _versions(),
+        "versions": versions(*_PACKAGES),
         "commit": _commit(),
         "machine": f"{platform.system()} {platform.machine()}",
         "tools": dict(earlier.get("tools", {})),
@@ -218,11 +218,12 @@ def check_same(folder: Path, earlier: Mapping[str, Any], asked: Mapping[str, Dec
 
 
 @cache
-def _versions() -> dict[str, str | None]:
+def versions(*packages: str) -> dict[str, str | None]:
+    """Of sublearn, Python and these packages; None of what is not installed."""
     from sublearn import __version__
 
     out: dict[str, str | None] = {"sublearn": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in packages:
         try:
             out[package] = version(package)
         except PackageNotFoundError:

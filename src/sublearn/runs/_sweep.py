@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import product
+from math import prod
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -198,9 +199,7 @@ def _grid(axes: Mapping[str, Any], skip: Any) -> list[Row]:
     for entry in skip:
         for key in entry:
             one_of("a name in skip", key, sorted(names))
-    count = 1
-    for side in sides:
-        count *= len(side)
+    count = prod(map(len, sides))
     if count > _MOST:
         raise BadInputError(f"axes make {count} points; at most {_MOST} are allowed.")
     grid = [{k: v for part in parts for k, v in part.items()} for parts in product(*sides)]

@@ -68,11 +68,15 @@ class Counting(Task, Generic[Result]):
 
     def result(self, point: Params, rows: Columns) -> Result:
         """What the rows come to, as the estimate that has them as its records."""
+        return self.of(self.question(point, 0), rows)
+
+    def of(self, question: Question[Any], rows: Columns) -> Result:
+        """The same of a question that is known."""
         names = self.counted.record._fields[1:]
         # As tuples made by C: a named tuple's own way is Python's, and there may be millions.
         make: Any = partial(tuple.__new__, self.counted.record)
         records = map(make, zip(count(), *(rows[name].tolist() for name in names), strict=False))
-        return self.counted(self.question(point, 0), tuple(records))
+        return self.counted(question, tuple(records))
 
 
 def row_of(record: Any) -> Row:
@@ -210,10 +214,7 @@ def match_line(found: Estimate) -> Row:
     """
     (share, possible), (low, high), grades = found.bracket, found.confidence, found.grades
     return {
-        "trials": found.trials,
-        "matched": found.matched,
-        "refuted": found.refuted,
-        "undecided": found.undecided,
+        **found.plain("trials", "matched", "refuted", "undecided"),
         "proved": grades.get("proof", 0),
         "numerical": grades.get("numerical", 0),
         "error": float(np.sum([record.error for record in found.records])),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import count
 
 from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
-from sublearn.estimates import SolvedEstimate, SolvedQuestion, SolvedTrial
+from sublearn.estimates import SolvedEstimate, SolvedQuestion
 from sublearn.experiments.tasks._asked import (
     INTERVAL,
     SETTING,
@@ -91,10 +90,8 @@ class Labelled(Counting[SolvedEstimate]):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         # Summed up without the data, which need not be there any more.
-        names = ("solved", "loss", "right", "steps")
-        records = map(SolvedTrial, count(), *(rows[name].tolist() for name in names))
-        found = SolvedEstimate(_question(point, 0, problem_of(point)), tuple(records))
-        line: Row = {"trials": found.trials, "solved": found.solved, "share": found.share}
+        found = self.of(_question(point, 0, problem_of(point)), rows)
+        line: Row = found.plain("trials", "solved", "share")
         line |= zip(("low", "high"), found.confidence, strict=True)
         line |= {"median_steps": found.median_steps, "median_right": found.median_accuracy}
         return [{**line, "median_loss": found.median_loss}]

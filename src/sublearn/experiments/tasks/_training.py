@@ -90,8 +90,7 @@ def within_line(found: WithinEstimate) -> Row:
     """How many came within eps, with the 95% interval; "not reached" is not "no"."""
     low, high = found.confidence
     return {
-        "trials": found.trials,
-        "within": found.within,
+        **found.plain("trials", "within"),
         "within_first": found.from_first,
         "not_reached": found.trials - found.within,
         "within_share": found.share,
@@ -234,10 +233,8 @@ class Trainability(Task):
         "instance": int,
         "learner": str,
         "within": bool,
-        "mse": float,
-        "square": float,
-        "starts": int,
-        "steps": int,
+        **dict.fromkeys(("mse", "square"), float),
+        **dict.fromkeys(("starts", "steps"), int),
     }
 
     def check(self, point: Params) -> None:
