@@ -65,7 +65,7 @@ def test_an_installation_that_cannot_be_written_works(tmp_path: Path) -> None:
 SEEDED = """
 import numpy as np
 import sublearn as sl
-from sublearn.matchers.search._search import find
+from sublearn.matchers.search._search import candidates
 rows, rnn = sl.FirstRows, sl.LinearRNN(n=8, b=1, d=4, T=4)
 layers = sl.FeedForward((4, 8, 8, 6))
 for problem, rules, trials in (
@@ -75,7 +75,9 @@ for problem, rules, trials in (
 ):
     for trial in range(trials):
         instance = sl.draw(problem, rules, seed=5, trial=trial)
-        values, effort = find(instance, 40, np.random.default_rng([5, trial]))
+        for values, effort in candidates(instance, 40, 200, np.random.default_rng([5, trial])):
+            if values is not None:
+                break
         print(effort.iterations, values is not None and values.tobytes().hex())
 noise = sl.noise.Noise((1e-2, 1e-3, 1e-3), 1.0)
 for activation in ("linear", "tanh", "sigmoid"):

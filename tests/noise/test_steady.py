@@ -11,7 +11,7 @@ from sublearn.experiments.raman2019 import (
     LINEAR_GAMMAS,
     LINEAR_MIXINGS,
     LINEAR_SIZES,
-    linear_steady_state,
+    linear_lessons,
 )
 from sublearn.noise import Noise, step_correlation
 
@@ -140,7 +140,9 @@ def test_linear_picture_in_sixty_cells() -> None:
         for gamma in LINEAR_GAMMAS:
             for inputs, outputs in LINEAR_SIZES:
                 noise = Noise(gamma, mixing=mixing)
-                run, predicted = linear_steady_state(inputs, outputs, noise)
+                lessons = linear_lessons(inputs, outputs, range(12))
+                run = sl.noise.simulate(lessons, noise, cycles=1500, repeats=12)
+                predicted = sl.predict_steady_state(lessons[0], noise)
                 ratios.append(run.final(600).mean() / predicted.value)
     assert len(ratios) == 60
     assert all(0.9 <= ratio <= 1.15 for ratio in ratios)

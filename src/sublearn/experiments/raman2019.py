@@ -27,13 +27,11 @@ from sublearn.noise import (
     Geometry,
     Noise,
     Simulation,
-    SteadyPrediction,
     error_signal,
     flatten,
     hessian_product,
     loss_at,
     plastic_positions,
-    predict_steady_state,
     semi_orthogonal,
     simulate,
     zero_pad,
@@ -166,29 +164,6 @@ def linear_lessons(
         weights, targets = {"W": D @ drawn[0] @ B.T}, D @ drawn[-1] @ X
         instances.append(Instance(network, Allocation.whole(network), weights, B @ X, targets))
     return instances
-
-
-def linear_steady_state(
-    inputs: int,
-    outputs: int,
-    noise: Noise,
-    *,
-    cycles: int = 1500,
-    repeats: int | range = 12,
-    seed: int = 0,
-    workers: int = 1,
-) -> tuple[Simulation, SteadyPrediction]:
-    """One cell of the linear picture, simulated and predicted, of :func:`linear_lessons`.
-
-    >>> noise = Noise((0.06, 1.0, 0.04))
-    >>> run, predicted = linear_steady_state(20, 10, noise, cycles=1000, repeats=4)
-    >>> predicted.rank, bool(0.8 < run.final(400).mean() / predicted.value < 1.2)
-    (100, True)
-    """
-    which = repeats if isinstance(repeats, range) else range(repeats)
-    lessons = linear_lessons(inputs, outputs, which, seed=seed)
-    run = simulate(lessons, noise, cycles=cycles, repeats=which, seed=seed, workers=workers)
-    return run, predict_steady_state(lessons[0], noise)
 
 
 def sigmoid_path(

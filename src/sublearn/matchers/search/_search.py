@@ -73,17 +73,6 @@ class Search(Matcher):
         return first_proved(self.name, instance, found, budget.bits, self.first)
 
 
-def find(
-    instance: Instance, starts: int, rng: np.random.Generator, iterations: int = 200
-) -> tuple[Array | None, Effort]:
-    """The first candidate of at most ``starts`` starts, with no proof."""
-    found: tuple[Array | None, Effort] = None, Effort()
-    for found in candidates(instance, starts, iterations, rng):
-        if found[0] is not None:
-            break
-    return found
-
-
 def candidates(
     instance: Instance,
     starts: int,
