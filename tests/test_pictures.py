@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sublearn as sl
-from sublearn.plots import Shown, dark
+from sublearn.plots import Shown, dark, draw_weights
 from sublearn.runs._tables import parse_table
 
 CROSS = {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]}
@@ -133,6 +133,37 @@ def test_the_picture_of_a_verdict_marks_what_it_says() -> None:
     (place,) = verdict.idle.entries["W1"]
     learnable = {tuple(cells[entry].tolist()) for entry in CROSS["W1"] if entry != place}
     assert len(learnable) == 1 and tuple(cells[place].tolist()) not in learnable
+
+
+def test_a_match_shows_what_was_learned_and_frozen_weights_beside_large_ones() -> None:
+    net = sl.LinearRNN(n=6, b=1, d=2, T=2)
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal(net.shape(name)) for name in net.shapes}
+    weights["W"][:2] *= 20.0
+    rows = sl.Allocation.from_rows(net, "W", range(2))
+    fig = draw_weights(weights, {name: rows.mask(name) for name in weights})
+    *matrices, scale = fig.axes
+    inches = np.array([ax.get_position().size for ax in matrices]) * fig.get_size_inches()
+    cells = inches / [shape[::-1] for shape in net.shapes.values()]
+    assert cells == pytest.approx(np.full_like(cells, cells[0, 0])), "cells of one size"
+    outlines = [len(ax.collections[-1].get_segments()) for ax in matrices]
+    assert outlines == [2 * (6 + 2), 0, 0], "once around two rows of six"
+    (end,) = {ax.get_images()[0].get_clim()[1] for ax in matrices}
+    size = np.abs(np.concatenate([each.ravel() for each in weights.values()]))
+    assert 1.0 < end < 6.0 < size.max(), "frozen weights are told apart"
+    words = f"weight; {(size > end).sum()} lie beyond these colours, up to {size.max():.3g} in size"
+    assert scale.get_xlabel() == words
+    small = {name: np.sign(each) for name, each in weights.items()}
+    assert draw_weights(small).axes[-1].get_xlabel() == "weight"
+
+
+def test_a_decision_knows_what_was_learnable() -> None:
+    matched, other = RESULTS["matched"], RESULTS["other"]
+    assert isinstance(matched, sl.Decision) and isinstance(other, sl.Decision)
+    assert matched.allocation == sl.Allocation.whole(NET, ["W2"])
+    assert other.allocation is not None and len(other.allocation) == 6
+    near = sl.decide_within(sl.draw(PROBLEM, sl.Allocation.whole(NET, ["W2"])), 0.1)
+    assert near.allocation == matched.allocation
 
 
 def test_what_is_undecided_is_one_short_sentence() -> None:

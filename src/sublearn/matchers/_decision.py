@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs import Certificate, prove
-from sublearn.plots import Row, Shown, figure, ink, panels, whole_ticks
+from sublearn.plots import Row, Shown, draw_weights, figure, ink
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Decision(Shown):
 
     ``grade`` says how sure the first two are (None when undecided). ``values`` are the learnable
     weights of a match in the order of the allocation's labels, rounded to float64; the exact solution
-    lies within the certificate's radius. ``rung`` names the matcher that decided.
+    lies within the certificate's radius. ``rung`` names the matcher that decided, and
+    ``allocation`` what was learnable, for the picture (None from a matcher that is used alone).
     """
 
     kind: Kind
@@ -56,6 +58,7 @@ class Decision(Shown):
     weights: Mapping[str, Array] | None = None
     certificate: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
+    allocation: Allocation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", DecisionKind.read("the kind of a decision", self.kind))
@@ -84,26 +87,18 @@ class Decision(Shown):
         ]
 
     def plot(self) -> Figure:
-        """The weights of a match, matrix by matrix; where there is none, the words alone."""
+        """The weights of a match, learnable ones outlined; where there is none, the words alone."""
         fig: Figure
         if self.weights is None:
             fig, ax = figure(height=1.2)
             ax.set_axis_off()
             ax.text(0, 0.5, fill(str(self), 74), va="center", color=ink())
             return fig
-        fig, axes = panels(len(self.weights), width=3.4, height=3.0)
-        for ax, (name, weight) in zip(axes, self.weights.items(), strict=True):
-            # Purple to orange, white at 0: told apart by the colour-blind too.
-            most = float(abs(weight).max()) or 1.0
-            drawn = ax.imshow(weight, cmap="PuOr", vmin=-most, vmax=most, aspect="auto")
-            fig.colorbar(drawn, ax=ax).ax.tick_params(colors=ink())
-            ax.grid(False)
-            ax.set_title(name, loc="left", color=ink())
-            ax.set_xlabel("column")
-            ax.set_ylabel("row")
-            whole_ticks(ax)
+        mine = self.allocation
+        masks = None if mine is None else {name: mine.mask(name) for name in self.weights}
+        fig = draw_weights(self.weights, masks)
         title = f"{self.kind} by {self.rung} ({self.grade})"
-        fig.suptitle(title, x=0.02, ha="left", color=ink())
+        fig.suptitle(title, x=0.02, ha="left", color=ink(), fontsize=11)
         return fig
 
     def __str__(self) -> str:
