@@ -173,6 +173,17 @@ def test_what_is_undecided_is_one_short_sentence() -> None:
     found = sl.decide(drawn, budget=sl.Budget(starts=1))
     assert found.kind == "undecided" and len(found.reason) > 120
     assert str(found).startswith("undecided: neither") and len(str(found)) < 90
+    fig = found.plot()
+    (ax,) = fig.axes
+    assert ax.get_title(loc="left") == "W1: 6 of 4 x 3", "the mask that was asked about"
+    lines = fig.get_suptitle().split("\n")
+    assert lines[0] == "undecided" and "sl.decide_within(instance," in " ".join(lines[1:])
+    fig.draw_without_rendering()
+    assert fig.texts[0].get_window_extent().x1 <= fig.bbox.x1, "nothing is cut off"
+    # A matcher that is used alone knows no mask.
+    assert (
+        sl.Decision("undecided", "search", "no luck").plot().get_suptitle() == "undecided\nno luck"
+    )
 
 
 def test_the_title_of_a_verdict_is_not_cut_off() -> None:

