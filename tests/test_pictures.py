@@ -34,6 +34,7 @@ def results() -> dict[str, Shown]:
     return {
         "allocation": cross,
         "design": sl.repair(PROBLEM, cross),
+        "gated": sl.design(RELU, learn=["W1"], want="best score"),
         "verdict": sl.certify(PROBLEM, cross),
         "estimate": sl.estimate(RELU, {"W1": sl.FirstRows(4)}, trials=5),
         "proved": sl.estimate(PROBLEM, sl.Allocation.whole(NET, ["W2"]), trials=5),
@@ -66,11 +67,20 @@ def test_a_result_shows_itself(name: str) -> None:
         other = result.plot()
     assert light.axes and light.get_facecolor() != other.get_facecolor()
     page = result._repr_html_()
-    assert page.startswith("<pre>") and "data:image/png;base64," in page
+    assert page.startswith("<pre>") and not page.startswith("<pre>&lt;"), "sentences"
+    assert "data:image/png;base64," in page
     assert f"{len(result.table())} row" in page and page.endswith("</table></details>")
     json.dumps(result.to_dict(), allow_nan=False)
     line = repr(result)
     assert line.startswith(f"<{type(result).__name__} ") and "\n" not in line and len(line) < 120
+
+
+def test_a_design_says_all_of_its_claim_in_a_notebook_and_its_repr_is_cut() -> None:
+    design = RESULTS["gated"]
+    assert isinstance(design, sl.designs.Design) and len(design.headline) > 110
+    assert repr(design).endswith(" ...>")
+    words = design._repr_html_().removeprefix("<pre>").split("</pre>")[0]
+    assert words == f"{len(design)} weights: {design.words}"
 
 
 @pytest.mark.parametrize("name", RESULTS)
