@@ -222,3 +222,13 @@ def test_the_bar_of_an_estimate_has_the_counts() -> None:
     assert widths == {f"{w}: {n}": pytest.approx(n / 5) for w, n in wanted.items() if n}
     (line,) = ax.lines
     assert tuple(line.get_xdata()) == estimate.confidence
+
+
+def test_training_of_no_steps_shows_where_it_starts() -> None:
+    """A line through one point would be nothing."""
+    drawn = sl.draw(RELU, {"W1": sl.FirstRows(4)}, trial=1)
+    (ax,) = sl.train(drawn, "levenberg-marquardt", steps=0).plot().axes
+    assert len(ax.lines[0].get_xdata()) == 1 and ax.lines[0].get_marker() == "o"
+    result = RESULTS["training"]
+    assert isinstance(result, sl.Training) and len(result.curve[0]) > 1
+    assert ax.lines[0].get_marker() != result.plot().axes[0].lines[result.best].get_marker()
