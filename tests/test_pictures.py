@@ -224,11 +224,33 @@ def test_the_bar_of_an_estimate_has_the_counts() -> None:
     assert tuple(line.get_xdata()) == estimate.confidence
 
 
-def test_training_of_no_steps_shows_where_it_starts() -> None:
+def test_training_that_is_there_at_once_shows_where_it_starts() -> None:
     """A line through one point would be nothing."""
     drawn = sl.draw(RELU, {"W1": sl.FirstRows(4)}, trial=1)
-    (ax,) = sl.train(drawn, "levenberg-marquardt", steps=0).plot().axes
+    (ax,) = sl.train(drawn, "levenberg-marquardt", eps=1e6).plot().axes
     assert len(ax.lines[0].get_xdata()) == 1 and ax.lines[0].get_marker() == "o"
     result = RESULTS["training"]
     assert isinstance(result, sl.Training) and len(result.curve[0]) > 1
     assert ax.lines[0].get_marker() != result.plot().axes[0].lines[result.best].get_marker()
+    zero = {"W": np.zeros((2, 4))}
+    net = LESSON.network
+    met = sl.Instance(net, sl.Allocation.whole(net), zero, np.ones((4, 2)), np.zeros((2, 2)))
+    (ax,) = sl.train(met, start="given").plot().axes
+    assert ax.lines[0].get_ydata().tolist() == [0.0] and ax.get_yscale() == "linear"
+
+
+def test_a_simulation_marks_where_it_settles_and_nothing_where_it_does_not() -> None:
+    level = 1.0 + 0.01 * np.random.default_rng(0).standard_normal((4, 400))
+    for errors, marked in (
+        (level + np.exp(-np.arange(400) / 20), True),
+        (level + np.arange(400), False),
+    ):
+        run = sl.Simulation(errors, {}, NOISE, range(4), 0)
+        steady = run.steady_state
+        assert steady.reached == marked
+        lines = [line for line in run.plot().axes[0].lines if "steady" in str(line.get_label())]
+        assert len(lines) == marked
+        for line in lines:
+            assert list(line.get_xdata()) == [steady.start, 399]
+            assert list(line.get_ydata()) == 2 * [steady.mean]
+            assert f"from cycle {steady.start} on" in str(line.get_label())
