@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,3 +255,19 @@ def test_a_simulation_marks_where_it_settles_and_nothing_where_it_does_not() -> 
             assert list(line.get_xdata()) == [steady.start, 399]
             assert list(line.get_ydata()) == 2 * [steady.mean]
             assert f"from cycle {steady.start} on" in str(line.get_label())
+
+
+def test_placements_that_are_the_same_weights_are_one_curve_that_names_both() -> None:
+    result = RESULTS["placement"]
+    assert isinstance(result, sl.Placement)
+    first = result.rows[0]
+    twice = replace(result, rows=(first, replace(first, name="again"), *result.rows[1:]))
+    mine = next(names for names in result.alike if first.name in names)
+    words = " = ".join([mine[0], "again", *mine[1:]])
+    assert f"{words}: the same weights" in str(twice).split("\n")
+    left, right = twice.plot().axes
+    assert [line.get_label() for line in left.lines] == [" = ".join(n) for n in twice.alike]
+    assert left.lines[0].get_label() == words
+    assert "predicted" in right.get_legend_handles_labels()[1]
+    unknown = replace(result, rows=tuple(replace(row, predicted=np.nan) for row in result.rows))
+    assert "predicted" not in unknown.plot().axes[1].get_legend_handles_labels()[1]

@@ -123,7 +123,13 @@ class Simulation(Shown):
         steady, last = self.steady_state, self.errors.shape[1] - 1
         if steady.reached:
             words = f"steady: {steady.mean:.4g}, from cycle {steady.start} on"
-            level: dict[str, Any] = {"marker": "|", "ms": 14, "markevery": [0], "zorder": 3}
+            level: dict[str, Any] = {
+                "marker": "|",
+                "ms": 14,
+                "markevery": [0],
+                "lw": 1.0,
+                "zorder": 3,
+            }
             ax.plot([steady.start, last], 2 * [steady.mean], color=ink(), label=words, **level)
         name_axes(ax, "cycle", "error F")
         whole_ticks(ax, "x")
