@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 
 import sublearn as sl
 from sublearn.plots import Shown, dark, draw_weights
@@ -144,6 +145,13 @@ def test_the_picture_of_a_verdict_marks_what_it_says() -> None:
     (place,) = verdict.idle.entries["W1"]
     learnable = {tuple(cells[entry].tolist()) for entry in CROSS["W1"] if entry != place}
     assert len(learnable) == 1 and tuple(cells[place].tolist()) not in learnable
+    with dark():  # on a dark ground a lighter blue, and the same in the legend
+        fig = verdict.plot()
+    (lighter,) = {
+        tuple(fig.axes[0].get_images()[0].get_array()[e]) for e in CROSS["W1"] if e != place
+    }
+    assert sum(lighter[:3]) > sum(next(iter(learnable))[:3])
+    assert to_rgba(fig.legends[0].legend_handles[0].get_color()) == pytest.approx(lighter)
 
 
 def test_a_match_shows_what_was_learned_and_frozen_weights_beside_large_ones() -> None:

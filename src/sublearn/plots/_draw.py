@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Mask
-from sublearn.plots._style import COLOURS, MARKERS, Axes, Figure, boxes, ink, shade, whole_ticks
+from sublearn.plots._style import (
+    COLOURS,
+    MARKERS,
+    Axes,
+    Figure,
+    boxes,
+    ink,
+    learnable_shade,
+    shade,
+    whole_ticks,
+)
 
 _CELL, _THREAD = 0.3, 0.15  # inches: the largest cell of a matrix, and the least side of a matrix
 _BEYOND = 4.0  # medians of |weight| at which colours end: of normal weights 1 in 140 lies beyond
@@ -81,7 +91,7 @@ def draw_mask(
     """
     rows, columns = learnable.shape
     shades = np.zeros((rows, columns, 4))  # frozen: the ground itself
-    kinds = [(learnable, COLOURS[0])]
+    kinds = [(learnable, learnable_shade())]
     if wasted is not None:
         kinds.append((wasted, COLOURS[1]))
     for chosen, colour in kinds:

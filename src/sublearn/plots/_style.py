@@ -86,6 +86,16 @@ def shade(colour: int) -> str:
     return ink() if found == INK else found
 
 
+def learnable_shade() -> str:
+    """The blue of cells that are learnable: the lighter of the two on a dark ground, to be seen well.
+
+    >>> with dark():
+    ...     learnable_shade() == COLOURS[4]
+    True
+    """
+    return COLOURS[4 if _THEME.get() is _DARK else 0]
+
+
 def figure(
     columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6
 ) -> tuple[Figure, Any]:
