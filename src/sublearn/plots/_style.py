@@ -155,7 +155,8 @@ def boxes(
 
     from sublearn.plots._picture import Picture
 
-    corners, x, y, tallest, across = [], 0.0, _ABOVE, 0.0, _NARROWEST
+    corners: list[tuple[float, float]] = []
+    x, y, tallest, across = 0.0, _ABOVE, 0.0, _NARROWEST
     for width, height in sizes:
         slot = _BESIDE + max(width, _TITLE)
         if corners and x + slot > most:
