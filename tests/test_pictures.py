@@ -245,7 +245,7 @@ def test_training_that_is_there_at_once_shows_where_it_starts() -> None:
     net = LESSON.network
     met = sl.Instance(net, sl.Allocation.whole(net), zero, np.ones((4, 2)), np.zeros((2, 2)))
     (ax,) = sl.train(met, start="given").plot().axes
-    assert ax.lines[0].get_ydata().tolist() == [0.0] and ax.get_yscale() == "linear"
+    assert np.ravel(ax.lines[0].get_ydata()).tolist() == [0.0] and ax.get_yscale() == "linear"
 
 
 def test_a_simulation_marks_where_it_settles_and_nothing_where_it_does_not() -> None:
@@ -260,8 +260,8 @@ def test_a_simulation_marks_where_it_settles_and_nothing_where_it_does_not() -> 
         lines = [line for line in run.plot().axes[0].lines if "steady" in str(line.get_label())]
         assert len(lines) == marked
         for line in lines:
-            assert list(line.get_xdata()) == [steady.start, 399]
-            assert list(line.get_ydata()) == 2 * [steady.mean]
+            assert np.ravel(line.get_xdata()).tolist() == [steady.start, 399]
+            assert np.ravel(line.get_ydata()).tolist() == 2 * [steady.mean]
             assert f"from cycle {steady.start} on" in str(line.get_label())
 
 

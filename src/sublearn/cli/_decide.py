@@ -97,7 +97,8 @@ def _next_step(
     if within is not None:
         return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
     if problem.network.is_linear and find_msolve() is None:
-        return found.next_step
+        step: str = found.next_step
+        return step
     return ask_again(context, "decide", "--within", "0.001", *drawn)
 
 
