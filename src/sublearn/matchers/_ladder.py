@@ -121,5 +121,5 @@ def _about(instance: Instance, decision: Decision) -> Decision:
     if certificate is not None:
         certificate = replace(certificate, instance=instance)
     weights = None if values is None else instance.with_values(values)
-    about = {"weights": weights, "allocation": instance.allocation}
-    return replace(decision, certificate=certificate, **about)
+    mine = instance.allocation
+    return replace(decision, certificate=certificate, weights=weights, allocation=mine)
