@@ -385,7 +385,7 @@ class Allocation(Shown):
         return plot(self, wasted, circuit)
 
     def _in_words(self) -> str:
-        return repr(self)  # the picture below shows what str would draw once more
+        return self.headline  # the picture below shows what str would draw once more
 
 
 def an_allocation(name: str, value: object) -> Allocation:

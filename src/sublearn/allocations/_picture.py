@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from sublearn.allocations._allocation import Allocation
-from sublearn.plots import COLOURS, draw_mask, ink, panels
+from sublearn.plots import COLOURS, draw_mask, ink, learnable_shade, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ def plot(
         marked = (None if part is None else part.mask(name) for part in (wasted, circuit))
         draw_mask(ax, name, allocation.mask(name), *marked)
     square: dict[str, Any] = {"marker": "s", "linestyle": "none", "markersize": 7}
-    kinds = [Line2D([], [], color=COLOURS[0], label="learnable", **square)]
+    kinds = [Line2D([], [], color=learnable_shade(), label="learnable", **square)]
     if wasted is not None and len(wasted):
         kinds.append(Line2D([], [], color=COLOURS[1], label="learnable but wasted", **square))
     if circuit is not None:

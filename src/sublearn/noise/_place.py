@@ -103,6 +103,14 @@ class Placement(Shown):
         """The allocation with the smallest simulated error."""
         return self.rows[0]
 
+    @property
+    def alike(self) -> list[list[str]]:
+        """The names of the placements, those together that are the same weights."""
+        found: dict[str, list[str]] = {}
+        for row in self.rows:
+            found.setdefault(row.allocation.digest, []).append(row.name)
+        return list(found.values())
+
     def margin(self, row: PlacementRow) -> tuple[float, float]:
         """How much more error than the best: the mean over repeats pair by pair, its standard error."""
         gap = row.steady.per_repeat - self.best.steady.per_repeat
@@ -258,18 +266,28 @@ class Placement(Shown):
         if not all(row.steady.reached for row in self.rows):
             lines.append(f"* not settled in {self.cycles} cycles")
         lines += [f"Left out: {name}, because {why}" for name, why in self.left_out.items()]
+        lines += [
+            f"{' = '.join(names)}: the same weights" for names in self.alike if len(names) > 1
+        ]
         return "\n".join([*lines, self.recommendation])
 
     def plot(self) -> Figure:
-        """The error curves, and where each placement settles beside its prediction and F_min."""
+        """The error curves, and where each placement settles beside its prediction and F_min.
+
+        Placements that are the same weights have one curve, named after all of them.
+        """
         fig, (left, right) = figure(columns=2)
         looks: dict[str, dict[str, Any]] = {
             "predicted": {"marker": "D", "ms": 8, "mfc": "none", "color": ink(), "ls": "none"},
             "F_min": {"marker": "_", "ms": 18, "color": ink(), "ls": "none"},
         }
+        names = {same[0]: " = ".join(same) for same in self.alike}
+        if not any(math.isfinite(row.predicted) for row in self.rows):
+            del looks["predicted"]
         for k, row in enumerate(self.rows):
             shade, steady = COLOURS[k % len(COLOURS)], row.steady
-            left.plot(row.curve, color=shade, linewidth=1.2, label=row.name)
+            if row.name in names:
+                left.plot(row.curve, color=shade, linewidth=1.2, label=names[row.name])
             half = 2 * steady.standard_error
             right.plot([k, k], [steady.mean - half, steady.mean + half], color=shade, linewidth=2)
             right.plot(k, steady.mean, "o", color=shade)

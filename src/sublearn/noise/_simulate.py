@@ -17,7 +17,18 @@ from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Network, Packed, pack
 from sublearn.noise._noise import Homeostasis, Noise, SecondTask, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
-from sublearn.plots import COLOURS, Axes, Figure, Row, Shown, figure, legend, name_axes, whole_ticks
+from sublearn.plots import (
+    COLOURS,
+    Axes,
+    Figure,
+    Row,
+    Shown,
+    figure,
+    ink,
+    legend,
+    name_axes,
+    whole_ticks,
+)
 
 if TYPE_CHECKING:
     from sublearn.noise._simulate_kernel import Irrelevant, Samples
@@ -92,7 +103,10 @@ class Simulation(Shown):
         return [dict(zip(columns, row, strict=True)) for row in cells]
 
     def draw(self, ax: Axes) -> None:
-        """The mean over repeats, two standard errors shaded; that of a second task beside it."""
+        """The mean over repeats, two standard errors shaded, and the level at which it settles.
+
+        The mean of a second task is beside it.
+        """
         shown = [(self.errors, "mean over repeats")]
         if self.other_errors is not None:
             shown.append((self.other_errors, "second task, mean over repeats"))
@@ -106,6 +120,17 @@ class Simulation(Shown):
                 ax.set_yscale("log")
                 low = np.maximum(low, 0.5 * mean.min())  # which has no room for 0 and below
             ax.fill_between(time, low, mean + 2 * error, color=COLOURS[colour], alpha=0.2, lw=0)
+        steady, last = self.steady_state, self.errors.shape[1] - 1
+        if steady.reached:
+            words = f"steady: {steady.mean:.4g}, from cycle {steady.start} on"
+            level: dict[str, Any] = {
+                "marker": "|",
+                "ms": 14,
+                "markevery": [0],
+                "lw": 1.0,
+                "zorder": 3,
+            }
+            ax.plot([steady.start, last], 2 * [steady.mean], color=ink(), label=words, **level)
         name_axes(ax, "cycle", "error F")
         whole_ticks(ax, "x")
 

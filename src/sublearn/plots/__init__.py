@@ -10,7 +10,7 @@ legend(ax)
 save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
-from sublearn.plots._draw import bracket, curve, draw_mask
+from sublearn.plots._draw import bracket, curve, draw_mask, draw_weights
 from sublearn.plots._shown import Row, Shown, finite
 from sublearn.plots._style import (
     COLOURS,
@@ -19,6 +19,7 @@ from sublearn.plots._style import (
     dark,
     figure,
     ink,
+    learnable_shade,
     legend,
     log_ticks,
     name_axes,
@@ -41,9 +42,11 @@ __all__ = [
     "curve",
     "dark",
     "draw_mask",
+    "draw_weights",
     "figure",
     "finite",
     "ink",
+    "learnable_shade",
     "legend",
     "log_ticks",
     "name_axes",

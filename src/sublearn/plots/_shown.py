@@ -44,7 +44,7 @@ class Shown(ABC):
     @property
     def headline(self) -> str:
         """The result in one line."""
-        return shorten(str(self).splitlines()[0], 90, placeholder=" ...")
+        return str(self).splitlines()[0]
 
     def to_frame(self) -> Any:
         """The :meth:`table` as a pandas DataFrame."""
@@ -78,7 +78,7 @@ class Shown(ABC):
         return [*pictures, table, *others]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.headline}>"
+        return f"<{type(self).__name__} {shorten(self.headline, 90, placeholder=' ...')}>"
 
     def _repr_html_(self) -> str:
         return html(self._in_words(), self.plot(), self.table())

@@ -25,6 +25,9 @@ INK = "#333333"
 _LIGHT, _DARK = ("#FFFFFF", INK, "#DDDDDD"), ("#1E2129", "#D8DAE0", "#3A3F4B")
 _THEME = ContextVar("theme", default=_LIGHT)  # ground, ink and grid
 _DPI = 150
+# Inches that :func:`boxes` leaves around each of its axes, those that a short title takes, and those of
+# a figure with one line of text.
+_ABOVE, _BELOW, _BESIDE, _TITLE, _NARROWEST = 0.75, 0.75, 0.6, 0.75, 5.2
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
@@ -83,6 +86,16 @@ def shade(colour: int) -> str:
     return ink() if found == INK else found
 
 
+def learnable_shade() -> str:
+    """The blue of cells that are learnable: the lighter of the two on a dark ground, to be seen well.
+
+    >>> with dark():
+    ...     learnable_shade() == COLOURS[4]
+    True
+    """
+    return COLOURS[4 if _THEME.get() is _DARK else 0]
+
+
 def figure(
     columns: int = 1, rows: int = 1, *, width: float = 5.6, height: float = 3.6
 ) -> tuple[Figure, Any]:
@@ -126,6 +139,40 @@ def panels(
     return fig, every[:count]
 
 
+def boxes(
+    sizes: Sequence[tuple[float, float]], *, most: float = 9.0, foot: float = 0.0
+) -> tuple[Figure, list[Any]]:
+    """A new figure and axes of just these sizes (width, height), in inches, left to right as text flows.
+
+    A line is at most ``most`` inches wide, unless one of the axes is wider; at the bottom ``foot`` inches
+    stay free.
+
+    >>> fig, axes = boxes([(2.0, 1.0), (0.5, 1.0)])
+    >>> [round(float(ax.get_position().width * fig.get_figwidth()), 6) for ax in axes]
+    [2.0, 0.5]
+    """
+    from matplotlib import rc_context
+
+    from sublearn.plots._picture import Picture
+
+    corners: list[tuple[float, float]] = []
+    x, y, tallest, across = 0.0, _ABOVE, 0.0, _NARROWEST
+    for width, height in sizes:
+        slot = _BESIDE + max(width, _TITLE)
+        if corners and x + slot > most:
+            x, y, tallest = 0.0, y + tallest + _BELOW, 0.0
+        corners.append((x + _BESIDE, y))
+        x, tallest, across = x + slot, max(tallest, height), max(across, x + slot)
+    wide, high = across + 0.2, y + tallest + _BELOW + foot
+    with rc_context(_style()):
+        fig = Picture(figsize=(wide, high))
+        axes = [
+            fig.add_axes((left / wide, 1 - (top + height) / high, width / wide, height / high))
+            for (left, top), (width, height) in zip(corners, sizes, strict=True)
+        ]
+    return fig, axes
+
+
 def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool = False) -> None:
     """Name both axes; ``unit_interval`` shows probabilities from 0 to 1 with room for the line."""
     ax.set_xlabel(x)
@@ -136,12 +183,12 @@ def name_axes(ax: Axes, x: str, y: str, *, title: str = "", unit_interval: bool 
         ax.set_ylim(-0.03, 1.03)
 
 
-def whole_ticks(ax: Axes, axis: str = "both") -> None:
-    """Ticks at whole numbers only, for an axis that counts things."""
+def whole_ticks(ax: Axes, axis: str = "both", *, most: int = 10) -> None:
+    """Ticks at whole numbers only, ``most`` of them, for an axis that counts things."""
     from matplotlib.ticker import MaxNLocator
 
     for name in ("x", "y") if axis == "both" else (axis,):
-        getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1))
 
 
 def log_ticks(ax: Axes, axis: str = "x") -> None:

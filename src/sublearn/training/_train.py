@@ -106,22 +106,24 @@ class Training(Shown):
         write_whole(Path(path), packed.getvalue())
 
     def plot(self) -> Figure:
-        """The loss of every start against its steps, the best one in full colour."""
+        """The loss of every start against its steps, the best one in full colour; one look is a point."""
         fig, ax = figure()
         count = self.starts.loss.size
         name = f"best of {count} starts" if count > 1 else self.learner.name
+        log = bool((self.starts.curve > 0).any())  # else the given weights match to the last digit
         for start in range(count):
             loss = self.starts.curve[:, start]
-            seen = np.isfinite(loss) & (loss > 0)
+            seen = np.isfinite(loss) & ((loss > 0) | (not log))
             best = start == self.best
             ax.plot(
                 self.starts.looks[seen], loss[seen], color=COLOURS[0] if best else ink(),
                 linewidth=1.8 if best else 0.8, alpha=1.0 if best else 0.35, zorder=2 + best,
-                label=name if best else None,
+                label=name if best else None, marker="o" if seen.sum() == 1 else None,
             )  # fmt: skip
         if self.goal.eps is not None:
             ax.axhline(self.goal.eps, color=COLOURS[1], linestyle="--", label=self.goal_words)
-        ax.set_yscale("log")
+        if log:
+            ax.set_yscale("log")
         name_axes(ax, f"steps of {self.learner.name}", self.loss_name)
         whole_ticks(ax, "x")
         legend(ax)

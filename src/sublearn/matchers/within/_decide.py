@@ -52,10 +52,13 @@ def decide_within(
         for found in _attempts(instance, room, budget or Budget(), seed):
             spent = spent + found.effort
             if found.kind != "undecided":
-                return replace(found, effort=spent)
+                return replace(found, effort=spent, allocation=instance.allocation)
             if found.reason:
                 reasons.append(f"{found.rung}: {found.reason}")
-    return Decision("undecided", "", "; ".join(dict.fromkeys(reasons)), effort=spent)
+    said = "; ".join(dict.fromkeys(reasons))
+    step = "see how close training comes: sl.train(instance, starts=10)"
+    mine = instance.allocation
+    return Decision("undecided", "", said, effort=spent, allocation=mine, next_step=step)
 
 
 def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
