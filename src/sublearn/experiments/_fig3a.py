@@ -58,7 +58,7 @@ EXPERIMENT = Declared(
     task=Decisions(),
     quick=Plan.of(
         (_point(n, k, "ladder", 40) for n in (6, 8, 10) for k in (2, 3, 4, 6)),
-        (_point(8, k, "reference", 10) for k in (2, 3, 4, 6)),
+        (_point(8, k, "reference", 5) for k in (2, 3, 4, 6)),
     ),
     full=full_plan(_point, *((n, k) for n in (6, 8, 10) for k in range(2, n + 1))),
     hours=0.06,
