@@ -218,11 +218,12 @@ def test_the_limit_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
 # Sweeps.
 
 
-@pytest.mark.parametrize("trials", [10**9, 10**18, 10**40])
+@pytest.mark.parametrize("digits", [9, 18, 40, 310, 4299])
 def test_sweeps_of_too_many_trials(
-    trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    digits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 24 * 10**9)
+    trials = 10**digits
     with pytest.raises(BadInputError, match="of memory, and at most 24 GB can be had here"):
         sweep_from_dict({**SWEEP, "trials": trials}, TASKS)
     point = sl.runs.Point(SWEEP["params"] | {"learn": "W:rows=0"}, trials)
@@ -231,6 +232,40 @@ def test_sweeps_of_too_many_trials(
     with pytest.raises(BadInputError, match="of memory, and at most 24 GB can be had here"):
         sl.runs.execute([big], out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == [], "no lock is left"
+
+
+@pytest.mark.parametrize("digits", [310, 4000])
+def test_a_sweep_file_with_a_number_beyond_floats(digits: int, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    params = 'network = "lrnn:n=2,b=1,d=1,T=2"\nsamples = 2\nlearn = "W:first-rows={k}"'
+    text = f"task = 'estimate'\ntrials = {'9' * digits}\n[axes]\nk = [1, 2]\n[params]\n{params}\n"
+    path.write_text(text)
+    with pytest.raises(BadInputError, match=r"with 2e\+\d+ trials in .* EB of memory") as caught:
+        sweep_from_file(path, TASKS)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_beyond_floats(digits: int, sign: int) -> None:
+    huge = sign * 10**digits
+    network = sl.LinearRNN(n=2, b=1, d=1, T=2)
+    asked = [
+        lambda: sl.Problem(network, huge),
+        lambda: sl.RateRNN(n=2, b=1, d=1, T=2, leak=huge),
+        lambda: sl.Noise((huge, 0.0, 0.0)),
+        lambda: sl.Noise((0.1, 0.0, 0.0), T=huge),
+        lambda: sl.noise.Homeostasis(norm=huge),
+        lambda: sl.runs.Point({}, trials=-abs(huge)),
+        lambda: sl.estimate(sl.Problem(network, 2), {"W": sl.FirstRows(1)}, -abs(huge)),
+        lambda: sl.estimate(sl.Problem(network, 2), {"W": sl.FirstRows(1)}, 4, workers=huge),
+        lambda: sl.estimate_within(sl.Problem(network, 2), {"W": sl.FirstRows(1)}, 4, eps=huge),
+        lambda: sl.train(sl.draw(sl.Problem(network, 2), {"W": sl.FirstRows(1)}), scale=huge),
+    ]
+    for ask in asked:
+        with pytest.raises(BadInputError) as caught:
+            ask()
+        assert len(str(caught.value)) < 400
 
 
 def test_too_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,9 +85,8 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise BadInputError(f"network must be a sublearn network, not {self.network!r}.")
-        object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
-        if self.samples > MOST_SAMPLES:
-            raise BadInputError(f"samples must be at most {MOST_SAMPLES}, not {self.samples}.")
+        samples = whole_number("samples", self.samples, least=1, most=MOST_SAMPLES)
+        object.__setattr__(self, "samples", samples)
         self._check_memory()
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
