@@ -107,6 +107,33 @@ def test_one_foreign_file_is_enough(tmp_path: Path) -> None:
     assert content(tmp_path) == {"manifest.json": b'{"format": 1}'}
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_lock_that_no_run_wrote_is_somebody_elses(begun: bool, tmp_path: Path) -> None:
+    if begun:
+        execute([whole()], out=tmp_path)
+    (tmp_path / ".lock").write_bytes(b"mine")
+    before = content(tmp_path)
+    with pytest.raises(BadInputError, match=r"\.lock was not written by a run"):
+        execute([whole()], out=tmp_path)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 40, b"process 12 on host\n", b"process 12 on a\n1f"])
+def test_a_lock_that_a_killed_run_left_is_ours(left: bytes, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_bytes(left)
+    assert execute([whole()], out=tmp_path).state("walks").finished
+
+
+def test_a_table_of_somebody_else_among_the_shards_is_left_alone(folder: Path, made: Run) -> None:
+    mine = folder / "walks" / "shards" / "mine.parquet"
+    mine.write_bytes(b"mine")
+    assert "mine.parquet" not in looked_at(folder)
+    execute([whole()], out=folder)
+    assert mine.read_bytes() == b"mine" and not mine.with_name("mine.parquet.damaged").exists()
+    mine.unlink()
+    assert tables(folder) == tables(made.folder)
+
+
 def test_what_stands_beside_a_run_is_left_alone(folder: Path, made: Run) -> None:
     (folder / "walks" / "shards" / next(iter(_shards(folder))).name).unlink()
     foreign(folder)

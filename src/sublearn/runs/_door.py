@@ -13,7 +13,7 @@ from sublearn._files import PART, check_out
 from sublearn._interrupts import safe_point
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
 from sublearn.runs._files import SHARDS, check_folders
-from sublearn.runs._lock import LOCK
+from sublearn.runs._lock import LOCK, check_lock
 from sublearn.runs._manifest import (
     MANIFEST,
     DamagedManifest,
@@ -78,6 +78,7 @@ def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str
         return {}
     if not folder.is_dir():
         raise BadInputError(f"{folder} must be a folder, or not be there yet; it is a file.")
+    check_lock(folder)
     earlier: Mapping[str, Any] = {}
     if os.path.lexists(folder / MANIFEST):
         try:
