@@ -380,6 +380,31 @@ def test_other_damage_is_named_and_made_anew(
     assert (folder / "report.html").read_bytes() == (made.folder / "report.html").read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "failures.json", "walks/table.csv", "walks/about.json"]
+)
+def test_what_is_no_file_is_set_aside_and_made_anew(
+    name: str, kind: str, folder: Path, made: Run
+) -> None:
+    path = folder / name
+    for _ in range(2):  # the second time beside what was set aside the first time
+        path.unlink()
+        if kind == "folder":
+            path.mkdir()
+            (path / "mine").write_bytes(b"mine")
+        else:
+            os.mkfifo(path)
+        assert "Traceback" not in looked_at(folder)
+        seen: list[Progress] = []
+        execute([whole()], out=folder, progress=seen.append)
+        assert path.is_file() and f"{name} is damaged: kept as" in "".join(now.news for now in seen)
+        assert runs.open(folder).damage == [] and tables(folder) == tables(made.folder)
+    if kind == "folder":
+        kept = sorted(path.parent.glob(f"{path.name}*.damaged/mine"))
+        assert [each.read_bytes() for each in kept] == [b"mine"] * 2, "nothing of anybody's is lost"
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"1,2\n", b"\xff\xff", b"walks,0,0,3,x,y\n", b"a\n" * 3, b"\0,"]
 )

@@ -12,7 +12,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._files import PART, check_out
 from sublearn._interrupts import safe_point
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
-from sublearn.runs._files import SHARDS, check_folders
+from sublearn.runs._files import DAMAGED, SHARDS, check_folders
 from sublearn.runs._lock import LOCK, check_lock
 from sublearn.runs._manifest import (
     MANIFEST,
@@ -22,7 +22,7 @@ from sublearn.runs._manifest import (
     declare,
     read_manifest,
 )
-from sublearn.runs._shards import DAMAGED, ENDING, POINT, TRIAL, label_in
+from sublearn.runs._shards import ENDING, POINT, TRIAL, label_in
 
 ROOM = 250  # bytes: the longest path below a run's folder, with the name of an experiment
 

@@ -20,6 +20,7 @@ from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import Chunk, Done
 from sublearn.runs._door import shown_by_shards
 from sublearn.runs._files import (
+    DAMAGED,
     KEPT,
     SHARDS,
     check_folders,
@@ -30,7 +31,7 @@ from sublearn.runs._files import (
 )
 from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
 from sublearn.runs._manifest import KINDS, DamagedManifest, label, read_manifest
-from sublearn.runs._shards import DAMAGED, Shards
+from sublearn.runs._shards import Shards
 from sublearn.runs._tables import Table, parse_table
 from sublearn.runs._task import Task
 

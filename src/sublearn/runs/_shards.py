@@ -17,10 +17,9 @@ from sublearn._errors import BadInputError, first_line
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreachable, Unreadable, parse_json, read_regular
 from sublearn.runs._chunks import Columns
-from sublearn.runs._files import KEPT, make_folder, write_file
+from sublearn.runs._files import KEPT, make_folder, set_aside, write_file
 
 POINT, TRIAL = "point", "trial"
-DAMAGED = ".damaged"
 ENDING = ".parquet"
 _LABEL = b"sublearn"
 _DIGITS = 32
@@ -163,9 +162,7 @@ class Shards:
         except Unreadable as problem:
             self.damage[path] = str(problem)
             if repair:
-                aside = path.with_name(path.name + DAMAGED)
-                path.replace(aside)
-                self.set_aside.append(aside)
+                self.set_aside.append(set_aside(path))
             return None
         if table is None:
             raise BadInputError(
