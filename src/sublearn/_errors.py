@@ -71,7 +71,7 @@ def as_float(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return inf if value > 0 else -inf
+        return -inf if value < 0 else inf
 
 
 def whole_number(name: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -84,7 +84,7 @@ def whole_number(name: str, value: object, *, least: int, most: int | None = Non
         raise BadInputError(
             f"{name} must be a whole number of at least {least}, not {shown(value)}."
         )
-    if most is not None and value > most:
+    if most is not None and int(value) > most:
         raise BadInputError(f"{name} must be at most {most}, not {shown(value)}.")
     return int(value)
 
