@@ -134,6 +134,18 @@ def test_a_table_of_somebody_else_among_the_shards_is_left_alone(folder: Path, m
     assert tables(folder) == tables(made.folder)
 
 
+@pytest.mark.parametrize("command", ["runs", "report"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_no_name_is_not_the_folder_where_one_is(
+    command: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = content(folder)
+    result = CliRunner().invoke(app, [command, name])
+    assert isinstance(result.exception, BadInputError) and "names none" in str(result.exception)
+    assert content(folder) == before
+
+
 def test_what_stands_beside_a_run_is_left_alone(folder: Path, made: Run) -> None:
     (folder / "walks" / "shards" / next(iter(_shards(folder))).name).unlink()
     foreign(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sublearn._errors import one_of
+from sublearn._errors import BadInputError, one_of
 from sublearn._files import explained
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreadable, read_json, read_regular
@@ -76,6 +77,8 @@ class Run:
     """
 
     def __init__(self, folder: str | Path):
+        if not os.fspath(folder).strip():
+            raise BadInputError(f"the folder of a run must be named; {folder!r} names none.")
         self.folder = Path(folder)
         try:
             self.manifest = read_manifest(self.folder)
