@@ -192,9 +192,10 @@ class Problem:
         features = sum(network.input_blocks)
         widest = max(shape[0] for shape in network.shapes.values())
         size = 32 * self.samples * (features + widest + network.output_size)
-        factors = 32 * law.rank * (features + self.samples) if isinstance(law, LowRank) else 0
+        rank = law.rank if isinstance(law, LowRank) else 0
+        factors = 32 * rank * (features + self.samples)
         if factors > max(size, _LIGHT):
-            check_memory(f"drawing inputs of rank {shown(law.rank)}", factors, "a smaller rank")
+            check_memory(f"drawing inputs of rank {shown(rank)}", factors, "a smaller rank")
         if size > _LIGHT:
             check_memory(
                 f"drawing {self.samples} samples of {network.title!r}", size, "fewer samples"
