@@ -129,3 +129,27 @@ def test_the_shell_completes(typed: str, meant: str) -> None:
         env={**os.environ, **wanted}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert meant in done.stdout.split(), done.stderr
+
+
+OTHERS = {"--no-deps", "--porcelain", "--untracked-files"}  # of other programs: pip, git
+
+
+def test_every_option_that_is_spoken_of_exists() -> None:
+    import ast
+
+    import typer
+
+    import sublearn
+
+    waiting, options = [typer.main.get_command(app)], set(OTHERS)
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        for param in command.params:
+            options |= {*param.opts, *param.secondary_opts}
+    options |= {"--help"}
+    for path in Path(sublearn.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                spoken = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*\b", node.value))
+                assert spoken <= options, f"{path.name}:{node.lineno} speaks of {spoken - options}"

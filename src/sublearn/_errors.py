@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from math import inf, nan
+from math import inf, log10, nan
 from numbers import Integral, Real
 
 _LONGEST = 1000
+_READABLE = 80  # signs of one value
 
 
 class BadInputError(ValueError):
@@ -42,30 +43,65 @@ def first_line(problem: BaseException) -> str:
     return lines[0].rstrip(".")[:200]
 
 
-def whole_number(name: str, value: object, *, least: int) -> int:
-    """Return ``value`` as an int, or say that ``name`` must be a whole number of at least ``least``.
+def shown(value: object) -> str:
+    """A value as a sentence shows it: as Python writes it, as far as that can be read.
+
+    >>> shown("x"), shown(12), shown(-(10**5000)), len(shown("x" * 5000))
+    ("'x'", '12', '-1e+5000', 81)
+    """
+    if isinstance(value, int) and abs(value) >= 10**_READABLE:  # Python refuses to write long ones
+        power, rest = divmod(log10(abs(value)), 1)
+        return f"{'-' * (value < 0)}{10**rest:.2g}e+{power:.0f}"
+    try:
+        text = repr(value)
+    except ValueError:  # one such number inside
+        return f"a {type(value).__name__} with a number of thousands of digits"
+    half = _READABLE // 2
+    return text if len(text) <= _READABLE else f"{text[: half - 2]} ... {text[2 - half :]}"
+
+
+def as_float(value: object) -> float:
+    """``value`` as a float: nan if it is no number, infinite if it is larger than floats are.
+
+    >>> as_float(3), as_float("3"), as_float(-(10**400))
+    (3.0, nan, -inf)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:
+        return -inf if value < 0 else inf
+
+
+def whole_number(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """``value`` as an int of at least ``least`` and at most ``most``, or an error that names it.
 
     >>> whole_number("samples", 4, least=1)
     4
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise BadInputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        raise BadInputError(
+            f"{name} must be a whole number of at least {least}, not {shown(value)}."
+        )
+    if most is not None and int(value) > most:
+        raise BadInputError(f"{name} must be at most {most}, not {shown(value)}.")
     return int(value)
 
 
 def positive(name: str, value: object) -> float:
     """``value`` as a positive finite float, or an error that names it."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    number = as_float(value)
     if not 0 < number < inf:
-        raise BadInputError(f"{name} must be positive and finite, not {value!r}.")
+        raise BadInputError(f"{name} must be positive and finite, not {shown(value)}.")
     return number
 
 
 def fraction(name: str, value: object) -> float:
     """``value`` as a float in [0, 1), or an error that names it."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    number = as_float(value)
     if not 0 <= number < 1:
-        raise BadInputError(f"{name} must lie in [0, 1), not {value!r}.")
+        raise BadInputError(f"{name} must lie in [0, 1), not {shown(value)}.")
     return number
 
 
@@ -77,5 +113,5 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
         if isinstance(value, str) and not close:
             close = [word for word in words if word.lower() == value.lower()]
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise BadInputError(f"{name} must be one of {', '.join(words)}, not {value!r}.{hint}")
+        raise BadInputError(f"{name} must be one of {', '.join(words)}, not {shown(value)}.{hint}")
     return value

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, shown, whole_number
 
 MOST_STEPS = 2000
 """Steps of a chain: layers, or time steps of a recurrent network."""
@@ -52,19 +52,18 @@ def most_workers() -> int:
 
 def check_workers(workers: int, *, started_here: bool = True) -> int:
     """``workers`` as a number of processes, which has a limit where they are started here."""
-    whole_number("workers", workers, least=1)
-    if started_here and workers > most_workers():
-        raise BadInputError(f"workers must be at most {most_workers()}, not {workers}.")
-    return workers
+    return whole_number("workers", workers, least=1, most=most_workers() if started_here else None)
 
 
 def in_units(size: float) -> str:
     """A number of bytes as people read it.
 
-    >>> in_units(1), in_units(2_500), in_units(6.1e9)
-    ('1 B', '2.5 kB', '6.1 GB')
+    >>> in_units(1), in_units(2_500), in_units(6.1e9), in_units(10**4000)
+    ('1 B', '2.5 kB', '6.1 GB', '1e+3982 EB')
     """
     units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+    if isinstance(size, int) and size >= 10**300:  # not a float any more
+        return f"{shown(size // 10**18)} {units[-1]}"
     place = 0
     while size >= 1000 and place < len(units) - 1:
         size, place = size / 1000, place + 1

@@ -136,10 +136,15 @@ _BRACKETS = bytes(range(256)).translate(None, b'"[]{}')
 
 def _depth(content: bytes) -> int:
     """How deep brackets stand in each other, those in texts left out; no recursion, no Python loop."""
+    bare = re.sub(rb"\\.", b"", content, flags=re.DOTALL).translate(None, _BRACKETS)
+    return brackets(re.sub(rb'"[^"]*"', b"", bare))
+
+
+def brackets(bare: bytes) -> int:
+    """How deep brackets stand in each other, in what holds no texts."""
     import numpy as np
 
-    bare = re.sub(rb"\\.", b"", content, flags=re.DOTALL).translate(None, _BRACKETS)
-    signs = np.frombuffer(re.sub(rb'"[^"]*"', b"", bare), dtype=np.uint8)
+    signs = np.frombuffer(bare, dtype=np.uint8)
     opens = (signs == ord("[")) | (signs == ord("{"))
     closes = (signs == ord("]")) | (signs == ord("}"))
     levels = np.cumsum(opens.astype(np.int64) - closes)

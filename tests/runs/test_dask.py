@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ from runs.toys import tables, walks
 from sublearn import BadInputError
 from sublearn.experiments.tasks import TASKS
 from sublearn.runs import Progress, execute, sweep_from_dict
+from sublearn.runs._executors import check_address
 
 pytest.importorskip("distributed")
 
@@ -105,6 +111,72 @@ def test_where_nothing_listens_distributed_is_not_asked(
     with pytest.raises(BadInputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
         execute([walks()], out=tmp_path / "run", dask="tcp://127.0.0.1:1")
     assert list(tmp_path.iterdir()) == []
+
+
+def _silent(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.recv(1)  # until the other side hangs up
+
+
+def _dripping(line: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            line.sendall(b"\0")
+            time.sleep(0.05)
+
+
+def _web(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.recv(1)
+        line.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+
+
+def _banner(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.sendall(b"SSH-2.0-OpenSSH_9.0\r\n")
+
+
+@pytest.mark.parametrize("scheme", ["", "tcp://"])
+@pytest.mark.parametrize("answer", [_silent, _dripping, _web, _banner])
+def test_what_answers_and_is_no_scheduler_is_refused_soon(
+    answer: Callable[[socket.socket], None],
+    scheme: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("distributed was asked, and takes its time")
+
+    monkeypatch.setattr("distributed.Client", never)
+    monkeypatch.setattr("sublearn.runs._executors._PATIENCE", 0.5)
+
+    def serve() -> None:
+        line, _ = listener.accept()
+        with line:
+            answer(line)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve)
+        server.start()
+        begun = time.monotonic()
+        with pytest.raises(BadInputError, match="does not greet as a scheduler does"):
+            execute(
+                [walks()],
+                out=tmp_path / "run",
+                dask=f"{scheme}127.0.0.1:{listener.getsockname()[1]}",
+            )
+        assert time.monotonic() - begun < 3
+        server.join()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_is_known_by_its_greeting() -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=0, processes=False, dashboard_address=None, host="127.0.0.1", protocol="tcp://"
+    ) as cluster:
+        check_address(cluster.scheduler_address)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sublearn
 import sublearn.runs as runs
 from runs.toys import tables, walks
 from sublearn._interrupts import deferred, ending, safe_point
@@ -164,6 +165,30 @@ def test_early_ctrl_c(seconds: float, tmp_path: Path) -> None:
     code, said = pressed_after(seconds, tmp_path, workers=1)
     # Before the handler stands the signal itself ends the process, which a shell calls 130 too.
     assert code in (130, -signal.SIGINT) and "Traceback" not in said, said
+
+
+SCRIPT = "from sublearn.__main__ import main\nmain()\n"
+
+
+@pytest.mark.parametrize("words", [["-m", "sublearn"], ["sublearn"]])
+def test_ctrl_c_while_the_package_itself_is_loaded(words: list[str], tmp_path: Path) -> None:
+    """Pressed by the first thing that the package imports, before any line of the command is read."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sublearn").write_text(SCRIPT)
+    (tmp_path / "lazy_loader.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n"
+    )
+    source = str(Path(sublearn.__file__).parents[1])
+    before = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    (tmp_path / "sitecustomize.py").write_text(before)
+    found = subprocess.run(
+        [sys.executable, *words, "--version"],
+        cwd=tmp_path / "bin",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), source])},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode in (130, -signal.SIGINT) and found.stderr == "", found.stderr
 
 
 @pytest.mark.slow

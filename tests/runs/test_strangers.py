@@ -107,6 +107,45 @@ def test_one_foreign_file_is_enough(tmp_path: Path) -> None:
     assert content(tmp_path) == {"manifest.json": b'{"format": 1}'}
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_lock_that_no_run_wrote_is_somebody_elses(begun: bool, tmp_path: Path) -> None:
+    if begun:
+        execute([whole()], out=tmp_path)
+    (tmp_path / ".lock").write_bytes(b"mine")
+    before = content(tmp_path)
+    with pytest.raises(BadInputError, match=r"\.lock was not written by a run"):
+        execute([whole()], out=tmp_path)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 40, b"process 12 on host\n", b"process 12 on a\n1f"])
+def test_a_lock_that_a_killed_run_left_is_ours(left: bytes, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_bytes(left)
+    assert execute([whole()], out=tmp_path).state("walks").finished
+
+
+def test_a_table_of_somebody_else_among_the_shards_is_left_alone(folder: Path, made: Run) -> None:
+    mine = folder / "walks" / "shards" / "mine.parquet"
+    mine.write_bytes(b"mine")
+    assert "mine.parquet" not in looked_at(folder)
+    execute([whole()], out=folder)
+    assert mine.read_bytes() == b"mine" and not mine.with_name("mine.parquet.damaged").exists()
+    mine.unlink()
+    assert tables(folder) == tables(made.folder)
+
+
+@pytest.mark.parametrize("command", ["runs", "report"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_no_name_is_not_the_folder_where_one_is(
+    command: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = content(folder)
+    result = CliRunner().invoke(app, [command, name])
+    assert isinstance(result.exception, BadInputError) and "names none" in str(result.exception)
+    assert content(folder) == before
+
+
 def test_what_stands_beside_a_run_is_left_alone(folder: Path, made: Run) -> None:
     (folder / "walks" / "shards" / next(iter(_shards(folder))).name).unlink()
     foreign(folder)
@@ -351,6 +390,31 @@ def test_other_damage_is_named_and_made_anew(
     assert (folder / name).read_bytes() == (made.folder / name).read_bytes()
     assert runs.open(folder).damage == []
     assert (folder / "report.html").read_bytes() == (made.folder / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "failures.json", "walks/table.csv", "walks/about.json"]
+)
+def test_what_is_no_file_is_set_aside_and_made_anew(
+    name: str, kind: str, folder: Path, made: Run
+) -> None:
+    path = folder / name
+    for _ in range(2):  # the second time beside what was set aside the first time
+        path.unlink()
+        if kind == "folder":
+            path.mkdir()
+            (path / "mine").write_bytes(b"mine")
+        else:
+            os.mkfifo(path)
+        assert "Traceback" not in looked_at(folder)
+        seen: list[Progress] = []
+        execute([whole()], out=folder, progress=seen.append)
+        assert path.is_file() and f"{name} is damaged: kept as" in "".join(now.news for now in seen)
+        assert runs.open(folder).damage == [] and tables(folder) == tables(made.folder)
+    if kind == "folder":
+        kept = sorted(path.parent.glob(f"{path.name}*.damaged/mine"))
+        assert [each.read_bytes() for each in kept] == [b"mine"] * 2, "nothing of anybody's is lost"
 
 
 @pytest.mark.parametrize(

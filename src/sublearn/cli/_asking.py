@@ -124,7 +124,7 @@ class OwnProblem:
             about = (self.network, self.samples, self.input_rank, self.teacher)
             return read_problem(*about, self.data), None
         network = read_network(self.network)
-        own = read_own(self.data, network)
+        own = read_own(self.data, network, self.samples)
         return own.problem(network, self.samples, self.input_rank, self.teacher), own
 
 

@@ -99,7 +99,7 @@ class Lesson:
         from sublearn.ensembles import draw, draw_from
 
         net = read_network(self.network)
-        own = None if self.data is None else read_own(self.data, net)
+        own = None if self.data is None else read_own(self.data, net, self.samples)
         given = own is not None and own.inputs is not None
         if (self.samples is None) != given:
             raise BadInputError(NEITHER_NOR)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sublearn.networks import Network
 
 
+_ROOM = 2**26  # bytes that arrays of another network may have, to be refused by their shapes
+
+
 @dataclass(frozen=True)
 class OwnData:
     """The arrays of a file; what it does not hold is drawn."""
@@ -82,11 +85,16 @@ def is_own(data: str | None) -> bool:
     return data is not None and (Path(data).suffix == ".npz" or Path(data).is_file())
 
 
-def read_own(path: str, network: Network) -> OwnData:
-    """The arrays of a .npz file: ``inputs``, ``targets`` (d, m), and weights by their names."""
+def read_own(path: str, network: Network, samples: int | None) -> OwnData:
+    """The arrays of a .npz file: ``inputs``, ``targets`` (d, m), and weights by their names.
+
+    They may have the bytes that ``samples`` of the network take, or, where their number is not said, a
+    quarter of the memory: an answer keeps each number about four times.
+    """
     import numpy as np
 
     from sublearn._arrays import finite_numbers
+    from sublearn._limits import memory_limit
     from sublearn._reading import read_npz
 
     if not Path(path).is_file():
@@ -95,8 +103,13 @@ def read_own(path: str, network: Network) -> OwnData:
         raise BadInputError(
             f"--data must name a .npz file with inputs and targets: there is no file {path}{also}."
         )
+    most = memory_limit() // 4
+    if samples is not None:
+        numbers = network.cells + samples * (sum(network.input_blocks) + network.output_size)
+        most = min(most, max(_ROOM, 32 * numbers))
     try:
-        arrays = {n: np.asarray(v, dtype=np.float64) for n, v in read_npz(Path(path)).items()}
+        arrays = read_npz(Path(path), most=most)
+        arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
     except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
         raise BadInputError(
             f"--data: {path} cannot be read as a .npz file of numbers ({problem})."

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, shown, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Masks, OwnRule, Rule, draw_flat, mask_of
 from sublearn.ensembles._distributions import (
@@ -85,12 +85,11 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise BadInputError(f"network must be a sublearn network, not {self.network!r}.")
-        object.__setattr__(self, "samples", whole_number("samples", self.samples, least=1))
-        if self.samples > MOST_SAMPLES:
-            raise BadInputError(f"samples must be at most {MOST_SAMPLES}, not {self.samples}.")
-        self._check_memory()
+        samples = whole_number("samples", self.samples, least=1, most=MOST_SAMPLES)
+        object.__setattr__(self, "samples", samples)
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
+        self._check_memory()
         law, features = self.ensemble.inputs, sum(self.network.input_blocks)
         if isinstance(law, Correlated) and law.features != features:
             raise BadInputError(
@@ -185,10 +184,18 @@ class Problem:
         return replace(like, ensemble=laws, teacher=like.teacher if teacher is None else teacher)
 
     def _check_memory(self) -> None:
-        """Refuse more samples than fit: inputs, states and outputs, as drawn, as residues and on the way."""
-        network = self.network
+        """Refuse more samples than fit: inputs, states and outputs, as drawn, as residues and on the way.
+
+        Inputs of low rank have two factors besides.
+        """
+        network, law = self.network, self.ensemble.inputs
+        features = sum(network.input_blocks)
         widest = max(shape[0] for shape in network.shapes.values())
-        size = 32 * self.samples * (sum(network.input_blocks) + widest + network.output_size)
+        size = 32 * self.samples * (features + widest + network.output_size)
+        rank = law.rank if isinstance(law, LowRank) else 0
+        factors = 32 * rank * (features + self.samples)
+        if factors > max(size, _LIGHT):
+            check_memory(f"drawing inputs of rank {shown(rank)}", factors, "a smaller rank")
         if size > _LIGHT:
             check_memory(
                 f"drawing {self.samples} samples of {network.title!r}", size, "fewer samples"

@@ -21,13 +21,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, shown, whole_number
 from sublearn._intervals import clopper_pearson, confidence_sequence
-from sublearn._limits import check_workers, in_time
+from sublearn._limits import check_memory, check_workers, in_time
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem, draw
 from sublearn.estimates._files import described, load, save
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
+
+_RECORD = 200  # bytes that a trial takes at least
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 Asked = TypeVar("Asked", bound="Question[Any]")
@@ -286,6 +288,7 @@ def count_trials(
     to keep.
     """
     whole_number("trials", trials, least=1)
+    check_memory(f"keeping {shown(trials)} trials", _RECORD * trials, "fewer trials")
     check_workers(workers, started_here=executor is None)
     if precision is not None and not 0 < precision < 0.5:
         raise BadInputError(f"precision must lie strictly between 0 and 0.5, not {precision!r}.")

@@ -73,8 +73,7 @@ def deep_sigmoid(
     >>> run.errors.shape, bool((run.errors[1] == again.errors[0]).all())
     ((2, 20), True)
     """
-    if whole_number("width", width, least=5) > 1000:
-        raise BadInputError(f"width must be at most 1000, not {width}.")
+    whole_number("width", width, least=5, most=1000)
     small, wide = _deep_network(5), _deep_network(width)
     every, all_wide = Allocation.whole(small), Allocation.whole(wide)
     which = repeats if isinstance(repeats, range) else range(repeats)

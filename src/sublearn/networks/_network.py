@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
-from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._errors import BadInputError, one_of, shown, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._forms import Layers, Recurrence, layers_of, recurrence_of
@@ -488,7 +488,7 @@ def before_both(student: Network, teacher: Network) -> tuple[Network, Network] |
 def check_steps(name: str, count: int) -> None:
     """Refuse chains so long that listing their steps takes longer than anyone waits."""
     if count > MOST_STEPS:
-        raise BadInputError(f"{name} must be at most {MOST_STEPS}, not {count}.")
+        raise BadInputError(f"{name} must be at most {MOST_STEPS}, not {shown(count)}.")
 
 
 def check_sizes(sizes: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from sublearn._arrays import Mask
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError, as_float, one_of, shown
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._models import StateNetwork, few_units, of_rank
 from sublearn.networks._network import Shape, Step
@@ -21,9 +21,9 @@ STARTS = ("zero", "weights")
 
 
 def _leak(value: object) -> float:
-    number = float(value) if isinstance(value, int | float | np.number) else float("nan")
-    if isinstance(value, bool) or not 0.0 < number <= 1.0:
-        raise BadInputError(f"leak must be a number above 0 and at most 1, not {value!r}.")
+    number = as_float(value)
+    if not 0.0 < number <= 1.0:
+        raise BadInputError(f"leak must be a number above 0 and at most 1, not {shown(value)}.")
     return number
 
 

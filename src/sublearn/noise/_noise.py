@@ -10,13 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError, fraction, one_of, positive, whole_number
+from sublearn._errors import (
+    BadInputError,
+    as_float,
+    fraction,
+    one_of,
+    positive,
+    shown,
+    whole_number,
+)
 from sublearn.ensembles import Instance, check_instance
 
 Gamma = tuple[float, float, float]
@@ -157,12 +164,9 @@ def check_noise(noise: object, *, formula: bool = True, white: bool = True) -> N
 
 def _levels(gamma: object) -> Gamma:
     values = tuple(gamma) if isinstance(gamma, tuple | list | np.ndarray) else ()
-    good = len(values) == 3 and all(
-        isinstance(v, Real) and not isinstance(v, bool) and 0 <= float(v) < math.inf for v in values
-    )
-    if not good:
+    if len(values) != 3 or not all(0 <= as_float(value) < math.inf for value in values):
         raise BadInputError(
-            f"gamma must be three numbers of at least 0, (gamma1, gamma2, gamma3), not {gamma!r}."
+            f"gamma must be three numbers of at least 0, (gamma1, gamma2, gamma3), not {shown(gamma)}."
         )
     return float(values[0]), float(values[1]), float(values[2])
 

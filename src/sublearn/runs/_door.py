@@ -12,8 +12,8 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._files import PART, check_out
 from sublearn._interrupts import safe_point
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, check_names, check_size
-from sublearn.runs._files import SHARDS, check_folders
-from sublearn.runs._lock import LOCK
+from sublearn.runs._files import DAMAGED, SHARDS, check_folders
+from sublearn.runs._lock import LOCK, check_lock
 from sublearn.runs._manifest import (
     MANIFEST,
     DamagedManifest,
@@ -22,7 +22,7 @@ from sublearn.runs._manifest import (
     declare,
     read_manifest,
 )
-from sublearn.runs._shards import DAMAGED, ENDING, POINT, TRIAL, label_in
+from sublearn.runs._shards import ENDING, POINT, TRIAL, label_in
 
 ROOM = 250  # bytes: the longest path below a run's folder, with the name of an experiment
 
@@ -78,6 +78,7 @@ def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str
         return {}
     if not folder.is_dir():
         raise BadInputError(f"{folder} must be a folder, or not be there yet; it is a file.")
+    check_lock(folder)
     earlier: Mapping[str, Any] = {}
     if os.path.lexists(folder / MANIFEST):
         try:

@@ -18,14 +18,19 @@ from sublearn.runs._chunks import Chunk, Done, Failed, Outcome
 from sublearn.runs._door import at_the_door, earlier_manifest
 from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
 from sublearn.runs._experiment import Experiment
-from sublearn.runs._files import make_folder, remove_leftovers
-from sublearn.runs._finish import complete_trials, finish
+from sublearn.runs._files import (
+    DAMAGED,
+    is_no_file,
+    make_folder,
+    remove_leftovers,
+    set_aside,
+)
+from sublearn.runs._finish import ABOUT, TABLE, complete_trials, finish
 from sublearn.runs._ledger import Ledger
 from sublearn.runs._lock import Held, only_run
 from sublearn.runs._manifest import MANIFEST, write_manifest
-from sublearn.runs._run import Run, add_timings, read_failures, write_failures
+from sublearn.runs._run import FAILURES, Run, add_timings, read_failures, write_failures
 from sublearn.runs._schedule import RETRIES, outcomes
-from sublearn.runs._shards import DAMAGED
 
 # Writing may take one part in so many of the time: dear chunks are kept one by one, cheap ones together.
 _SHARE = 50
@@ -92,9 +97,11 @@ def execute(
                     safe_point()
                 session = _Session(folder, ledgers, crew, redraw, retries, held, progress)
                 if not earlier and (folder / MANIFEST).exists():
-                    aside = folder / f"{MANIFEST}{DAMAGED}"
-                    (folder / MANIFEST).replace(aside)
-                    session.tell_damaged([aside])
+                    session.tell_damaged([set_aside(folder / MANIFEST)])
+                # Where a file of the run should be, a folder or a pipe would stay in the way for good.
+                own = [folder / name / file for name in chosen for file in (TABLE, ABOUT)]
+                for path in filter(is_no_file, (folder / FAILURES, *own)):
+                    session.tell_damaged([set_aside(path)])
                 left = [name for name, ledger in ledgers.items() if ledger.trials_left]
                 write_manifest(folder, chosen.values(), earlier, left)
                 session.run()
@@ -211,7 +218,7 @@ class _Session:
         while aside:
             path = aside.pop(0)
             name = path.relative_to(self.folder).as_posix()
-            self.tell(f"{name.removesuffix(DAMAGED)} is damaged: kept as {name}, and made anew")
+            self.tell(f"{name.partition(DAMAGED)[0]} is damaged: kept as {name}, and made anew")
 
     def tell(self, news: str) -> None:
         if self.progress is not None:

@@ -7,16 +7,20 @@ import logging
 import os
 import re
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sublearn._errors import BadInputError, first_line
 from sublearn._threads import single_thread
 from sublearn.runs._chunks import Chunk, Outcome, compute
+
+if TYPE_CHECKING:
+    import socket
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -203,8 +207,17 @@ _ADDRESS = re.compile(
 )
 
 
+_PLAIN = re.compile(r"tcp://|(?!\w+://)")
+_GREETING = b"pickle-protocol"  # a word of the message with which every scheduler begins
+_PATIENCE = 10.0  # seconds to connect, and as many to hear the greeting
+
+
 def check_address(address: str) -> None:
-    """Refuse what cannot be the address of a scheduler, or where nothing listens, at once."""
+    """Refuse what cannot be the address of a scheduler, or where none answers within ``_PATIENCE``.
+
+    The client of distributed waits for minutes where something else answers, so it is not asked: on
+    plain connections a scheduler speaks first, and who does not greet as one is none.
+    """
     import socket
 
     found = _ADDRESS.fullmatch(address)
@@ -214,9 +227,31 @@ def check_address(address: str) -> None:
         )
     host, _, port = address.rstrip("/").rpartition("://")[2].rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE) as line:
+            greets = not _PLAIN.match(address) or _GREETING in _heard(line)
     except (OSError, UnicodeError) as problem:
         raise _no_answer(address, getattr(problem, "strerror", None) or str(problem)) from None
+    if not greets:
+        raise _no_answer(address, "what answers there does not greet as a scheduler does")
+
+
+def _heard(line: socket.socket) -> bytes:
+    """What the other side says first, in the time that it has."""
+    heard = b""
+    end = time.monotonic() + _PATIENCE
+    while _GREETING not in heard and len(heard) < 1000:
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        line.settimeout(left)
+        try:
+            said = line.recv(1000)
+        except TimeoutError:
+            break
+        if not said:
+            break
+        heard += said
+    return heard
 
 
 def _no_answer(address: str, why: str) -> BadInputError:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._errors import BadInputError, one_of, shown, whole_number
 from sublearn._limits import check_memory
 from sublearn.runs._tables import Table
 from sublearn.runs._task import Json, Task
@@ -158,7 +158,7 @@ def check_size(name: str, task: Task, trials: int, chunks: int) -> None:
     # A chunk takes a place in a set, a range and an object; rows are read, joined and sorted at the end.
     row = 3 * (12 + 8 * len(task.columns))
     check_memory(
-        f"{name} with {trials} trials in {chunks} chunks",
+        f"{name} with {shown(trials)} trials in {shown(chunks)} chunks",
         300 * chunks + row * trials,
         "fewer trials, or split it into several runs",
     )

@@ -16,6 +16,7 @@ from sublearn._files import PART, explained, write_whole
 
 KEPT = "what was finished before is kept, and the same command goes on from there"
 SHARDS = "shards"
+DAMAGED = ".damaged"
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -37,13 +38,33 @@ def make_folder(folder: Path, *, parents: bool = False) -> None:
         raise explained(problem, folder, KEPT) from None
 
 
+def is_no_file(path: Path) -> bool:
+    """Whether a folder, a pipe or a device stands where a file of the run should; a link is replaced."""
+    return os.path.lexists(path) and not path.is_symlink() and not path.is_file()
+
+
+def set_aside(path: Path) -> Path:
+    """Give what is damaged another name, which is returned; no folder that has the name is lost."""
+    aside, count = path.with_name(path.name + DAMAGED), 1
+    while os.path.lexists(aside) and (aside.is_dir() or path.is_dir()):
+        count += 1
+        aside = path.with_name(f"{path.name}{DAMAGED}-{count}{DAMAGED}")
+    try:
+        path.replace(aside)
+    except OSError as problem:
+        raise explained(problem, path, KEPT) from None
+    return aside
+
+
 def open_in_place(path: Path) -> int:
     """A handle on a file that is added to and never replaced, made if it is not there.
 
     It must be nobody else's file under this name: no link, no pipe, no device.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    refused = BadInputError(f"{path} must be a file of the run, and it is a link or a device.")
+    refused = BadInputError(
+        f"{path} must be a file of the run, and it is a folder, a link or a device."
+    )
     try:
         handle = os.open(path, flags, 0o666)
     except OSError as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import socket
 from collections.abc import Iterator
@@ -12,9 +13,12 @@ from pathlib import Path
 
 from sublearn._errors import BadInputError, printable
 from sublearn._files import explained
+from sublearn._reading import Unreachable, Unreadable, read_regular
 from sublearn.runs._files import KEPT, open_in_place
 
 LOCK = ".lock"
+_WRITTEN = re.compile(rb"process \d+ on .*\n[0-9a-f]*\n?|\0*")  # or cut short by a power cut
+_LONGEST = 1000  # bytes, with the longest name of a machine
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
 
@@ -54,6 +58,21 @@ class Held:
                 f"and {KEPT}",
                 str(self._path.parent),
             )
+
+
+def check_lock(folder: Path) -> None:
+    """Refuse a folder whose lock was not written by a run: it would be written over."""
+    path = folder / LOCK
+    try:
+        ours = _WRITTEN.fullmatch(read_regular(path, _LONGEST, links=False)) is not None
+    except FileNotFoundError:
+        return
+    except Unreachable as problem:
+        raise BadInputError(f"{path} cannot be read ({problem}); give another folder.") from None
+    except Unreadable:  # a link or a device, which is refused when it is opened, or too long
+        ours = not path.is_file() or path.is_symlink()
+    if not ours:
+        raise BadInputError(f"{path} was not written by a run; give another folder, or remove it.")
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not folder.is_dir():
         raise BadInputError(f"there is no folder {folder}.")
-    if not path.is_file():
+    if not path.exists():
         raise BadInputError(f"{folder} is not the folder of a run: it has no {MANIFEST}.")
     try:
         content = read_json(path, links=False)

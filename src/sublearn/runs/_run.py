@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,13 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sublearn._errors import one_of
+from sublearn._errors import BadInputError, one_of
 from sublearn._files import explained
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreadable, read_json, read_regular
 from sublearn.runs._chunks import Chunk, Done
 from sublearn.runs._door import shown_by_shards
 from sublearn.runs._files import (
+    DAMAGED,
     KEPT,
     SHARDS,
     check_folders,
@@ -30,7 +32,7 @@ from sublearn.runs._files import (
 )
 from sublearn.runs._finish import ABOUT, TABLE, read_about, summarise
 from sublearn.runs._manifest import KINDS, DamagedManifest, label, read_manifest
-from sublearn.runs._shards import DAMAGED, Shards
+from sublearn.runs._shards import Shards
 from sublearn.runs._tables import Table, parse_table
 from sublearn.runs._task import Task
 
@@ -75,6 +77,8 @@ class Run:
     """
 
     def __init__(self, folder: str | Path):
+        if not os.fspath(folder).strip():
+            raise BadInputError(f"the folder of a run must be named; {folder!r} names none.")
         self.folder = Path(folder)
         try:
             self.manifest = read_manifest(self.folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,13 @@ from sublearn._errors import BadInputError, first_line
 from sublearn._limits import memory_limit
 from sublearn._reading import Unreachable, Unreadable, parse_json, read_regular
 from sublearn.runs._chunks import Columns
-from sublearn.runs._files import KEPT, make_folder, write_file
+from sublearn.runs._files import KEPT, make_folder, set_aside, write_file
 
 POINT, TRIAL = "point", "trial"
-DAMAGED = ".damaged"
 ENDING = ".parquet"
 _LABEL = b"sublearn"
 _DIGITS = 32
+_NAME = re.compile(f"[0-9a-f]{{{_DIGITS}}}{re.escape(ENDING)}")
 # When there are more files than MANY, the FEW smallest become one: their number stays bounded, and a
 # row is rewritten a logarithmic number of times.
 _MANY, _FEW = 64, 32
@@ -43,7 +44,8 @@ class Shards:
 
     A shard is a Parquet file with the columns ``point`` and ``trial`` followed by the task's, sorted
     by these two. Its name is the SHA-256 of its bytes, cut to 32 digits, so a file that is damaged or
-    was never finished does not bear its own name and is set aside as ``*.damaged``. The same rows may
+    was never finished does not bear its own name and is set aside as ``*.damaged``; files whose names
+    are no such digits are not ours, and left alone. The same rows may
     stand in two shards (when a run was killed while it joined them); they count once.
 
     ``trials`` says how many trials each point has. A file with rows that no run could have written
@@ -113,7 +115,7 @@ class Shards:
         self, names: list[str] | None, repair: bool, coded: bool = False, patience: int = _PATIENCE
     ) -> dict[Path, Any]:
         """Every shard that is whole."""
-        paths = sorted(self.folder.glob(f"*{ENDING}"))
+        paths = sorted(p for p in self.folder.glob(f"*{ENDING}") if _NAME.fullmatch(p.name))
         try:
             found = {path: self._read(path, names, repair, coded) for path in paths}
         except FileNotFoundError:
@@ -160,9 +162,7 @@ class Shards:
         except Unreadable as problem:
             self.damage[path] = str(problem)
             if repair:
-                aside = path.with_name(path.name + DAMAGED)
-                path.replace(aside)
-                self.set_aside.append(aside)
+                self.set_aside.append(set_aside(path))
             return None
         if table is None:
             raise BadInputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
-from sublearn._reading import MOST_DIGITS, Unreadable, depth, read_regular
+from sublearn._reading import MOST_DIGITS, Unreadable, brackets, depth, read_regular
 from sublearn.plots import curve, figure, legend, name_axes, whole_ticks
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._tables import Table
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _KEYS = ("name", "title", "task", "trials", "chunk", "seed", "axes", "params", "skip", "plot")
 _PLOT = ("x", "y", "low", "high", "lines")
 _MOST = 100_000
-_MOST_BYTES = 16 * 1024**2
+_MOST_BYTES = 4 * 1024**2  # 100,000 points of 40 signs
 _DEEPEST = 4  # axes, the list of one, a table in it, its value
 
 
@@ -48,21 +49,43 @@ def sweep_from_file(path: str | Path, tasks: Mapping[str, Task]) -> Experiment:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
+    too_deep = Unreadable(f"it is nested deeper than {_DEEPEST} levels")
+    if not _looks_flat(content):
+        raise too_deep
     try:
         found = tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
         raise Unreadable(f"it is not text in UTF-8: byte {problem.start}") from None
     except tomllib.TOMLDecodeError as problem:
         raise Unreadable(str(problem)) from None
-    except RecursionError:
-        raise Unreadable(f"it is nested deeper than {_DEEPEST} levels") from None
     except ValueError:  # of all the others only numbers and dates are left
         raise Unreadable(
             f"a date in it is none, or a number has more than {MOST_DIGITS} digits"
         ) from None
     if not depth(found, _DEEPEST):
-        raise Unreadable(f"it is nested deeper than {_DEEPEST} levels")
+        raise too_deep
     return found
+
+
+# Comments, and texts of the four kinds; one that does not end goes to the end, so that none is read twice.
+_TEXTS = re.compile(
+    rb"#[^\n]*"
+    rb'|"""(?:[^"\\]|\\.|"(?!""))*(?:""")?'
+    rb"|'''.*?(?:'''|\Z)"
+    rb'|"(?:[^"\\\n]|\\.)*"?'
+    rb"|'[^'\n]*'?",
+    flags=re.DOTALL,
+)
+
+
+def _looks_flat(content: bytes) -> bool:
+    """Whether no key has more dots, and no list or table more brackets around it, than levels are allowed.
+
+    Looked at before parsing, which takes the square of the dots in a key.
+    """
+    bare = _TEXTS.sub(b"", content)
+    dots = max(part.count(b".") for part in re.split(rb"[\n=,\[\]{}]", bare))
+    return dots < _DEEPEST and brackets(bare) <= _DEEPEST
 
 
 def sweep_from_dict(

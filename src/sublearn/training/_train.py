@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._errors import BadInputError, one_of, positive, whole_number
 from sublearn._files import write_whole
 from sublearn.ensembles import Instance, Problem, check_instance
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, legend, name_axes, whole_ticks
@@ -198,8 +198,7 @@ class Course:
         whole_number("seed", self.seed, least=0)
         one_of("precision", self.precision, PRECISIONS)
         one_of("start", self.start, ("random", "given"))
-        if not 0 < self.scale < np.inf:
-            raise BadInputError(f"scale must be positive and finite, not {self.scale!r}.")
+        positive("scale", self.scale)
 
 
 def train_keyed(

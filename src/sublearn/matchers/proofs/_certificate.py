@@ -141,7 +141,7 @@ def from_dict(content: object) -> Certificate:
     if content["format"] == ROUNDED:
         raise BadInputError(
             "this certificate was written by an earlier version, which knew the outputs of a teacher "
-            "only as rounded numbers; decide the instance again, with --certificate, for a new one."
+            "only as rounded numbers; decide the instance again, with --out, for a new one."
         )
     if content["format"] != FORMAT:
         raise BadInputError(
