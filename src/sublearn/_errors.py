@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import inf, nan
 from numbers import Integral, Real
@@ -40,6 +40,21 @@ def first_line(problem: BaseException) -> str:
     """
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
     return lines[0].rstrip(".")[:200]
+
+
+def by_name(weights: object) -> None:
+    """Refuse weights that are no dict: a list of matrices does not say which is which.
+
+    >>> by_name([1.0])
+    Traceback (most recent call last):
+    ...
+    sublearn._errors.BadInputError: weights must be a dict of matrices by name, like {'W': W}, not a list.
+    """
+    if not isinstance(weights, Mapping):
+        kind = type(weights).__name__
+        raise BadInputError(
+            f"weights must be a dict of matrices by name, like {{'W': W}}, not a {kind}."
+        )
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:
