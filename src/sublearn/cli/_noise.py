@@ -190,8 +190,8 @@ def rate(
     from sublearn.noise import SecondOrderWarning, local_geometry
 
     noise, seed = levels.noise(), told.seed
-    instance = lesson.instance(seed, plastic, lesson.teacher)
     with working("rate"), warnings.catch_warnings():
+        instance = lesson.instance(seed, plastic, lesson.teacher)
         geometry = local_geometry(instance, on=noise.on, seed=seed)
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
         found = geometry.check(noise, draws=draws, seed=seed)
