@@ -52,10 +52,10 @@ class Learnable:
         ),
     ] = None
     allocation: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Read it from .json, .npz or .csv.")
+        str | None, typer.Option(metavar="FILE", help="Read it from .json, .npz, .csv or .npy.")
     ] = None
     weight: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The weight a .csv mask belongs to.")
+        str | None, typer.Option(metavar="NAME", help="The weight a .csv or .npy mask belongs to.")
     ] = None
 
     @property
