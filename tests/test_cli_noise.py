@@ -181,6 +181,12 @@ FEW = ["--network", "rate:n=4,b=1,d=1,T=2,leak=0.5", "--samples", "2", "--gamma"
 SOON = ["--cycles", "20", "--repeats", "2"]
 
 
+def test_rate_names_the_network_as_it_was_asked_for() -> None:
+    shown = _run("rate", *FEW, "--draws", "4").stdout.splitlines()
+    assert shown[0] == "rate:n=4,b=1,d=1,T=2,leak=0.5, 2 samples"
+    assert max(map(len, shown)) <= 80
+
+
 def test_place_says_among_which_weights() -> None:
     among = _run("place", *FEW, *SOON, "--among", "W", "--plastic", "25%")
     assert among.stdout.startswith("4 of 16 weights of W may change\n")

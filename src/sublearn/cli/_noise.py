@@ -195,7 +195,7 @@ def rate(
         geometry = local_geometry(instance, on=noise.on, seed=seed)
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
         found = geometry.check(noise, draws=draws, seed=seed)
-    lines = [f"{instance.network.title}, {instance.samples} samples"]
+    lines = [f"{lesson.network}, {instance.samples} samples"]  # as it was asked: in full it is long
     printed = None
     if slides:
         from sublearn.experiments.raman2019 import slides_rate
