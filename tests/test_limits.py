@@ -234,7 +234,7 @@ def test_sweeps_of_too_many_trials(
 
 
 def test_derivatives_are_weighed_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What certify, design and noise rate hold most of."""
+    """What certify and design hold most of."""
     network = network_from_text("rnn:n=500,b=3,d=2,T=10")
     problem = sl.Problem(network, 500)
     monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 2 * 10**8)
