@@ -175,3 +175,30 @@ def test_steady_says_what_less_noise_would_do() -> None:
     excess = [found["predicted"]["excess"] for found in (loud, calm)]
     words = str(loud["meaning"])
     assert f"cut the excess {excess[0] / excess[1]:.2g} times, to {excess[1]:.2g}" in words
+
+
+FEW = ["--network", "rate:n=4,b=1,d=1,T=2,leak=0.5", "--samples", "2", "--gamma", ".1,.1,.01"]
+SOON = ["--cycles", "20", "--repeats", "2"]
+
+
+def test_rate_names_the_network_as_it_was_asked_for() -> None:
+    shown = _run("rate", *FEW, "--draws", "4").stdout.splitlines()
+    assert shown[0] == "rate:n=4,b=1,d=1,T=2,leak=0.5, 2 samples"
+    assert max(map(len, shown)) <= 80
+
+
+def test_place_says_among_which_weights() -> None:
+    among = _run("place", *FEW, *SOON, "--among", "W", "--plastic", "25%")
+    assert among.stdout.startswith("4 of 16 weights of W may change\n")
+    # A bare name means what it means for design.
+    assert _run("place", *FEW, *SOON, "--learn", "W", "--plastic", "25%").stdout == among.stdout
+    every = _run("place", *FEW, *SOON, "--plastic", "25%")
+    assert every.stdout.startswith("6 of 24 weights of W, Win, D may change\n")
+
+
+def test_place_says_what_a_budget_came_to_where_two_disagree() -> None:
+    result = _run("place", *FEW, *SOON, "--learn", "W:rows=0-1", "--plastic", "20%")
+    assert str(result.exception) == (
+        "--plastic 20% is 5 of 24 weights of W, Win, D, but --learn and --allocation name 8: leave "
+        "--plastic out, or name as many."
+    )

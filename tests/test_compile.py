@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +19,57 @@ COMPILING = """
 import time
 from numba.core import event
 from sublearn import _compile
-_compile._someone_waits = lambda: True
-_compile._WATCH._left = {seconds}
+{first}
+_compile._patience = lambda kept: {seconds}
 for status in (event.EventStatus.START, event.EventStatus.END):
     for _ in range(2):  # one inside the other
         event.broadcast(event.Event("numba:compile", status, None))
     if _compile._WATCH._timer.is_alive() and {seconds} < 1:
         _compile._WATCH._timer.join()
+event.broadcast(event.Event("numba:compile", event.EventStatus.START, None))
 """
 
 
-@pytest.mark.parametrize(("seconds", "lines"), [(1e-3, 1), (1000.0, 0)])
-def test_who_waits_for_the_compiler_is_told_once(seconds: float, lines: int) -> None:
-    code = COMPILING.format(seconds=seconds)
+@pytest.mark.parametrize(("seconds", "lines"), [(0.0, 1), (1e-3, 1), (1000.0, 0), ("inf", 0)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_waits_for_the_compiler_is_told_once(
+    seconds: float | str, lines: int, kept: bool
+) -> None:
+    first = f"_compile._WATCH.kept = {kept}"
+    code = COMPILING.format(first=first, seconds=f"float('{seconds}')")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     told = done.stderr.splitlines()
     assert len(told) == lines
-    assert all("compiling machine code" in line for line in told)
+    for line in told:
+        assert line.startswith("sublearn: compiling machine code, ") and len(line) <= 80
+        assert ("each time" in line) is not kept
 
 
-def test_nobody_is_told_where_nobody_waits() -> None:
-    assert not sys.stderr.isatty()
-    assert not _compile._someone_waits()
+class _Stream:
+    closed = False
+
+    def __init__(self, terminal: bool) -> None:
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def test_how_long_each_reader_waits_for_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _compile._patience(True) == inf  # this process reads what is said itself
+    terminal, log = _Stream(terminal=True), _Stream(terminal=False)
+    for stream, long, at_once in ((terminal, 1.0, 0.0), (log, 5.0, 0.0)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setattr(sys, "__stderr__", stream)
+        assert _compile._patience(True) == long
+        assert _compile._patience(False) == at_once
+    monkeypatch.setattr(_compile, "in_worker", lambda: True)
+    assert _compile._patience(False) == inf
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    assert _compile._patience(True) == 1.0
+    monkeypatch.delitem(sys.modules, "ipykernel")
+    monkeypatch.setattr(sys, "stderr", None)
+    assert _compile._patience(True) == inf
 
 
 def test_an_installation_that_cannot_be_written_works(tmp_path: Path) -> None:
@@ -60,6 +90,7 @@ def test_an_installation_that_cannot_be_written_works(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["42", "False"]
+    assert done.stderr == "sublearn: compiling machine code, each time: no folder can keep it.\n"
 
 
 SEEDED = """

@@ -286,6 +286,21 @@ def test_too_many_trials_of_an_estimate(trials: int) -> None:
         sl.estimate(problem, {"W": sl.FirstRows(1)}, trials)
 
 
+def test_derivatives_are_weighed_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What certify and design hold most of."""
+    network = network_from_text("rnn:n=500,b=3,d=2,T=10")
+    problem = sl.Problem(network, 500)
+    monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 2 * 10**8)
+    monkeypatch.setattr("sublearn.networks._derivatives.walk", None)
+    # 24 bytes for each number of d n m + n m (W) and d n m + b m (B), 10 times, and of n m (D).
+    for ask in (
+        lambda: sl.certify(problem, sl.Allocation.from_rows(network, "W", range(100))),
+        lambda: sl.design(problem, ["W"], count="20%"),
+    ):
+        with pytest.raises(BadInputError, match="500 samples needs about 306 MB of memory, and at"):
+            ask()
+
+
 def test_too_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sublearn._limits.memory_limit", lambda: 10**9)
     params = {**SWEEP["params"], "samples": 10**9}

@@ -10,7 +10,6 @@ started. It ends with its rehearsal, and with this process at the latest.
 from __future__ import annotations
 
 import atexit
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -57,8 +56,7 @@ def _may_start() -> bool:
     return (
         cores > 1
         and _compile.is_kept()
-        and multiprocessing.parent_process() is None
-        and not multiprocessing.current_process().daemon
+        and not _compile.in_worker()
         and bool(sys.executable)
         and not getattr(sys, "frozen", False)
     )

@@ -1,6 +1,6 @@
 """Machine code for the loops that no array expression says well, kept on disk between runs.
 
-Whoever uses the package for the first time waits for the compiler; after a second of it they are told.
+Whoever uses the package for the first time waits for the compiler, and is told so (:func:`_patience`).
 Where neither the package's folder nor the user's own can be written, machine code lives in memory only.
 The wrappers have types so that the type checker sees the Python signatures.
 """
@@ -8,12 +8,14 @@ The wrappers have types so that the type checker sees the Python signatures.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
+from math import inf
 from typing import Any, TypeVar, cast
 
 import numba
@@ -88,11 +90,12 @@ class _Kept(caching.IndexDataCacheFile):
 
 
 class _Watch(event.Listener):
-    """Tells a person who waits that the compiler is at work, once a second of it has passed."""
+    """Tells whoever waits that the compiler is at work, once."""
 
     def __init__(self) -> None:
         self.kept = True  # whether machine code can be kept on disk
-        self._left = 1.0  # seconds of compiling until somebody is told
+        self._told = False
+        self._spent = 0.0  # seconds of compiling so far
         self._nested = 0
         self._since = 0.0
         self._timer = threading.Timer(0.0, self._tell)
@@ -101,9 +104,14 @@ class _Watch(event.Listener):
         self._nested += 1
         while at_next_compiling:
             at_next_compiling.popitem()[1]()
-        if self._nested == 1 and self._left > 0 and _someone_waits():
-            self._since = time.perf_counter()
-            self._timer = threading.Timer(self._left, self._tell)
+        if self._nested > 1:
+            return
+        self._since = time.perf_counter()
+        left = _patience(self.kept) - self._spent
+        if left <= 0:
+            self._tell()
+        elif not self._told and left < inf:
+            self._timer = threading.Timer(left, self._tell)
             self._timer.daemon = True
             with suppress(RuntimeError):  # no more threads to be had: then nothing is said
                 self._timer.start()
@@ -112,17 +120,15 @@ class _Watch(event.Listener):
         self._nested -= 1
         if not self._nested:
             self._timer.cancel()
-            self._left -= time.perf_counter() - self._since
+            self._spent += time.perf_counter() - self._since
 
     def _tell(self) -> None:
-        self._left = 0.0
-        again = (
-            "once: it is kept for the next time"
-            if self.kept
-            else "each time: neither the package's folder nor your own can be written"
-        )
-        words = f"sublearn: compiling machine code, up to half a minute, {again}."
-        print(words, file=sys.stderr, flush=True)
+        if self._told:
+            return
+        self._told = True
+        how = "once, for up to half a minute" if self.kept else "each time: no folder can keep it"
+        with suppress(OSError, ValueError):  # nobody reads on, or the stream is closed
+            print(f"sublearn: compiling machine code, {how}.", file=sys.stderr, flush=True)
 
 
 def is_kept() -> bool:
@@ -130,8 +136,27 @@ def is_kept() -> bool:
     return _WATCH.kept
 
 
-def _someone_waits() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+def in_worker() -> bool:
+    """Whether another process of ours started this one, to work for it."""
+    return multiprocessing.parent_process() is not None or multiprocessing.current_process().daemon
+
+
+def _patience(kept: bool) -> float:
+    """Seconds of compiling after which whoever waits is told.
+
+    A person at a terminal or in a notebook: one. A batch job has one line in its log where compiling
+    takes long enough to be wondered at. Where machine code cannot be kept, every run pays for it: it says so
+    at once. A worker leaves it to the process that started it, and a program that reads what is said in its
+    own process (a test, ``redirect_stderr``) asked for other words.
+    """
+    if "ipykernel" in sys.modules:
+        return 1.0
+    if sys.stderr is None or sys.stderr.closed:
+        return inf
+    seen = sys.stderr.isatty()
+    if not seen and (in_worker() or sys.stderr is not sys.__stderr__):
+        return inf
+    return 0.0 if not kept else 1.0 if seen else 5.0
 
 
 # What is to be done as soon as something has to be compiled, by name: see ``_ahead``.

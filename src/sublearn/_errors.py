@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import inf, log10, nan
 from numbers import Integral, Real
@@ -72,6 +72,21 @@ def as_float(value: object) -> float:
         return float(value)
     except OverflowError:
         return -inf if value < 0 else inf
+
+
+def by_name(weights: object) -> None:
+    """Refuse weights that are no dict: a list of matrices does not say which is which.
+
+    >>> by_name([1.0])
+    Traceback (most recent call last):
+    ...
+    sublearn._errors.BadInputError: weights must be a dict of matrices by name, like {'W': W}, not a list.
+    """
+    if not isinstance(weights, Mapping):
+        kind = type(weights).__name__
+        raise BadInputError(
+            f"weights must be a dict of matrices by name, like {{'W': W}}, not a {kind}."
+        )
 
 
 def whole_number(name: str, value: object, *, least: int, most: int | None = None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,22 @@ def test_one_spoilt_number_is_found() -> None:
 def test_weights_that_cannot_be_meant(change: dict[str, np.ndarray], words: str) -> None:
     with pytest.raises(BadInputError, match=words):
         NET.check({**WEIGHTS, **change}, INPUTS, by_loops(usual=False))
+
+
+@pytest.mark.parametrize("weights", [list(WEIGHTS.values()), tuple(WEIGHTS.values()), None, INPUTS])
+def test_weights_without_names_are_refused_in_a_sentence(weights: Any) -> None:
+    words = r"^weights must be a dict of matrices by name, like {'W': W}, not a \w+\.$"
+    mask = sl.Allocation.whole(NET)
+    for ask in (
+        lambda: NET.check(weights, INPUTS, by_loops(usual=False)),
+        lambda: NET.forward(weights, INPUTS),
+        lambda: NET.jvp(WEIGHTS, INPUTS, weights),
+        lambda: sl.Instance(NET, mask, weights, INPUTS, by_loops(usual=False)),
+        lambda: sl.Instance.given(NET, mask, weights, INPUTS, by_loops(usual=False)),
+        lambda: sl.Instance.from_teacher(NET, mask, WEIGHTS, INPUTS, weights),
+    ):
+        with pytest.raises(BadInputError, match=words):
+            ask()
 
 
 def test_outputs_with_samples_in_rows_are_explained() -> None:

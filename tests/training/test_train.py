@@ -128,6 +128,13 @@ def test_the_first_start_may_be_at_the_weights_given() -> None:
     instance = sl.Instance.given(net, allocation, weights, inputs, solved)
     found = sl.train(instance, steps=1, starts=2, start="given")
     assert found.best == 0 and found.starts.curve[0][0] < 1e-25 < found.starts.curve[0][1]
+    alone = sl.train(instance, steps=1, start="given")
+    assert str(alone).startswith(
+        "nothing to train: the given weights solve it already (mean squared error < 0.01), squared"
+    )
+    single = sl.train(instance, steps=1, start="given", precision="single")
+    assert "the given weights solve it already" in str(single)
+    assert "the random weights solve it already" in str(sl.train(instance, steps=1, eps=1e9))
     apart = sl.train(instance, steps=1, starts=2)
     assert apart.starts.curve[0][1] == found.starts.curve[0][1]  # the others are as ever
     with pytest.raises(sl.BadInputError, match="start must be"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Indices, Mask
+from sublearn._arrays import Indices, Mask, distinct
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.networks import Network
 from sublearn.plots import Row, Shown
@@ -263,7 +263,8 @@ class Allocation(Shown):
 
     def select(self, positions: Iterable[int]) -> Allocation:
         """The sub-allocation of the entries at these positions of :meth:`labels`."""
-        wanted = np.unique(np.fromiter(positions, dtype=np.int64))
+        given = isinstance(positions, np.ndarray)  # not number by number: there may be millions
+        wanted = distinct(np.array(positions) if given else np.fromiter(positions, dtype=np.int64))
         if wanted.size and (wanted[0] < 0 or wanted[-1] >= len(self)):
             raise BadInputError(f"positions must lie in 0..{len(self) - 1}.")
         flat, start = {}, 0
@@ -286,7 +287,7 @@ class Allocation(Shown):
 
     def union(self, other: Allocation) -> Allocation:
         """Entries that are in either allocation; also written ``a | b``."""
-        return self._joined(other, np.union1d)
+        return self._joined(other, lambda a, b: distinct(np.concatenate([a, b])))
 
     def difference(self, other: Allocation) -> Allocation:
         """Entries of this allocation that are not in the other; also written ``a - b``."""

@@ -49,8 +49,8 @@ class Learnable:
         "W:diagonal | W:block=0-3x0-3 | W:spread=16 | W:all | W:rule=NAME | a file of masks, one per "
         "trial.",
     ] = None
-    allocation: Annotated[str | None, "FILE", "Read it from .json, .npz or .csv."] = None
-    weight: Annotated[str | None, "NAME", "The weight a .csv mask belongs to."] = None
+    allocation: Annotated[str | None, "FILE", "Read it from .json, .npz, .csv or .npy."] = None
+    weight: Annotated[str | None, "NAME", "The weight a .csv or .npy mask belongs to."] = None
 
     @property
     def given(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -186,12 +186,12 @@ def rate(
     from sublearn.noise import SecondOrderWarning, local_geometry
 
     noise, seed = levels.noise(), told.seed
-    instance = lesson.instance(seed, plastic, lesson.teacher)
     with working("rate"), warnings.catch_warnings():
+        instance = lesson.instance(seed, plastic, lesson.teacher)
         geometry = local_geometry(instance, on=noise.on, seed=seed)
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
         found = geometry.check(noise, draws=draws, seed=seed)
-    lines = [f"{instance.network.title}, {instance.samples} samples"]
+    lines = [f"{lesson.network}, {instance.samples} samples"]  # as it was asked: in full it is long
     printed = None
     if slides:
         from sublearn.experiments.raman2019 import slides_rate
@@ -302,22 +302,31 @@ class Placements(Learnable):
         "COUNT",
         "How many weights may change: 200 | 20% | '2 per row' | '3 per column'.",
     ] = None
-    among: Annotated[list[str] | None, "NAME", "Place them in these weights (default: all)."] = None
+    among: Annotated[
+        list[str] | None,
+        "NAME",
+        "Place them in these weights (default: all); so does --learn NAME.",
+    ] = None
     no_autapses: AutapsesOption = False
     forbidden: ForbiddenOption = None
 
     def read(self, problem: Problem, seed: int) -> Candidates:
-        """The candidates of the same number of weights, and the one of --learn or --allocation."""
+        """The candidates of the same number of weights, and the one of --learn or --allocation.
+
+        A bare name in --learn says among which weights they lie, as it does for design.
+        """
         from sublearn.noise import candidate_placements
 
-        own = self.once(problem) if self.given else None
+        names = [text for text in self.learn or [] if text in problem.network.shapes]
+        given = replace(self, learn=[text for text in self.learn or [] if text not in names])
+        own = given.once(problem) if given.given else None
         budget = self.plastic or (None if own is None else len(own))
         if budget is None:
             raise BadInputError("give --plastic R, or a placement with --learn or --allocation.")
         found = candidate_placements(
             problem,
             budget,
-            learn=self.among,
+            learn=[*(self.among or []), *names] or None,
             forbidden=read_entries(problem, self.forbidden),
             autapses=not self.no_autapses,
             seed=seed,
@@ -326,7 +335,8 @@ class Placements(Learnable):
             return found
         if len(found["spread"]) != len(own):
             raise BadInputError(
-                f"--plastic {self.plastic} and the given allocation of {len(own)} weights do not agree."
+                f"--plastic {self.plastic} is {found.budget}, but --learn and --allocation name {len(own)}: "
+                "leave --plastic out, or name as many."
             )
         found["given"] = own
         return found
@@ -378,7 +388,7 @@ def place(
             progress=lambda name: advance(next(begun), name),
         )
     about: dict[str, Any] = {"network": problem.network.spec, "repeats": simulated.repeats}
-    told.tell(found, about, masks=found.masks)
+    told.tell(found, about, f"{candidates.budget} may change", masks=found.masks)
 
 
 noise_app = typer.Typer(

@@ -39,13 +39,18 @@ def progress_bar(total: int, what: str, *, time_left: bool = True) -> Iterator[A
     from rich.progress import (
         BarColumn,
         Progress,
+        SpinnerColumn,
         TaskProgressColumn,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
+    # The first step may take long: what turns and counts seconds shows that it is under way.
     with Progress(
+        SpinnerColumn(),
         TextColumn(what),
+        TimeElapsedColumn(),
         BarColumn(bar_width=None),
         TaskProgressColumn(),
         TextColumn("{task.fields[words]}"),

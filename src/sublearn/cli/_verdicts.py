@@ -96,10 +96,10 @@ def certify(
     from sublearn.verdicts import certify as verb
 
     problem, own = about.read()
-    held = learnable.once(problem)
-    files: dict[str, Any] = {"mask.json": held.save}
     without = ""
     with working("certify"):
+        held = learnable.once(problem)
+        files: dict[str, Any] = {"mask.json": held.save}
         verdict = verb(problem, held, count=count, error=sure.error, seed=sure.seed)
         if place.out is not None:
             try:

@@ -74,6 +74,8 @@ class Design(Allocation):
         grade = f" ({self.grade})"
         if self.claim == Claim.MAXIMAL:
             text = f"proved maximal{grade}; score {self.value:.6g}, the best of the patterns known."
+        elif self.claim == Claim.BEST and not self.value:  # no scores: nothing to say of them
+            text = f"the rank is as large as it can be here{grade}."
         elif self.claim == Claim.BEST:
             text = f"best score {self.value:.6g}{grade}: no admissible allocation scores higher."
         elif self.claim == Claim.GOOD:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, by_name
 from sublearn.allocations import Allocation
 from sublearn.ensembles._distributions import LowRank, Normal
 from sublearn.ensembles._source import Drawn, Targets
@@ -45,9 +45,7 @@ class Given:
     targets: Array | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.weights, Mapping):
-            kind = type(self.weights).__name__
-            raise BadInputError(f"weights must be a dict of matrices by name, not a {kind}.")
+        by_name(self.weights)
         kept = {name: numbers(f"weight {name}", value) for name, value in self.weights.items()}
         for value in kept.values():  # which may hold anything where it is learnable
             value.flags.writeable = False

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, by_name, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule, an_allocation
 from sublearn.ensembles._problem import Problem
@@ -62,10 +62,7 @@ class Instance:
         if not isinstance(network, Network):
             raise BadInputError(f"network must be a sublearn network, not {network!r}.")
         an_allocation("allocation", allocation)
-        if not isinstance(self.weights, Mapping):
-            raise BadInputError(
-                f"weights must be a dict of matrices by name, not {self.weights!r}."
-            )
+        by_name(self.weights)
         if dict(allocation.shapes) != network.shapes:
             raise BadInputError("the allocation does not belong to the instance's network.")
         network.check_allocation(allocation)
@@ -366,6 +363,7 @@ def check_instance(instance: object) -> Instance:
 
 
 def _floats(weights: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    by_name(weights)
     return {name: np.asarray(value, np.float64) for name, value in weights.items()}
 
 

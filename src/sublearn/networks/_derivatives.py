@@ -110,6 +110,7 @@ def factors(
     states: Gates | None = None,
 ) -> dict[str, Factors]:
     """Derivative factors of every weight, by name; ``gates`` and ``states`` as in :class:`Arrays`."""
+    _weigh_factors(network, weights, inputs)
     numbers = arrays(network, field, gates, states)
     trace = walk(real_links(network, inputs), weights, numbers)
     *batch, d, samples = trace.outputs.shape
@@ -123,6 +124,26 @@ def factors(
         name: Factors(_stack(left[name], axis=-4), _stack(right[name], axis=-3))
         for name in network.shapes
     }
+
+
+def _weigh_factors(network: Network, weights: Weights, inputs: Array) -> None:
+    """Refuse factors that do not fit.
+
+    Each is held as it is made and with the others of its weight; states, slopes and what is on the way
+    take half as much again.
+    """
+    samples = network.split_inputs(inputs)[0].shape[-1]
+    each = 1 if network.is_linear else samples  # of ``left``
+    numbers = 0
+    for step in network.steps:
+        for name in (step.weight, step.bias, step.drive, step.encoder):
+            if name is not None:
+                rows, columns = network.shapes[name]
+                numbers += network.output_size * rows * each + columns * samples
+    batch = max(np.asarray(value)[..., 0, 0].size for value in weights.values())
+    if 24 * batch * numbers > _LIGHT:
+        what = f"a derivative of {network.title!r} on {samples} samples"
+        check_memory(what, 24 * batch * numbers, "fewer samples or a smaller network")
 
 
 def _stack(parts: list[Array], axis: int) -> Array:

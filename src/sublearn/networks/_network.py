@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
-from sublearn._errors import BadInputError, one_of, shown, whole_number
+from sublearn._errors import BadInputError, by_name, one_of, shown, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
 from sublearn.networks._forms import Layers, Recurrence, layers_of, recurrence_of
@@ -330,6 +330,7 @@ class Network(ABC):
 
     def check_weights(self, weights: Weights) -> None:
         """Refuse weights whose names or shapes are not this network's."""
+        by_name(weights)
         missing = [name for name in self.shapes if name not in weights]
         extra = [name for name in weights if name not in self.shapes]
         if missing or extra:

@@ -31,6 +31,15 @@ class Candidates(dict[str, Allocation]):
         super().__init__(placements)
         self.among, self.within, self.left_out = among, within, dict(left_out or {})
 
+    @property
+    def budget(self) -> str:
+        """How many weights may change, and of which, such as "8 of 16 weights of W"."""
+        weights = next(iter(self.values()))
+        if self.among is None:
+            return f"{len(weights)} weights"
+        names = [name for name in self.among.shapes if self.among.flat(name).size]
+        return f"{len(weights)} of {len(self.among)} weights of {', '.join(names)}"
+
 
 def candidate_placements(
     problem: Problem,
@@ -54,6 +63,8 @@ def candidate_placements(
     >>> found = candidate_placements(problem, 8)
     >>> {name: a.row_counts("W").tolist() for name, a in found.items()}
     {'spread': [2, 2, 2, 2], 'concentrated': [4, 4, 0, 0], 'designed': [2, 2, 2, 2]}
+    >>> found.budget
+    '8 of 16 weights of W'
     >>> candidate_placements(problem, "25%").left_out
     {'designed': '8 weights are needed, and 4 may change.'}
     """

@@ -184,7 +184,10 @@ class Placement(Shown):
         if best.verdict.kind == "minimal" and not sure:
             out.append(f"None matches exactly: {best.verdict.needed} weights would be needed.")
         elif best.verdict.kind != "maximal" and sure:
-            out.append(f"For an exact match without noise take {sure[0]}.")
+            out.append(
+                f"(Of these only {' and '.join(sure)} can be proved to match exactly, which counts where "
+                "there is no noise.)"
+            )
         if best.drift > 0 and self.noise.on == "all":
             out.append(f"The error keeps growing, by {best.drift:.2g} per cycle.")
         elif not best.steady.reached:

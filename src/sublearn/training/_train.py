@@ -140,6 +140,13 @@ class Training(Shown):
         several = f"; best of {count} starts" if count > 1 else ""
         whole = self.instance.samples
         labels = "" if self.right is None else f", {self.right} of {whole} labels right"
+        if self.solved and not self.steps:
+            begun = self.instance.values(self.instance.start)
+            given = np.allclose(self.values, begun, rtol=1e-6)  # of single precision, too
+            return (
+                f"nothing to train: the {'given' if given else 'random'} weights solve it already "
+                f"({self.goal_words}), {self.loss_name} {self.loss:.4g}{labels}{several}"
+            )
         return (
             f"{head} ({self.goal_words}): {self.learner.name}, {self.loss_name} {self.loss:.4g} after "
             f"{self.steps} steps{labels}{several}"
