@@ -127,6 +127,8 @@ def test_doctor_names_what_there_is() -> None:
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
+    from sublearn.runs import versions
+
     known = metadata.version
 
     def version(package: str) -> str:
@@ -135,7 +137,11 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch)
         return known(package)
 
     monkeypatch.setattr(metadata, "version", version)
-    assert "jax            not found: pip install 'sublearn[jax]'" in run("doctor")
+    versions.cache_clear()
+    try:
+        assert "jax            not found: pip install 'sublearn[jax]'" in run("doctor")
+    finally:
+        versions.cache_clear()
     assert json.loads(run("doctor", "--json"))["jax"] is None
 
 

@@ -131,7 +131,12 @@ def test_the_shell_completes(typed: str, meant: str) -> None:
     assert meant in done.stdout.split(), done.stderr
 
 
-OTHERS = {"--no-deps", "--porcelain", "--untracked-files"}  # of other programs: pip, git
+OTHERS = {
+    "--no-deps",
+    "--porcelain",
+    "--untracked-files",
+    "--multiprocessing-fork",
+}  # pip, git, Python
 
 
 def test_every_option_that_is_spoken_of_exists() -> None:

@@ -189,4 +189,4 @@ def test_the_picture_shows_each_learnable_entry_where_it_is() -> None:
     assert np.array_equal(np.asarray(cells)[:, :, 3] > 0, a.mask("W"))
     assert not np.array_equal(cells[3, 2], cells[0, 1]), "wasted has a colour of its own"
     assert len(figure.axes[0].patches) == 1
-    assert a._repr_html_().startswith("<pre>&lt;Allocation W: 2 of 4 x 4, D: 1 of 3 x 4")
+    assert a._repr_html_().startswith("<pre>W: 2 of 4 x 4, D: 1 of 3 x 4<")

@@ -233,7 +233,7 @@ def test_commands_read_data(tmp_path: Path) -> None:
         ([*PLACE, "--plastic", "4"], "--samples"),
         ([*PLACE, "--samples", "4"], "--plastic"),
         ([*PLACE, "--samples", "4", "--plastic", "99"], "plastic"),
-        ([*PLACE, "--samples", "4", "--plastic", "4", "--learn", "W:rows=0"], "agree"),
+        ([*PLACE, "--samples", "4", "--plastic", "4", "--learn", "W:rows=0"], "name 8"),
     ],
 )
 def test_commands_refuse_nonsense(words: list[str], named: str, tmp_path: Path) -> None:

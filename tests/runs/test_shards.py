@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sublearn import BadInputError
 from sublearn.runs import _shards
-from sublearn.runs._shards import DAMAGED, Part, Shards
+from sublearn.runs._files import DAMAGED
+from sublearn.runs._shards import Part, Shards
 
 COLUMNS = {"end": float, "turns": int, "up": bool, "side": str}
 LABEL = {"experiment": "toy", "declaration": "abc"}

@@ -8,7 +8,7 @@ import platform
 import subprocess
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -225,8 +225,8 @@ def versions(*packages: str) -> dict[str, str | None]:
     out: dict[str, str | None] = {"sublearn": __version__, "python": platform.python_version()}
     for package in packages:
         try:
-            out[package] = version(package)
-        except PackageNotFoundError:
+            out[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
             out[package] = None
     return out
 
