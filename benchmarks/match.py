@@ -38,7 +38,7 @@ from sublearn.matchers._reference import Reference
 from sublearn.matchers.complete._complete import Complete
 from sublearn.matchers.search._dogleg import search_block
 from sublearn.matchers.search._lifted import Recurrent, recurrent
-from sublearn.matchers.search._search import Search, find
+from sublearn.matchers.search._search import Search, candidates
 from sublearn.verdicts import generic_rank
 
 # Not one of the seeds that time scales, kicks, rungs and stopping rules were chosen on (1 to 13, 2024).
@@ -101,7 +101,7 @@ def run(
 
 
 def by_search(instance: Instance, rng: np.random.Generator) -> bool:
-    return find(instance, Budget().starts, rng)[0] is not None
+    return any(values is not None for values, _ in candidates(instance, Budget().starts, 200, rng))
 
 
 def all_in(instance: Instance, rng: np.random.Generator) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sublearn._errors import BadInputError
 
@@ -14,6 +14,26 @@ Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Complex = NDArray[np.complex128]
 Floats = NDArray[Any]  # float32 or float64, the same throughout a computation
+
+
+def real_numbers(name: str, value: ArrayLike) -> Array:
+    """A float64 array of its own, or a sentence that says why these cannot be meant as real numbers.
+
+    >>> real_numbers("inputs", [[1, 2]])
+    array([[1., 2.]])
+    >>> real_numbers("inputs", [[1, 2j]])
+    Traceback (most recent call last):
+        ...
+    sublearn._errors.BadInputError: inputs must hold real numbers, not complex ones.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BadInputError(f"{name} must be an array with rows of equal length.") from None
+    if array.dtype.kind not in "fiu":
+        kind = "complex" if array.dtype.kind == "c" else array.dtype
+        raise BadInputError(f"{name} must hold real numbers, not {kind} ones.")
+    return np.array(array, dtype=np.float64, order="C")
 
 
 def finite_numbers(name: str, array: Array) -> Array:

@@ -286,7 +286,7 @@ class Lessons(Lesson):
             if self.factors is not None or self.gain != 1.0:
                 raise BadInputError("--gain and --factors are for drawn data, not for --data.")
             lesson = self.instance(seed)
-            return Problem(lesson.network, lesson.samples), [lesson]
+            return lesson.generic_problem, [lesson]
         if self.samples is None:
             raise BadInputError(NEITHER_NOR)
         problem = Problem(read_network(self.network), self.samples, Gaussian(self.gain))

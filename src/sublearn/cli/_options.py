@@ -30,27 +30,33 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothin
 ForbiddenOption = Annotated[
     list[str] | None,
     "NAME:WHAT|FILE",
-    "Entries that must stay frozen: as in --learn, or a .json or .npz file, or NAME:FILE.csv.",
+    "Entries that must stay frozen: as in --learn, or a .json or .npz file, NAME:FILE.csv or NAME:FILE.npy.",
 ]
 AutapsesOption = Annotated[bool, "No unit is connected to itself."]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the random points and primes.")]
 
 
 def read_network(text: str) -> Network:
-    """The network of a spec, whose connections may stand in a file: ``rnn:...,connections=FILE.npz``.
+    """The network of a spec, whose connections may stand in a file: ``rnn:...,connections=FILE``.
 
     Only the command line reads a file there: no file of ours leads to another.
     """
     from sublearn._reading import Unreadable, read_npz
+    from sublearn.allocations import SUFFIXES, Allocation
     from sublearn.networks import network_from_text
 
     plain, named, path = text.partition(",connections=")
-    if not named or not path.endswith(".npz"):
+    if not named or Path(path).suffix not in SUFFIXES:
         return network_from_text(text)
     network = network_from_text(plain)
+    if Path(path).suffix not in (".npz", ".json"):
+        raise BadInputError(f"connections must be a .npz or .json file of masks, not {path}.")
     if not Path(path).is_file():
         raise BadInputError(f"connections: there is no file {path}.")
     try:
+        if path.endswith(".json"):
+            held = Allocation.load(path, network)
+            return network.with_connections({name: held.mask(name) for name in held.names})
         masks = read_npz(Path(path), most=max(2**26, 32 * network.cells))
     except Unreadable as problem:
         raise BadInputError(f"{path} cannot be read as connections ({problem}).") from None
@@ -108,7 +114,7 @@ def read_entries(problem: Problem, texts: list[str] | None) -> Allocation:
     held = learn_from_text(network, rest).draw(problem)
     for text in files:
         name, colon, path = text.partition(":")
-        of_weight = bool(colon) and name in network.shapes and text.endswith(".csv")
+        of_weight = bool(colon) and name in network.shapes and text.endswith((".csv", ".npy"))
         held |= (
             Allocation.load(path, network, name) if of_weight else Allocation.load(text, network)
         )

@@ -91,11 +91,9 @@ def read_own(path: str, network: Network, samples: int | None) -> OwnData:
     They may have the bytes that ``samples`` of the network take, or, where their number is not said, a
     quarter of the memory: an answer keeps each number about four times.
     """
-    import numpy as np
-
-    from sublearn._arrays import finite_numbers
+    from sublearn._arrays import finite_numbers, real_numbers
     from sublearn._limits import memory_limit
-    from sublearn._reading import read_npz
+    from sublearn._reading import Unreadable, read_npz
 
     if not Path(path).is_file():
         named = path in ("mnist", "digits") or Path(path).is_dir()
@@ -109,23 +107,23 @@ def read_own(path: str, network: Network, samples: int | None) -> OwnData:
         most = min(most, max(_ROOM, 32 * numbers))
     try:
         arrays = read_npz(Path(path), most=most)
-        arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
-    except (ValueError, TypeError) as problem:  # no file of arrays, or arrays of no numbers
-        raise BadInputError(
-            f"--data: {path} cannot be read as a .npz file of numbers ({problem})."
-        ) from None
-    inputs, targets = arrays.pop("inputs", None), arrays.pop("targets", None)
+    except Unreadable as problem:
+        raise BadInputError(f"--data: {path} cannot be read as a .npz file ({problem}).") from None
     known = ", ".join(network.shapes)
     for name, array in arrays.items():
-        if name not in network.shapes:
+        if name not in (*network.shapes, "inputs", "targets"):
             raise BadInputError(
                 f"--data: {path} holds {name!r}; the arrays may be inputs, targets and the weights "
                 f"{known} of {network.title}."
             )
         try:
-            network.check_weight(name, finite_numbers(f"weight {name}", array))
+            own = f"weight {name}" if name in network.shapes else name
+            arrays[name] = finite_numbers(own, real_numbers(own, array))
+            if name in network.shapes:
+                network.check_weight(name, arrays[name])
         except BadInputError as problem:
             raise BadInputError(f"--data: {path}: {problem}") from None
+    inputs, targets = arrays.pop("inputs", None), arrays.pop("targets", None)
     if targets is not None and inputs is None:
         raise BadInputError(f"--data: {path} holds targets, and no inputs that they belong to.")
     if not arrays and inputs is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Indices, Mask, real_numbers
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation, mask_of
 from sublearn.networks import Network
@@ -136,10 +136,7 @@ def _masks(network: Network, forbidden: Forbidden) -> dict[str, Mask]:
 
 
 def _finite(network: Network, name: str, values: ArrayLike) -> Array:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadInputError(f"the scores for {name} must be a matrix of numbers.") from None
+    array = real_numbers(f"the scores for {name}", values)
     if array.shape != network.shape(name):
         shape = network.shape(name)
         raise BadInputError(f"the scores for {name} must have shape {shape}, not {array.shape}.")

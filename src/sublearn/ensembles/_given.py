@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, real_numbers
 from sublearn._errors import BadInputError, by_name
 from sublearn.allocations import Allocation
 from sublearn.ensembles._distributions import LowRank, Normal
 from sublearn.ensembles._source import Drawn, Targets
-from sublearn.ensembles._teacher import numbers, settled
+from sublearn.ensembles._teacher import settled
 
 if TYPE_CHECKING:
     from sublearn.ensembles._problem import Problem
@@ -46,7 +46,7 @@ class Given:
 
     def __post_init__(self) -> None:
         by_name(self.weights)
-        kept = {name: numbers(f"weight {name}", value) for name, value in self.weights.items()}
+        kept = {name: real_numbers(f"weight {name}", value) for name, value in self.weights.items()}
         for value in kept.values():  # which may hold anything where it is learnable
             value.flags.writeable = False
         object.__setattr__(self, "weights", MappingProxyType(kept))

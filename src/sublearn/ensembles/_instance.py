@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, Indices
+from sublearn._arrays import Array, Indices, real_numbers
 from sublearn._errors import BadInputError, by_name, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule, an_allocation
-from sublearn.ensembles._problem import Problem
+from sublearn.ensembles._problem import Problem, law_of_rank
 from sublearn.ensembles._source import check_teacher, draw_weights
-from sublearn.ensembles._teacher import Teacher, numbers, settled
+from sublearn.ensembles._teacher import Teacher, settled
 from sublearn.networks import Network
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Instance:
                 raise BadInputError(f"weight {name} must have shape {shape}, not {found}.")
         frozen, learnable = {}, []
         for name in network.shapes:
-            value = numbers(f"weight {name}", self.weights[name])
+            value = real_numbers(f"weight {name}", self.weights[name])
             flat = allocation.flat(name)
             learnable.append(value.ravel()[flat])
             value.ravel()[flat] = 0.0
@@ -136,7 +136,7 @@ class Instance:
     ) -> Instance:
         """A student asked for float64 targets; ``inputs`` as in :meth:`from_teacher`."""
         view, factors = _inputs_of(network, inputs)
-        asks = np.asarray(targets, np.float64)
+        asks = real_numbers("targets", targets)
         return cls._made(network, allocation, _floats(weights), view, asks, factors)
 
     @classmethod
@@ -194,6 +194,33 @@ class Instance:
     def problem(self) -> Problem | None:
         """What it was drawn from; None for an instance that somebody made."""
         return None if self.origin is None else self.origin.problem
+
+    @property
+    def generic_problem(self) -> Problem:
+        """The problem that these numbers are one case of: inputs of their rank, this kind of teacher.
+
+        What :func:`certify` says of it holds for almost every such case; of these numbers it says nothing.
+
+        >>> import numpy as np, sublearn as sl
+        >>> net = sl.LinearEstimator(inputs=2, outputs=1)
+        >>> twice, weights = np.array([[1.0, 1.0], [2.0, 2.0]]), {"W": np.ones((1, 2))}
+        >>> given = sl.Instance.given(net, sl.Allocation.whole(net), weights, twice, [[0.0, 1.0]])
+        >>> sl.certify(given.generic_problem, given.allocation).kind
+        'minimal'
+        """
+        asks = self.asking
+        like = Problem.from_arrays(
+            self.network, self.inputs, self.targets if asks is None else None
+        )
+        if asks is None:
+            return like
+        laws, teacher = like.ensemble, asks[0].network
+        if self.inputs_are_rounded:
+            exact = asks[1]
+            laws = replace(laws, inputs=law_of_rank(exact.whole.rank(), exact.shape))
+        return Problem(
+            self.network, self.samples, laws, None if teacher == self.network else teacher
+        )
 
     def only(self, samples: Sequence[int]) -> Instance:
         """The same student and teacher on some of the samples; a given instance, whatever this one was."""
@@ -364,7 +391,7 @@ def check_instance(instance: object) -> Instance:
 
 def _floats(weights: Mapping[str, ArrayLike]) -> dict[str, Array]:
     by_name(weights)
-    return {name: np.asarray(value, np.float64) for name, value in weights.items()}
+    return {name: real_numbers(f"weight {name}", value) for name, value in weights.items()}
 
 
 def _inputs_of(
@@ -372,7 +399,7 @@ def _inputs_of(
 ) -> tuple[Array, tuple[Array, Array] | None]:
     """The float64 view of inputs, and the two factors where they are an exact product."""
     if not isinstance(inputs, tuple):
-        return np.asarray(inputs, dtype=np.float64), None
+        return real_numbers("inputs", inputs), None
     features = sum(network.input_blocks)
     factors = [settled("a factor of the inputs", factor) for factor in inputs]
     shapes = [factor.shape for factor in factors]

@@ -130,14 +130,12 @@ class Problem:
         from sublearn.exact import Dyadics
 
         features = x.reshape(-1, samples)
-        most = min(features.shape)
         # A rank modulo a prime, or of float64 numbers, may be too small; full rank is seen at once.
         rank = int(np.linalg.matrix_rank(features))
-        if rank < most:
+        if rank < min(features.shape):
             rank = Dyadics.of(features).whole.rank()
-        law = Normal() if rank == most else LowRank(rank=max(1, rank))
         source = None if targets is None else Targets()
-        return cls(network, samples, Ensemble(inputs=law), source)
+        return cls(network, samples, Ensemble(inputs=law_of_rank(rank, features.shape)), source)
 
     @classmethod
     def given(
@@ -304,3 +302,8 @@ class Problem:
         drawn = Allocation(network.shapes, flat)
         network.check_allocation(drawn)
         return drawn
+
+
+def law_of_rank(rank: int, shape: tuple[int, ...]) -> Distribution:
+    """The normal law of inputs (features, m) whose rank is known."""
+    return Normal() if rank == min(shape) else LowRank(rank=max(1, rank))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
+from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, finite_numbers
+from sublearn._arrays import Array, finite_numbers, real_numbers
 from sublearn._errors import BadInputError
 from sublearn.networks import Network, evaluate
 
@@ -73,16 +73,8 @@ def split_rows(network: Network, inputs: Dyadics) -> list[Dyadics]:
     return out
 
 
-def numbers(name: str, value: object) -> Array:
-    """A float64 array of its own."""
-    try:
-        return np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise BadInputError(f"{name} must be an array of numbers.") from None
-
-
-def settled(name: str, value: object) -> Array:
+def settled(name: str, value: ArrayLike) -> Array:
     """A finite float64 array that nobody writes to."""
-    out = finite_numbers(name, numbers(name, value))
+    out = finite_numbers(name, real_numbers(name, value))
     out.flags.writeable = False
     return out

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, finite_numbers
-from sublearn._errors import BadInputError, positive
+from sublearn._arrays import Array, finite_numbers, real_numbers
+from sublearn._errors import positive
 
 if TYPE_CHECKING:
     from sublearn.networks._network import Network, Weights
@@ -66,8 +66,8 @@ def check_forward(
     """See :meth:`Network.check`."""
     positive("tolerance", tolerance)
     network.check_weights(weights)
-    x, theirs = real_numbers("inputs", inputs), real_numbers("outputs", outputs)
-    ours = network.forward({name: real_numbers(name, weights[name]) for name in network.shapes}, x)
+    x, theirs = _finite("inputs", inputs), _finite("outputs", outputs)
+    ours = network.forward({name: _finite(name, weights[name]) for name in network.shapes}, x)
     network.check_outputs("outputs", theirs.shape, ours.shape[-1])
     gap = np.abs(ours - theirs)
     largest = float(max(np.abs(ours).max(), np.abs(theirs).max()))
@@ -90,18 +90,5 @@ def check_forward(
     )
 
 
-def real_numbers(name: str, value: ArrayLike) -> Array:
-    """An array of float64 numbers, or a sentence that says why it cannot be meant.
-
-    >>> real_numbers("inputs", [[1, 2]])
-    array([[1., 2.]])
-    """
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise BadInputError(f"{name} must be an array with rows of equal length.") from None
-    if np.iscomplexobj(array):
-        raise BadInputError(f"{name} must hold real numbers, not complex ones.")
-    if array.dtype.kind not in "fiu":
-        raise BadInputError(f"{name} must hold real numbers, not {array.dtype}.")
-    return finite_numbers(name, np.array(array, dtype=np.float64, order="C"))
+def _finite(name: str, value: ArrayLike) -> Array:
+    return finite_numbers(name, real_numbers(name, value))

@@ -402,6 +402,8 @@ class Network(ABC):
         from sublearn.networks._forward import forward
 
         self.check_weights(weights)
+        if np.iscomplexobj(inputs):
+            raise BadInputError("inputs must hold real numbers, not complex ones.")
         return forward(self, weights, inputs)
 
     def check(

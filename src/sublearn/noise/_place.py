@@ -419,7 +419,7 @@ def _row(
     return PlacementRow(
         name=name,
         allocation=first.allocation,
-        verdict=certify(Problem(first.network, first.samples), first.allocation),
+        verdict=certify(first.generic_problem, first.allocation),
         rate=rate,
         modes=modes,
         minimum=minimum,
