@@ -7,7 +7,8 @@ lets pass (a sign for tanh, a positive number for ReLU, any but 0 where it is li
 
 for every weight, then state tau(j) of the student is a_j times state j of the teacher, step by step,
 and the outputs agree. Learnable entries can be set so; frozen ones must be so already, exactly. Nothing
-is rounded: float64 numbers are rationals, and so are the factors.
+is rounded: float64 numbers are rationals, and so are the factors. States that leak keep theirs, since the
+mix of two states is taken unit by unit, with the same leak in both networks.
 """
 
 from __future__ import annotations

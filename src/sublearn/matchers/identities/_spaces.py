@@ -3,7 +3,8 @@
 A weight takes states of one space (its columns) to states of another (its rows). Steps that share a
 weight share their spaces: the units of a recurrent network are one space. What the network is given and
 what it puts out are fixed spaces, the same for student and teacher; in the others a student may be a
-teacher in disguise.
+teacher in disguise. A state that leaks is added to the one that follows it, so that the two are one space,
+and the leaks must be equal; a step aside leaves the state in its space.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sublearn.networks import Network
+from sublearn.networks import Network, Step
 
 Scale = Literal["one", "sign", "positive", "any"]
 # The factors a that a unit's state may carry: phi(a x) = a phi(x).
@@ -49,8 +50,6 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
     """The common form of two chains, or None where they have none."""
     if len(student.steps) != len(teacher.steps) or student.input_blocks != teacher.input_blocks:
         return None
-    if not (student.is_plain and teacher.is_plain):
-        return None
     parents: dict[tuple[str, object], tuple[str, object]] = {}
 
     def root(place: tuple[str, object]) -> tuple[str, object]:
@@ -62,7 +61,7 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
         first, second = root(one), root(two)
         if first != second:
             # What is fixed stays the name of what it is joined with.
-            if first[0] in ("input", "output"):
+            if first[0] == "fixed":
                 first, second = second, first
             parents[first] = second
 
@@ -76,27 +75,34 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
     activations: list[tuple[tuple[str, object], str]] = []
     last = len(student.steps) - 1
     for p, (ours, theirs) in enumerate(zip(student.steps, teacher.steps, strict=True)):
-        if (ours.activation, ours.block) != (theirs.activation, theirs.block):
+        if _form(ours) != _form(theirs):
             return None
-        if not (face(ours.weight, theirs.weight) and face(ours.bias, theirs.bias)):
+        if not all(
+            face(mine, other)
+            for mine, other in (
+                (ours.weight, theirs.weight),
+                (ours.encoder, theirs.encoder),
+                (ours.drive, theirs.drive),
+                (ours.bias, theirs.bias),
+            )
+        ):
             return None
-        entering, leaving = ("state", p), ("state", p + 1)
+        entering, leaving = ("state", p), ("after", p)
         join(("columns", ours.weight), entering)
         join(("rows", ours.weight), leaving)
-        if ours.bias is not None:
-            join(("rows", ours.bias), leaving)
-        if ours.block is not None:
-            if (ours.encoder is None) != (theirs.encoder is None):
-                return None
-            if ours.encoder is None:
-                join(entering, ("input", ours.block))
-            else:
-                if not face(ours.encoder, theirs.encoder):
-                    return None
-                join(("rows", ours.encoder), entering)
+        for name, meets in ((ours.encoder, entering), (ours.drive, leaving), (ours.bias, leaving)):
+            if name is not None:
+                join(("rows", name), meets)
+                join(("columns", name), ("fixed", "given"))
+        injected = ours.block is not None and ours.encoder is None and ours.drive is None
+        if injected or (p == 0 and ours.block is None):
+            join(entering, ("fixed", "given"))
+        if p > 0 and ours.leak != 1.0:
+            join(leaving, entering)
+        if ours.aside or p == last:
+            join(leaving, ("fixed", "read"))
+        join(("state", p + 1), entering if ours.aside else leaving)
         activations.append((leaving, ours.activation))
-        if p == last:
-            join(leaving, ("output", 0))
     named = [name for name in counterpart.values() if name is not None]
     if len(set(named)) != len(named) or set(named) != set(teacher.shapes):
         return None
@@ -104,21 +110,19 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
 
     def number(place: tuple[str, object]) -> int:
         found = root(place)
-        return FIXED if found[0] in ("input", "output") else numbers.setdefault(found, len(numbers))
+        return FIXED if found[0] == "fixed" else numbers.setdefault(found, len(numbers))
 
     facing, ours_size, theirs_size = [], {}, {}
-    biases = {step.bias for step in student.steps}
-    encoders = {step.encoder for step in student.steps}
     for name, other in counterpart.items():
-        fixed_columns = name in biases or name in encoders
-        rows = number(("rows", name))
-        columns = FIXED if fixed_columns else number(("columns", name))
+        rows, columns = number(("rows", name)), number(("columns", name))
         facing.append(Facing(name, other, rows, columns))
         if other is not None:
-            for place, axis in ((rows, 0), (columns, 1)):
+            sizes = zip(student.shapes[name], teacher.shapes[other], strict=True)
+            for place, (mine, its) in zip((rows, columns), sizes, strict=True):
                 if place != FIXED:
-                    ours_size[place] = student.shapes[name][axis]
-                    theirs_size[place] = teacher.shapes[other][axis]
+                    ours_size[place], theirs_size[place] = mine, its
+                elif mine != its:
+                    return None
     kinds: dict[int, Scale] = {}
     for state, activation in activations:
         at, kind = number(state), SCALES[activation]
@@ -133,3 +137,9 @@ def spaces(student: Network, teacher: Network) -> Spaces | None:
         tuple(theirs_size[at] for at in range(count)),
         tuple(kinds.get(at, "any") for at in range(count)),
     )
+
+
+def _form(step: Step) -> tuple[object, ...]:
+    """What must be the same in a student's step and a teacher's; a bias that one lacks is zeros."""
+    beside = step.encoder is None, step.drive is None
+    return step.activation, step.block, step.leak, step.aside, beside
