@@ -267,6 +267,32 @@ def a_rate_network_of_one_step_has_a_start_or_is_refused() -> None:
     assert sl.certify(sl.Problem(net, 1), sl.Allocation.whole(net, ["D"])).kind == "maximal"
 
 
+# The float64 stage of a proof took a rate teacher for one of the paper's form: without leak and drive.
+
+
+@case
+def a_linear_student_of_a_rate_teacher_matches_its_outputs() -> None:
+    student = sl.LinearRNN(n=3, b=2, d=2, T=2)
+    teacher = sl.RateRNN(n=2, b=2, d=2, T=2, activation="linear", leak=0.5)
+    problem, proved = sl.Problem(student, 2, teacher=teacher), 0
+    for trial in range(20):
+        drawn = sl.draw(problem, {"W": sl.Anywhere(4)}, trial=trial)
+        answer = sl.decide(drawn)
+        if answer.kind != "matched":
+            continue
+        assert answer.certificate is not None and answer.certificate.check()
+        assert answer.weights is not None and drawn.teacher is not None
+        V, x = drawn.teacher.weights, drawn.inputs
+        h = 0.5 * (V["Win"] @ x[0])
+        h = 0.5 * h + 0.5 * (V["W"] @ h + V["Win"] @ x[1])
+        W, B, D = (answer.weights[name] for name in "WBD")
+        mine = D @ W @ (W @ B @ x[0] + B @ x[1])
+        size = np.abs(D) @ np.abs(W) @ (np.abs(W) @ np.abs(B) @ np.abs(x[0]) + np.abs(B @ x[1]))
+        assert (np.abs(mine - V["D"] @ h) <= 1e-9 * (1 + size)).all()
+        proved += 1
+    assert proved >= 5, proved
+
+
 # Verbs that need no rank raised an error where it is not known.
 
 

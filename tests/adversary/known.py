@@ -15,6 +15,7 @@ import sublearn as sl
 
 DRAWS = 1_000_000
 SLACK = 0.002  # four standard errors of a truth that was sampled
+MOST_UNDECIDED = 0.05  # of the trials; of those with a match where ``open``
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Known:
     why: str
     sampled: bool = False
     at_least: bool = False
-    open: bool = False  # the page of the network says that refutations may stay undecided
+    open: bool = False  # no rung refutes its system: what has no match may stay undecided
 
 
 def _always() -> float:
@@ -246,7 +247,6 @@ def _problems() -> dict[str, Known]:
             sl.Allocation.whole(rate_relu, ["Win"]),
             lambda: 1 / 2 + 2**-7,
             "one step from 0 is a layer: as the ReLU row above",
-            open=True,
         ),
         "sparse rows": Known(
             sl.Problem(thin, 2),
@@ -280,7 +280,12 @@ class Seen:
     interval: tuple[float, float]
     inside: bool  # the 95% interval
     far: bool  # outside of what happens once in a thousand
-    many: bool  # more than 5% undecided
+    many: bool  # more than 5% undecided, or where ``open`` of those with a match
+
+
+def too_few_matched(matched: int, trials: int, truth: float) -> bool:
+    """Whether so few matches happen less than once in a thousand if 95% of all there are, are found."""
+    return bool(binom.cdf(matched, trials, (1 - MOST_UNDECIDED) * truth) < 0.0005)
 
 
 def look(name: str, trials: int, seed: int = 1) -> Seen:
@@ -303,6 +308,9 @@ def look(name: str, trials: int, seed: int = 1) -> Seen:
     too_many = binom.sf(found.matched - 1, trials, min(1.0, p + slack)) < 0.0005
     if known.at_least:
         inside, too_many = high >= p, False
+    many = found.undecided > MOST_UNDECIDED * trials
+    if known.open:
+        many = too_few_matched(found.matched, trials, p - slack)
     return Seen(
         name,
         p,
@@ -312,5 +320,5 @@ def look(name: str, trials: int, seed: int = 1) -> Seen:
         (low, high),
         inside,
         bool(too_few or too_many),
-        found.undecided > 0.05 * trials and not known.open,
+        many,
     )
