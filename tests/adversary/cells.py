@@ -62,10 +62,23 @@ SPARSE = (
     "sparse-rate relu",
     "sparse-rate tanh",
 )
+# Inputs whose numbers depend on each other: a law of inputs alone, asked of some of every kind.
+CORRELATED = (
+    "estimator linear",
+    "linear-rnn linear",
+    "rnn tanh",
+    "layer >tanh",
+    "shallow relu",
+    "deep linear",
+    "rate linear",
+    "rate tanh",
+    "sparse-shallow linear",
+)
 TEACHERS = ("same", "other", "targets", "planted")
 REGIMES = ("below", "at", "above")
 LAWS = ("normal", "uniform", "student-t", "rademacher", "sparse", "lowrank", "scaled")
-DENSE = ("normal", "uniform", "student-t", "lowrank", "scaled")  # laws with a density
+# Laws with a density.
+DENSE = ("normal", "uniform", "student-t", "lowrank", "scaled", "correlated")
 
 _DISTRIBUTIONS: Mapping[str, Any] = {
     "normal": lambda: sl.ensembles.Normal(),
@@ -75,6 +88,7 @@ _DISTRIBUTIONS: Mapping[str, Any] = {
     "sparse": lambda: sl.ensembles.Sparse(density=0.6),
     "lowrank": lambda: sl.ensembles.Normal(),
     "scaled": lambda: sl.ensembles.Normal(20.0),
+    "correlated": lambda: sl.ensembles.Normal(),
 }
 
 
@@ -97,6 +111,7 @@ ALL_CELLS = tuple(
         (NETWORKS, LAWS),
         (RATES, ("normal", "rademacher", "lowrank")),
         (SPARSE, ("normal", "rademacher")),
+        (CORRELATED, ("correlated",)),
     )
     for network in networks
     for teacher in TEACHERS
@@ -273,10 +288,20 @@ def _complex_phi(name: str, value: Any) -> Any:
     return value * (np.real(value) > 0) if name == "relu" else float_phi(name, value)
 
 
-def _ensemble(law: str) -> sl.Ensemble:
+def _mixing(size: int) -> np.ndarray:
+    """A matrix of few digits whose product with independent numbers is correlated, and of full rank."""
+    return np.tri(size) * 0.75 + 0.25 * np.eye(size)
+
+
+def _ensemble(law: str, size: int) -> sl.Ensemble:
     own = _DISTRIBUTIONS[law]()
-    inputs = sl.ensembles.LowRank(rank=1) if law == "lowrank" else own
-    return sl.Ensemble(own, own, sl.ensembles.Normal() if law == "scaled" else inputs)
+    inputs = sl.ensembles.Normal() if law == "scaled" else own
+    if law == "lowrank":
+        inputs = sl.ensembles.LowRank(rank=1)
+    if law == "correlated":
+        covariance = _mixing(size) @ _mixing(size).T
+        inputs = sl.ensembles.Correlated(covariance=covariance.tolist())
+    return sl.Ensemble(own, own, inputs)
 
 
 def make(cell: Cell, index: int) -> Case:
@@ -326,7 +351,7 @@ def _attempt(cell: Cell, index: int, mixed: bool, rng: np.random.Generator) -> C
     trial = int(rng.integers(2**31))
     if cell.teacher == "planted":
         return Case(cell, index, *_planted(cell, network, chain, allocation, m, index, rng))
-    problem = sl.Problem(network, m, _ensemble(cell.law), teacher)
+    problem = sl.Problem(network, m, _ensemble(cell.law, sum(chain.blocks)), teacher)
     return Case(cell, index, sl.draw(problem, allocation, seed=7, trial=trial), problem, False)
 
 
@@ -418,6 +443,8 @@ def _planted(
     theirs = chain.without_missing(theirs)
     size = sum(chain.blocks)
     inputs: Any = _values("normal" if cell.law == "scaled" else cell.law, (size, m), rng)
+    if cell.law == "correlated":
+        inputs = _mixing(size) @ inputs
     inputs = inputs.reshape(network.input_shape(m))
     if cell.law == "lowrank":
         inputs = rng.standard_normal((size, 1)), rng.standard_normal((1, m))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 
 import sublearn as sl
 from networks.reference import one_sentence
@@ -134,6 +135,22 @@ def test_correlated_inputs_have_their_covariance() -> None:
     rows = sl.Allocation.from_entries(net, {"D": [(0, 0), (0, 2)]})
     assert sl.certify(problem, rows).kind == "maximal"
     assert sl.decide(sl.draw(problem, rows)).kind == "matched"
+
+
+def test_correlated_inputs_are_float64_numbers_of_full_rank() -> None:
+    covariance = ((2.0, 0.9, 0.1), (0.9, 1.0, -0.3), (0.1, -0.3, 0.5))
+    net, law = sl.LinearRNN(n=2, b=1, d=1, T=3), sl.ensembles.Correlated(covariance=covariance)
+    asked = sl.Allocation.whole(net, ["W"])
+    drawn = sl.draw(sl.Problem(net, 5, sl.Ensemble(inputs=law)), asked)
+    assert drawn.input_factors is None and not drawn.inputs_are_rounded
+    # No product that rounds stands behind them: what is decided is what is shown.
+    table = drawn.inputs.reshape(3, 5)
+    exact = [[fmpq(*value.as_integer_ratio()) for value in row] for row in table.tolist()]
+    assert drawn.exact_inputs.rationals() == exact
+    assert fmpq_mat(exact).rank() == 3 and drawn.exact_inputs.pivots() == [0, 1, 2]
+    low = sl.Ensemble(inputs=sl.ensembles.LowRank(rank=1))
+    product = sl.draw(sl.Problem(net, 5, low), asked)
+    assert product.inputs_are_rounded and len(product.exact_inputs.pivots()) == 1
 
 
 @pytest.mark.parametrize(
