@@ -161,6 +161,9 @@ def table(rows: Iterable[Iterable[object]], head: str) -> list[str]:
 def summary(results: Results) -> tuple[str, str, bool]:
     """A page for the docs, the table of all cells, and whether everything held."""
     states = results.states()
+    records: dict[str, list[Record]] = defaultdict(list)
+    for record in results.records.values():
+        records[record.key.rpartition(" | ")[0]].append(record)
     cells, groups = [], defaultdict(Counter)
     uncovered, excused = [], Counter()
     for attack in ATTACKS:
@@ -177,12 +180,11 @@ def summary(results: Results) -> tuple[str, str, bool]:
             )
             if found["definite"]:
                 group["covered"] += 1
-            elif attack == "decide":
-                why = reasons.none_possible(cell)
-                if why is None:
-                    uncovered.append(cell)
-                else:
-                    excused[why] += 1
+            elif attack == "decide" and not reasons.none_possible(cell):
+                uncovered.append(cell)
+            else:
+                why = reasons.without_pair(attack, cell, records[f"{attack} | {cell}"])
+                excused[attack, why] += 1
     total = sum((g for g in groups.values()), Counter())
     seen = [results.seen[name] for name in KNOWN if name in results.seen]
     held = not total["contradictions"] and not any(s.far or s.many for s in seen)
@@ -199,7 +201,10 @@ def summary(results: Results) -> tuple[str, str, bool]:
             "attack, network, cells, covered, cases, definite, contradictions",
         ),
         "",
-        *(f"- {count} cells of `decide` have no pair: {why}." for why, count in excused.items()),
+        *(
+            f"- {n} cells of `{attack}` have no pair: {why}."
+            for (attack, why), n in excused.items()
+        ),
         *(f"- uncovered: {cell}" for cell in uncovered),
         "",
         *table(

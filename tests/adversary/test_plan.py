@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,35 @@ def test_what_is_open_is_asked_again_and_what_is_wrong_is_said(tmp_path: Path) -
     results.add(Record(Job("decide", cells[0], 3).key, "definite", "matched, said refuted", "", ""))
     page, _, held = summary(results)
     assert not held and "**1 contradictions**" in page
+
+
+def test_every_cell_without_a_pair_is_counted_with_a_reason(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    said = {
+        "verdict": [("open", "matched", "between"), ("open", "None", "maximal")],
+        "certificate": [("open", "", "refuted"), ("impossible", "9 weights in all, 11 needed", "")],
+        "steady": [("open", "", "none"), ("definite", "", "")],
+    }
+    for attack, kinds in said.items():
+        for k, cell in enumerate(cells_of(attack)):
+            state, ours, theirs = kinds[k % 2]
+            results.add(Record(Job(attack, cell, 0).key, state, None, ours, theirs))
+    page, _, _ = summary(results)
+    for words in (
+        'of `verdict` have no pair: no answer contradicts a verdict that says "between"',
+        "of `verdict` have no pair: the second implementation cannot find out the truth",
+        "of `certificate` have no pair: a refuted instance has no certificate that could be spoilt",
+        "of `certificate` have no pair: the network has fewer weights than the cell asks for",
+        "of `steady` have no pair: no steady state is predicted",
+        "of `gated` have no pair: not asked yet",
+    ):
+        assert words in page, words
+    counted = Counter({"decide": page.count("- uncovered: ")})
+    for number, attack in re.findall(r"- (\d+) cells of `(\w+)` have no pair", page):
+        counted[attack] += int(number)
+    covered = len(range(1, len(cells_of("steady")), 2))
+    for attack in ATTACKS:
+        assert counted[attack] == len(cells_of(attack)) - covered * (attack == "steady"), attack
 
 
 def test_a_truth_that_is_missed_fails_the_attack(tmp_path: Path) -> None:
