@@ -149,8 +149,11 @@ def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
     assert "cannot be read" in str(result.exception)
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "all.npz", inputs=rng.standard_normal((6, 2)), targets=np.ones((3, 2)))
-    result = _run("rate", *LINEAR, *GAMMA, "--data", str(tmp_path / "all.npz"))
-    assert "either --samples M" in str(result.exception)
+    asked = ("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / "all.npz"))
+    other = _run(*asked, "--samples", "12")
+    assert "--samples is 12, but" in str(other.exception) and "holds 2" in str(other.exception)
+    agreeing = _run(*asked, "--samples", "2")
+    assert agreeing.exit_code == 0 and agreeing.output == _run(*asked).output
 
 
 def test_what_a_file_lacks_is_drawn(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ RELU = sl.Problem(sl.FeedForward((3, 4, 2), activation="relu"), 3)
 
 
 NOISE = sl.Noise((0.1, 0.3, 0.01))
+RNG = np.random.default_rng(4)
+WEIGHTS = {name: RNG.normal(size=shape) for name, shape in NET.shapes.items()}
+INPUTS = RNG.normal(size=(3, 5))
 LESSON = sl.Problem(sl.LinearEstimator(inputs=4, outputs=2), samples=2, ensemble=sl.Gaussian(4))
 
 
@@ -55,6 +58,9 @@ def results() -> dict[str, Shown]:
         "numbers": sl.Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=3.0, plastic=2, noisy=4),
         "rate": geometry.check(NOISE, draws=10),
         "sizes": sl.best_size(path, NOISE),
+        "same": NET.check(WEIGHTS, INPUTS, NET.forward(WEIGHTS, INPUTS)),
+        "other model": NET.check(WEIGHTS, INPUTS, np.tanh(NET.forward(WEIGHTS, INPUTS))),
+        "given": sl.rank_at(NET, cross, WEIGHTS, INPUTS),
     }
 
 
