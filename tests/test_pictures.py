@@ -285,3 +285,10 @@ def test_placements_that_are_the_same_weights_are_one_curve_that_names_both() ->
     assert "predicted" in right.get_legend_handles_labels()[1]
     unknown = replace(result, rows=tuple(replace(row, predicted=np.nan) for row in result.rows))
     assert "predicted" not in unknown.plot().axes[1].get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize("name", ["training", "simulation", "placement"])
+def test_an_axis_that_counts_steps_has_whole_ticks(name: str) -> None:
+    ax = RESULTS[name].plot().axes[0]
+    ax.set_xlim(0.0, 2.0)  # so few that ticks in between would be taken
+    assert [tick for tick in ax.get_xticks() if tick != round(tick)] == []
