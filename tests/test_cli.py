@@ -130,10 +130,10 @@ def test_files_of_every_kind(run: Run, tmp_path: Path) -> None:
     network = sl.FeedForward((3, 3, 2))
     held = sl.Allocation.from_entries(network, {"W1": [(2, 0), (2, 1), (0, 2), (1, 2)]})
     wanted = run("certify", *LAYER, "--learn", CROSS, "--json").json
-    for suffix in (".json", ".npz", ".csv"):
+    for suffix in (".json", ".npz", ".csv", ".npy"):
         file = tmp_path / f"mask{suffix}"
         held.save(file)
-        more = ["--weight", "W1"] if suffix == ".csv" else []
+        more = ["--weight", "W1"] if suffix in (".csv", ".npy") else []
         assert run("certify", *LAYER, "--allocation", str(file), *more, "--json").json == wanted
     joined = run(
         "certify", *LAYER, "--learn", "W1:entries=2.0/2.1", "--learn", "W1:entries=0.2/1.2"
@@ -203,12 +203,12 @@ def test_forbidden_and_required_from_files(run: Run, tmp_path: Path) -> None:
     network = sl.FeedForward((3, 3, 2))
     kept = sl.Allocation.from_entries(network, {"W1": [(0, 0), (1, 1)]})
     frozen = sl.Allocation.from_columns(network, "W1", [2])
-    for suffix in (".json", ".npz", ".csv"):
+    for suffix in (".json", ".npz", ".csv", ".npy"):
         names = []
         for held, stem in ((kept, "kept"), (frozen, "frozen")):
             file = tmp_path / f"{stem}{suffix}"
             held.save(file)
-            names.append(f"W1:{file}" if suffix == ".csv" else str(file))
+            names.append(f"W1:{file}" if suffix in (".csv", ".npy") else str(file))
         limits = ["--required", names[0], "--forbidden", names[1], "--forbidden", "W1:entries=2.0"]
         found = run("design", *LAYER, "--learn", "W1", *limits, "--json")
         assert (found.code, found.err) == (0, "")

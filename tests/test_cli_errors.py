@@ -246,7 +246,7 @@ SCORES = [
     ("empty.npy", b"", "cannot be read as scores"),
     ("words.npy", b"hello", "cannot be read as scores"),
     ("several.npy", archive(**{"a.npy": saved(np.eye(3))}), "it holds several arrays"),
-    ("text.npy", saved([["a", "b"]]), "must be a matrix of numbers"),
+    ("text.npy", saved([["a", "b"]]), "must hold real numbers, not text"),
     ("shape.npy", saved(np.eye(2)), "must have shape (3, 3), not (2, 2)"),
     ("nan.csv", b"nan,0,0\n0,0,0\n0,0,0\n", "must be finite"),
     ("empty.csv", b"", "cannot be read as scores"),

@@ -149,8 +149,11 @@ def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
     assert "cannot be read" in str(result.exception)
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "all.npz", inputs=rng.standard_normal((6, 2)), targets=np.ones((3, 2)))
-    result = _run("rate", *LINEAR, *GAMMA, "--data", str(tmp_path / "all.npz"))
-    assert "either --samples M" in str(result.exception)
+    asked = ("rate", *LINEAR[:2], *GAMMA, "--data", str(tmp_path / "all.npz"))
+    other = _run(*asked, "--samples", "12")
+    assert "--samples is 12, but" in str(other.exception) and "holds 2" in str(other.exception)
+    agreeing = _run(*asked, "--samples", "2")
+    assert agreeing.exit_code == 0 and agreeing.output == _run(*asked).output
 
 
 def test_what_a_file_lacks_is_drawn(tmp_path: Path) -> None:
@@ -202,3 +205,17 @@ def test_place_says_what_a_budget_came_to_where_two_disagree() -> None:
         "--plastic 20% is 5 of 24 weights of W, Win, D, but --learn and --allocation name 8: leave "
         "--plastic out, or name as many."
     )
+
+
+def test_place_and_certify_say_the_same_of_own_data(tmp_path: Path) -> None:
+    path = str(tmp_path / "own.npz")
+    np.savez(path, W=np.ones((1, 2)), inputs=[[1.0, 1.0], [2.0, 2.0]], targets=[[0.0, 1.0]])
+    asked = ["--network", "linear:inputs=2,outputs=1", "--data", path, "--learn", "W:all"]
+    noise = ["--gamma", "0.1,0,0", "--cycles", "50", "--repeats", "2"]
+    rows = _json("place", *asked, *noise)["rows"]
+    certified = json.loads(CliRunner().invoke(app, ["certify", *asked, "--json"]).stdout)
+    for row in rows:
+        assert (row["verdict"], row["rank"], row["needed"]) == ("minimal", 1, 2)
+    assert (certified["kind"], certified["rank"], certified["needed"]) == ("minimal", 1, 2)
+    told = " ".join(_run("place", *asked, *noise).output.split())
+    assert "minimal" in told and "rank 2 would be needed, and none has more than 1" in told

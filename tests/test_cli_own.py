@@ -178,3 +178,18 @@ def test_what_cannot_be_meant_is_refused(
     sparse = ("--network", f"ffn:3-3-2,connections={exists}", "--learn", "W1:all")
     assert "must be 0, not" in (said := refused("certify", *sparse, "--data", path))
     assert "Is it transposed?" in said
+
+
+def test_connections_from_a_json_file_are_those_of_arrays(run: Run, tmp_path: Path) -> None:
+    exists = {"W1": np.tri(3, dtype=bool)}
+    sl.Allocation.from_masks(NET, exists).save(tmp_path / "exists.json")
+    (tmp_path / "plain.json").write_text('{"W1": [[1, 0, 0], [1, 1, 0], [1, 1, 1]]}')
+    asked = ("--samples", "2", "--learn", "W1:all", "--json")
+    sparse = NET.with_connections(exists)
+    wanted = sl.certify(sl.Problem(sparse, 2), sl.Allocation.whole(sparse, ["W1"]))
+    for name in ("exists.json", "plain.json"):
+        found = run("certify", "--network", f"ffn:3-3-2,connections={tmp_path / name}", *asked)
+        assert (found.code, found.err) == (0, "")
+        assert (found.json["learnable"], found.json["rank"]) == (6, wanted.rank)
+    refused = run("certify", "--network", f"ffn:3-3-2,connections={tmp_path}/exists.csv", *asked)
+    assert "must be a .npz or .json file of masks" in " ".join(refused.err.split())

@@ -201,3 +201,9 @@ def test_every_page_is_reached_from_the_start_page() -> None:
         links = re.findall(r"\]\(([^)#:]+\.md)", pages[page])
         ahead += [(page.parent / link).resolve() for link in links]
     assert sorted(str(page.relative_to(docs)) for page in set(pages) - seen) == []
+
+
+def test_the_pictures_that_are_kept_are_those_that_are_drawn() -> None:
+    drawn = {"front", *built_by("pictures").results()}
+    kept = {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert kept == {f"{name}-{ground}.svg" for name in drawn for ground in ("light", "dark")}

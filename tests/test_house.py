@@ -227,3 +227,31 @@ def test_the_front_is_narrow() -> None:
     rooms = [name for name in PUBLIC if inspect.ismodule(getattr(sublearn, name))]
     assert len(PUBLIC) - len(rooms) <= 50
     assert set(rooms) <= set(ROOMS)
+
+
+def test_the_workflow_names_every_supported_python_on_both_systems(root: Path) -> None:
+    text = (root / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    (pythons,) = re.findall(r"^ +python: \[(.+)\]$", text, flags=re.MULTILINE)
+    assert re.findall(r'"(.+?)"', pythons) == ["3.11", "3.12", "3.13", "3.14"]
+    assert "os: [ubuntu-latest, macos-latest]" in text
+    classified = [str(line).rpartition(" ")[2] for line in _classifiers(root)]
+    assert [name for name in classified if "." in name] == re.findall(r'"(.+?)"', pythons)
+
+
+def _classifiers(root: Path) -> list[str]:
+    held = _pyproject(root)["classifiers"]
+    assert isinstance(held, list)
+    return [line for line in held if line.startswith("Programming Language :: Python")]
+
+
+def test_pre_commit_runs_what_make_does(root: Path) -> None:
+    """The hooks are the lines of lint and types, which pass quietly where make says what it did."""
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    hooks = (root / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    lines = []
+    for target in ("lint", "types"):
+        (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)
+        lines += re.findall(r"\$\(BIN\)/(.+)", recipe)
+    bare = [line.replace(" -q", "").removesuffix(" .") for line in lines]
+    assert re.findall(r"entry: \.venv/bin/(.+)", hooks) == bare
+    assert "pre-commit" in (root / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -54,3 +56,46 @@ def test_the_source_archive_is_whole(dist: Path) -> None:
     wanted = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile"}
     assert wanted <= names
     assert {"src/sublearn/__init__.pyi", "tests/test_package.py", "mkdocs.yml"} <= names
+    # What the tests in it look at.
+    assert {".ci/run", ".github/workflows/test.yml", ".pre-commit-config.yaml"} <= names
+
+
+def _as_another(words: list[str], place: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run as somebody who can write neither the package nor a home."""
+    found = os.environ | {
+        "PYTHONPATH": str(place),
+        "HOME": str(folder / "none"),
+        "TMPDIR": str(folder),
+    }
+    kept = {n: v for n, v in found.items() if n not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.run(words, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+
+
+def test_a_read_only_installation_without_a_home_answers(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    words: list[str] = []
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may write everywhere, and setpriv is not here")
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    with tempfile.TemporaryDirectory() as held:
+        folder = Path(held)
+        place = folder / "site"
+        zipfile.ZipFile(wheel).extractall(place)
+        for path in [*place.rglob("*"), place, folder]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            can = _as_another([*words, sys.executable, "-c", "import numba, flint"], place, folder)
+            if can.returncode:
+                pytest.skip("somebody else cannot run this Python")
+            asked = "decide --network lrnn:n=2,b=1,d=1,T=2 --samples 2 --learn W:diagonal"
+            done = _as_another(
+                [*words, sys.executable, "-m", "sublearn", *asked.split()], place, folder
+            )
+            assert done.returncode == 0, done.stderr
+            assert "matched" in done.stdout or "refuted" in done.stdout
+            assert "each time: no folder can keep it" in done.stderr
+            assert not [path for path in place.rglob("*") if path.suffix in (".nbi", ".nbc")]
+        finally:
+            for path in [folder, place, *place.rglob("*")]:
+                path.chmod(0o755)

@@ -22,6 +22,9 @@ RELU = sl.Problem(sl.FeedForward((3, 4, 2), activation="relu"), 3)
 
 
 NOISE = sl.Noise((0.1, 0.3, 0.01))
+RNG = np.random.default_rng(4)
+WEIGHTS = {name: RNG.normal(size=shape) for name, shape in NET.shapes.items()}
+INPUTS = RNG.normal(size=(3, 5))
 LESSON = sl.Problem(sl.LinearEstimator(inputs=4, outputs=2), samples=2, ensemble=sl.Gaussian(4))
 
 
@@ -55,6 +58,9 @@ def results() -> dict[str, Shown]:
         "numbers": sl.Geometry(loss=1.0, gradient_norm=0.0, q=0.0, trace=3.0, plastic=2, noisy=4),
         "rate": geometry.check(NOISE, draws=10),
         "sizes": sl.best_size(path, NOISE),
+        "same": NET.check(WEIGHTS, INPUTS, NET.forward(WEIGHTS, INPUTS)),
+        "other model": NET.check(WEIGHTS, INPUTS, np.tanh(NET.forward(WEIGHTS, INPUTS))),
+        "given": sl.rank_at(NET, cross, WEIGHTS, INPUTS),
     }
 
 
@@ -279,3 +285,10 @@ def test_placements_that_are_the_same_weights_are_one_curve_that_names_both() ->
     assert "predicted" in right.get_legend_handles_labels()[1]
     unknown = replace(result, rows=tuple(replace(row, predicted=np.nan) for row in result.rows))
     assert "predicted" not in unknown.plot().axes[1].get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize("name", ["training", "simulation", "placement"])
+def test_an_axis_that_counts_steps_has_whole_ticks(name: str) -> None:
+    ax = RESULTS[name].plot().axes[0]
+    ax.set_xlim(0.0, 2.0)  # so few that ticks in between would be taken
+    assert [tick for tick in ax.get_xticks() if tick != round(tick)] == []

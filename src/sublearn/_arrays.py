@@ -30,10 +30,18 @@ def real_numbers(name: str, value: ArrayLike) -> Array:
         array = np.asarray(value)
     except ValueError:
         raise BadInputError(f"{name} must be an array with rows of equal length.") from None
-    if array.dtype.kind not in "fiu":
-        kind = "complex" if array.dtype.kind == "c" else array.dtype
-        raise BadInputError(f"{name} must hold real numbers, not {kind} ones.")
+    check_real(name, array)
     return np.array(array, dtype=np.float64, order="C")
+
+
+def check_real(name: str, array: NDArray[Any]) -> None:
+    """Refuse an array of anything but real numbers."""
+    kind = array.dtype.kind
+    if kind not in "fiu":
+        what = {"c": "complex ones", "b": "booleans", "U": "text", "S": "text"}
+        raise BadInputError(
+            f"{name} must hold real numbers, not {what.get(kind, f'{array.dtype}s')}."
+        )
 
 
 def finite_numbers(name: str, array: Array) -> Array:

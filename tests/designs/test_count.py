@@ -142,6 +142,19 @@ def test_large_quotas_are_good_and_not_proved_best(monkeypatch: pytest.MonkeyPat
     assert good.value <= exact.value <= good.bound
 
 
+def test_a_greedy_choice_within_quotas_claims_no_more_than_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The best of each row here are dependent: one of them is given up that the best choice keeps."""
+    problem = sl.Problem(sl.FeedForward((3, 3, 2)), 2)
+    scores = {"W1": np.random.default_rng(1).standard_normal((3, 3))}
+    exact = sl.design(problem, ["W1"], scores=scores, count="1 per row")
+    monkeypatch.setattr(_quotas, "_MOST_WORK", 0)
+    good = sl.design(problem, ["W1"], scores=scores, count="1 per row")
+    assert (exact.claim, good.claim) == ("best score", "good, not proved best")
+    assert exact.short < good.short
+
+
 def test_required_weights_count() -> None:
     must = {"W": np.eye(3, dtype=bool) & (np.arange(3) < 2)}
     chosen = sl.design(LINEAR, ["W"], required=must, count="1 per row", want="best score")

@@ -164,7 +164,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Problem.given(NET, {"W2": W2.T}, X), r"W2 must have shape \(2, 4\)"),
     (lambda: Problem.given(NET, {"W2": W2[None]}, X), r"W2 must have shape \(2, 4\)"),
     (lambda: Problem.given(NET, [W2], X), "dict of matrices"),  # type: ignore[arg-type]
-    (lambda: Problem.given(NET, {"W2": "no"}, X), "W2 must be an array of numbers"),
+    (lambda: Problem.given(NET, {"W2": "no"}, X), "W2 must hold real numbers, not text"),
     (lambda: Problem.given(NET, inputs=X * np.inf), "inputs must be finite"),
     (lambda: Problem.given(NET, inputs=X, targets=Y, teacher=NET), "leave the teacher out"),
     (

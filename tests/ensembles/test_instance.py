@@ -286,7 +286,7 @@ def test_where_learning_starts_is_kept_and_decides_nothing() -> None:
         ({"weights": {"V": np.zeros((3, 4))}}, "missing: W; unknown: V"),
         ({"weights": 3}, "weights must be a dict"),
         ({"weights": {"W": np.zeros((2, 3, 4))}}, "weight W must have shape"),
-        ({"inputs": "many"}, "inputs must be an array of numbers"),
+        ({"inputs": "many"}, "inputs must hold real numbers, not text"),
         ({"inputs": np.zeros((4, 0)), "targets": np.zeros((3, 0))}, "at least one sample"),
         ({"targets": np.full((3, 7), np.inf)}, "targets must be finite"),
         ({"allocation": "all"}, "allocation must be an Allocation"),

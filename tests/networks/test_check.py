@@ -79,6 +79,17 @@ def test_weights_without_names_are_refused_in_a_sentence(weights: Any) -> None:
             ask()
 
 
+def test_an_output_of_every_step_is_named_by_its_step() -> None:
+    net = sl.RateRNN(n=4, b=2, d=3, T=5, leak=0.5, readout="every")
+    weights = {name: rng.standard_normal(shape) for name, shape in net.shapes.items()}
+    x = rng.standard_normal((5, 2, 6))
+    theirs = net.forward(weights, x)
+    theirs[13, 2] += 1.0  # the fourteenth number is output 1 at step 4
+    found = net.check(weights, x, theirs)
+    assert found.first == (13, 2) and "output 1 at step 4 of sample 2" in str(found)
+    assert "step" not in str(NET.check(WEIGHTS, INPUTS, by_loops(usual=True)))
+
+
 def test_outputs_with_samples_in_rows_are_explained() -> None:
     with pytest.raises(BadInputError, match="Samples are columns here"):
         NET.check(WEIGHTS, INPUTS, by_loops(usual=False).T)

@@ -263,6 +263,27 @@ def error(net: sl.RateRNN, w: Mapping[str, np.ndarray], x: np.ndarray, y: np.nda
     return float(np.sum((loop(net, w, x) - y) ** 2) / (2 * x.shape[-1]))
 
 
+def descended(
+    net: sl.RateRNN, lesson: sl.Instance, masks: Mapping[str, np.ndarray], rate: float, steps: int
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Errors and weights of the loop under normalised gradient descent on what the masks leave."""
+    w, errors = {name: value.copy() for name, value in lesson.start.items()}, []
+    for _ in range(steps):
+        errors.append(error(net, w, lesson.inputs, lesson.targets))
+        gradient = {name: np.zeros_like(value) for name, value in w.items()}
+        for name, mask in masks.items():
+            for place in np.argwhere(mask):
+                ends = []
+                for sign in (1, -1):
+                    moved = {key: array.copy() for key, array in w.items()}
+                    moved[name][tuple(place)] += sign * 1e-6
+                    ends.append(error(net, moved, lesson.inputs, lesson.targets))
+                gradient[name][tuple(place)] = (ends[0] - ends[1]) / 2e-6
+        length = np.linalg.norm(vectors(net, gradient))
+        w = {name: w[name] - rate * gradient[name] / length for name in w}
+    return np.array(errors), w
+
+
 @pytest.mark.parametrize(
     "net",
     [
@@ -278,26 +299,49 @@ def test_simulated_learning_follows_the_gradient_of_the_loop(net):
     y = np.random.default_rng(3).standard_normal((net.output_size, 6))
     instance = sl.Instance(net, sl.Allocation.whole(net), w, x, y)
     run = sl.simulate(instance, sl.Noise((0.05, 0.0, 0.0)), cycles=6, repeats=1)
-    w = {name: value.copy() for name, value in w.items()}
-    for cycle in range(6):
-        assert run.errors[0, cycle] == pytest.approx(error(net, w, x, y), rel=1e-9)
-        gradient = {name: np.zeros_like(value) for name, value in w.items()}
-        for name, value in w.items():
-            for place in np.ndindex(value.shape):
-                ends = []
-                for sign in (1, -1):
-                    moved = {key: array.copy() for key, array in w.items()}
-                    moved[name][place] += sign * 1e-6
-                    ends.append(error(net, moved, x, y))
-                gradient[name][place] = (ends[0] - ends[1]) / 2e-6
-        length = np.linalg.norm(vectors(net, gradient))
-        w = {name: w[name] - 0.05 * gradient[name] / length for name in w}
+    every = {name: np.ones(shape) for name, shape in net.shapes.items()}
+    errors, w = descended(net, instance, every, 0.05, 6)
+    np.testing.assert_allclose(run.errors[0, :6], errors, rtol=1e-9)
     for name in net.shapes:
         np.testing.assert_allclose(run.weights[name][0], w[name], atol=1e-6)
     single = sl.simulate(
         instance, sl.Noise((0.05, 0.0, 0.0)), cycles=6, repeats=1, precision="single"
     )
     np.testing.assert_allclose(single.errors, run.errors, rtol=1e-3)
+
+
+def sparse_lesson(seed: int = 4) -> tuple[sl.RateRNN, sl.Instance, dict[str, np.ndarray]]:
+    """A dense network, an instance of it with some of W, and the masks of what learns."""
+    net = sl.RateRNN(5, 2, 2, 3, "tanh", 0.4)
+    exists = np.random.default_rng(seed).random((5, 5)) < 0.4
+    sparse = net.with_connections({"W": exists})
+    w, x = point(net, seed, samples=6)
+    w["W"] = w["W"] * exists
+    y = np.random.default_rng(3).standard_normal((2, 6))
+    plastic = sl.Allocation.whole(sparse, ["W"])
+    masks = {name: np.zeros(shape) for name, shape in net.shapes.items()} | {"W": 1.0 * exists}
+    return net, sl.Instance(sparse, plastic, w, x, y), masks
+
+
+def test_placing_on_sparse_connections_follows_the_loop():
+    net, lesson, masks = sparse_lesson()
+    found = sl.place(
+        lesson, {"all": lesson.allocation}, sl.Noise((0.05, 0.0, 0.0)), cycles=6, repeats=1
+    )
+    errors, _ = descended(net, lesson, masks, 0.05, 6)
+    np.testing.assert_allclose(found.best.curve, errors / errors[0], rtol=1e-6)
+
+
+def test_training_on_sparse_connections_is_that_of_the_loop():
+    net, lesson, masks = sparse_lesson()
+    run = sl.train(lesson, "gradient-descent", steps=30, start="given")
+    assert not run.weights["W"][masks["W"] == 0].any()
+    for name in ("Win", "D"):
+        np.testing.assert_array_equal(run.weights[name], lesson.start[name])
+    began = np.mean((loop(net, lesson.start, lesson.inputs) - lesson.targets) ** 2)
+    ended = np.mean((loop(net, run.weights, lesson.inputs) - lesson.targets) ** 2)
+    assert run.loss == pytest.approx(ended, rel=1e-9) and ended < began
+    assert run.starts.curve[0, 0] == pytest.approx(began, rel=1e-9)
 
 
 def test_geometry_is_that_of_the_loop():

@@ -273,3 +273,57 @@ def test_table_of_placements() -> None:
     assert rough.best.name == "concentrated"
     gap, error = rough.margin(by_name(rough)["spread"])
     assert gap > 3 * error
+
+
+def _one_of_two(targets) -> sl.Instance:
+    """The same input twice and two targets: two weights, of which one counts."""
+    network = sl.LinearEstimator(inputs=2, outputs=1)
+    return given(network, {"W": np.ones((1, 2))}, [[1.0, 1.0], [2.0, 2.0]], targets)
+
+
+def test_a_placement_on_own_data_is_certified_as_what_the_data_are_a_case_of() -> None:
+    instance = _one_of_two([[0.0, 1.0]])
+    whole = sl.Allocation.whole(instance.network)
+    found = sl.place(
+        instance, {"all": whole}, Noise((0.1, 0, 0)), cycles=50, repeats=2
+    ).best.verdict
+    data = sl.Problem.from_arrays(instance.network, instance.inputs, instance.targets)
+    assert (found.kind, found.rank, found.needed) == ("minimal", 1, 2)
+    assert found.to_dict() == sl.certify(data, whole).to_dict()
+
+
+def test_it_says_what_is_lacking_where_there_are_weights_enough() -> None:
+    instance = _one_of_two([[0.0, 1.0]])
+    whole = sl.Allocation.whole(instance.network)
+    found = sl.place(instance, {"all": whole}, Noise((0.1, 0, 0)), cycles=50, repeats=2)
+    assert (
+        "None matches exactly: rank 2 would be needed, and none has more than 1."
+        in found.recommendation
+    )
+
+
+def test_the_case_knows_another_teacher_and_exact_factors() -> None:
+    """Five samples of exact rank 2 and a teacher of rank 1, although those of the float64 view are more."""
+    network, taught = sl.FeedForward((4, 4, 2)), sl.FeedForward((4, 1, 2))
+    rng = np.random.default_rng(0)
+    shapes, theirs = network.shapes, taught.shapes
+    weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    teaching = {name: rng.normal(size=shape) for name, shape in theirs.items()}
+    inputs = rng.normal(size=(4, 2)) / 3, rng.normal(size=(2, 5)) / 3
+    plastic = sl.Allocation.whole(network, ["W2"])
+    instance = sl.Instance.from_teacher(network, plastic, weights, inputs, teaching, taught)
+    asked = instance.generic_problem
+    assert (asked.teacher, asked.ensemble.inputs, asked.samples) == (
+        taught,
+        sl.ensembles.LowRank(rank=2),
+        5,
+    )
+    assert instance.with_allocation(plastic).generic_problem == asked
+    found = sl.place(
+        instance, {"W2": plastic}, Noise((0.1, 0, 0)), cycles=50, repeats=2
+    ).best.verdict
+    drawn = sl.Problem(network, 5, sl.Ensemble(inputs=sl.ensembles.LowRank(rank=2)), taught)
+    assert found.to_dict() == sl.certify(drawn, plastic).to_dict()
+    assert found.needed < sl.certify(sl.Problem(network, 5), plastic).needed
+    own = sl.Instance.from_teacher(network, plastic, weights, inputs, weights)
+    assert own.generic_problem.teacher is None  # one of its own kind

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import pytest
 from typer.testing import CliRunner
 
 from runs.toys import tables
-from sublearn.cli import app, main
+from sublearn.cli import _runs, app, main
+from sublearn.runs import Table
 from sublearn.runs import open as open_run
 
 SPEC = """
@@ -160,3 +162,35 @@ def test_refusals(
     ):
         assert message in refused(words, monkeypatch, capsys), words
         assert list(tmp_path.iterdir()) == [spec], "nothing may be written"
+
+
+class _Found:
+    """A run that computed three experiments, whose findings are their first words."""
+
+    SAYS: ClassVar[dict[str, str]] = {
+        "own": "Yes: 3 of 3 are matched.\nMore about it.",
+        "another": "No, 2 of 9 fail.",
+        "third": "Not decided by this: too few trials.",
+    }
+
+    def finds(self, name: str) -> str:
+        return self.SAYS[name]
+
+    def table(self, name: str) -> Table:
+        return Table()
+
+    def asked(self, name: str) -> dict[str, str]:
+        return {"title": f"Does {name} hold, " + "and hold " * 12 + "at every size?"}
+
+
+def test_several_experiments_are_told_in_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    _runs._tell(cast(Any, _Found()), list(_Found.SAYS))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
+    told = [line.split("  Does")[0] for line in lines]
+    assert told == ["own      yes        ", "another  no         ", "third    not decided"]
+
+
+def test_one_experiment_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    _runs._tell(cast(Any, _Found()), ["own"])
+    assert "More about it." in capsys.readouterr().out

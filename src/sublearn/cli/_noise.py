@@ -76,7 +76,8 @@ class Lesson:
 
     network: NetworkOption
     samples: Annotated[
-        int | None, "Draw so many samples, and a teacher for them; or give --data."
+        int | None,
+        "Draw so many samples, and a teacher for them; or give --data, whose number it may say.",
     ] = None
     data: Annotated[
         str | None,
@@ -100,8 +101,7 @@ class Lesson:
 
         net = read_network(self.network)
         own = None if self.data is None else read_own(self.data, net, self.samples)
-        given = own is not None and own.inputs is not None
-        if (self.samples is None) != given:
+        if self.samples is None and (own is None or own.inputs is None):
             raise BadInputError(NEITHER_NOR)
 
         def learnable(problem: Problem) -> Allocation:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import Array, Indices, Mask, check_real
 from sublearn._errors import BadInputError, by_name, one_of, shown, whole_number
 from sublearn._limits import MOST_STEPS
 from sublearn.networks._activations import ACTIVATIONS
@@ -355,9 +355,7 @@ class Network(ABC):
             raise BadInputError(
                 f"weight {name} must have shape {shape}, not {value.shape}.{turned}{column}"
             )
-        if value.dtype.kind not in "fiu":
-            kind = "complex" if value.dtype.kind == "c" else value.dtype
-            raise BadInputError(f"weight {name} must hold real numbers, not {kind} ones.")
+        check_real(f"weight {name}", value)
         mask = self.connections.get(name)
         if mask is not None and value[..., ~mask].any():
             place = tuple(np.argwhere((value != 0) & ~mask)[0])
@@ -402,8 +400,7 @@ class Network(ABC):
         from sublearn.networks._forward import forward
 
         self.check_weights(weights)
-        if np.iscomplexobj(inputs):
-            raise BadInputError("inputs must hold real numbers, not complex ones.")
+        check_real("inputs", np.asarray(inputs))
         return forward(self, weights, inputs)
 
     def check(

@@ -182,7 +182,13 @@ class Placement(Shown):
             out.append("It leaves less error that no plastic weight can remove.")
         sure = [row.name for row in self.rows if row.verdict.kind == "maximal"]
         if best.verdict.kind == "minimal" and not sure:
-            out.append(f"None matches exactly: {best.verdict.needed} weights would be needed.")
+            needed, most = best.verdict.needed, max(row.verdict.rank for row in self.rows)
+            what = (
+                f"{needed} weights would be needed"
+                if self.plastic < needed
+                else f"rank {needed} would be needed, and none has more than {most}"
+            )
+            out.append(f"None matches exactly: {what}.")
         elif best.verdict.kind != "maximal" and sure:
             out.append(
                 f"(Of these only {' and '.join(sure)} can be proved to match exactly, which counts where "

@@ -17,13 +17,14 @@ from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
 from sublearn.networks import Gates, Network, factors, log2_terms
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, whole_ticks
 from sublearn.verdicts._gates import settled_gates
 from sublearn.verdicts._points import PRIMES, check_options, jacobian_columns
 from sublearn.verdicts._rank import points_needed
 
 
-@dataclass(frozen=True)
-class GivenRank:
+@dataclass(frozen=True, repr=False)
+class GivenRank(Shown):
     """The rank of the learnable columns at given weights and inputs, of ``equations`` outputs.
 
     ``grade``: a proof where the rank is as large as it can be, a probability of error where columns depend
@@ -47,6 +48,21 @@ class GivenRank:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {**vars(self), "grade": self.grade.to_dict()}
+
+    def table(self) -> list[Row]:
+        """One row."""
+        sizes = {"rank": self.rank, "learnable": self.learnable, "equations": self.equations}
+        return [{**sizes, "grade": str(self.grade)}]
+
+    def plot(self) -> Figure:
+        """The rank beside the weights and the outputs, of which the fewer bound it."""
+        fig, ax = figure(height=2.2)
+        bars = {"outputs": self.equations, "weights": self.learnable, "rank": self.rank}
+        colours = [ink(), ink(), COLOURS[0]]
+        ax.barh(list(bars), list(bars.values()), color=colours, height=0.6)
+        whole_ticks(ax, "x")
+        ax.set_title(f"rank {self.rank}, {self.grade}", loc="left", color=ink())
+        return fig
 
 
 def rank_at(
