@@ -68,6 +68,19 @@ def test_files(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert pipe.is_fifo() and sorted(tmp_path.iterdir()) == [folder, pipe]
 
 
+@pytest.mark.parametrize("verb", FILES)
+def test_names_of_files(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path / "x") + b"\xff.json"))
+    assert "in UTF-8" in refused(verb, odd, monkeypatch)
+    assert "zero byte" in refused(verb, tmp_path / "x\0.json", monkeypatch)
+    link, loop = tmp_path / "link.json", tmp_path / "loop.json"
+    link.symlink_to(tmp_path / "nothing.json")
+    loop.symlink_to(loop)
+    for path in (link, loop):
+        assert "is there already" in refused(verb, path, monkeypatch)
+    assert link.is_symlink() and sorted(tmp_path.iterdir()) == [link, loop]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_folder_without_the_right_to_write(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

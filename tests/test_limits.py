@@ -42,6 +42,7 @@ JSON = [
     (b'[{"b": {"a": 1, "a": 3}}]', "the key 'a' stands there twice"),
     (b"9" * 5000, "more than 4300 digits"),
     (b"[NaN]", "NaN is no number"),
+    (b"[-1e999]", "-1e999 in it is beyond the range of float64"),
     (b"[-Infinity]", "-Infinity is no number"),
     (b"\xff", "not text in UTF-8"),
     (b"", "no JSON"),

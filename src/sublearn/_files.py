@@ -90,20 +90,7 @@ def check_out(out: str | Path, name: str = "out", *, room: int = 0) -> Path:
     text = os.fspath(out)
     if not text.strip():
         raise BadInputError(f"{name} must name a folder; {text!r} names none.")
-    try:
-        length = len(text.encode())
-    except UnicodeEncodeError:
-        raise BadInputError(f"{name} must be a path in UTF-8, not {text!r}.") from None
-    if "\0" in text:
-        raise BadInputError(f"{name} must be a path, which holds no zero byte, not {text!r}.")
-    folder = Path(text)
-    if length + room > _LONGEST_PATH or any(
-        len(part.encode()) > _LONGEST_NAME for part in folder.parts
-    ):
-        raise BadInputError(
-            f"{name} is too long: a path may have {_LONGEST_PATH - room} bytes here, and each of its "
-            f"parts {_LONGEST_NAME}, not {length} as {text!r}."
-        )
+    folder = check_path(text, name, room=room)
     for place in (folder, *folder.parents):
         try:
             os.stat(place)
@@ -120,3 +107,22 @@ def check_out(out: str | Path, name: str = "out", *, room: int = 0) -> Path:
                 ) from None
             break  # said by who tries to write there
     return folder
+
+
+def check_path(text: str, name: str, *, room: int = 0) -> Path:
+    """A path that every disk can hold, wherever it leads; ``room`` as in :func:`check_out`."""
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:
+        raise BadInputError(f"{name} must be a path in UTF-8, not {text!r}.") from None
+    if "\0" in text:
+        raise BadInputError(f"{name} must be a path, which holds no zero byte, not {text!r}.")
+    path = Path(text)
+    if length + room > _LONGEST_PATH or any(
+        len(part.encode()) > _LONGEST_NAME for part in path.parts
+    ):
+        raise BadInputError(
+            f"{name} is too long: a path may have {_LONGEST_PATH - room} bytes here, and each of its "
+            f"parts {_LONGEST_NAME}, not {length} as {text!r}."
+        )
+    return path

@@ -11,7 +11,7 @@ import stat
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,7 +106,7 @@ def as_text(value: object) -> str:
 
 
 def parse_json(content: bytes) -> Any:
-    """JSON as everybody reads it alike: UTF-8, no key twice, no NaN, nothing deeper than 32 levels.
+    """JSON as everybody reads it alike: UTF-8, no key twice, finite numbers, nothing deeper than 32 levels.
 
     >>> parse_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -119,7 +119,10 @@ def parse_json(content: bytes) -> Any:
         raise Unreadable(f"it is nested deeper than {MOST_DEPTH} levels")
     try:
         return json.loads(
-            content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number
+            content.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_float=_finite,
         )
     except Unreadable:
         raise
@@ -176,6 +179,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise Unreadable(f"the key {key[:80]!r} stands there twice")
             seen.add(key)
     return found
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not isfinite(value):
+        raise Unreadable(f"{digits[:80]} in it is beyond the range of float64")
+    return value
 
 
 def _no_number(word: str) -> Any:

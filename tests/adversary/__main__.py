@@ -7,11 +7,9 @@ cut short is made again. Another state of the code has another folder: they are 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -24,6 +22,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from adversary import reasons  # noqa: E402
+from adversary.code import ROOT, commit, fingerprint  # noqa: E402
 from adversary.known import KNOWN, Seen  # noqa: E402
 from adversary.plan import (  # noqa: E402
     ATTACKS,
@@ -36,18 +35,6 @@ from adversary.plan import (  # noqa: E402
     cells_of,
     work,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def fingerprint() -> str:
-    """Twelve digits that change with the package and with the attack."""
-    digest = hashlib.sha256()
-    for folder in (ROOT / "src", ROOT / "tests" / "adversary"):
-        for path in sorted(folder.rglob("*.py")):
-            if not path.name.startswith("test_"):
-                digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 class Results:
@@ -136,21 +123,6 @@ def go(results: Results, jobs: list[Job | str], workers: int) -> None:
                 )
 
 
-def commit() -> str:
-    """The commit, with a star where files differ from it."""
-    try:
-        head = subprocess.run(
-            ["git", "describe", "--always", "--dirty=*"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return head.stdout.strip()
-
-
 def table(rows: Iterable[Iterable[object]], head: str) -> list[str]:
     """Lines of a Markdown table."""
     names = head.split(", ")
@@ -233,7 +205,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=MOST, help="cases of a cell, at most")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "attack")
     asked = parser.parse_args()
-    folder = asked.out / fingerprint()
+    folder = asked.out / fingerprint("adversary")
     folder.mkdir(parents=True, exist_ok=True)
     results = Results(folder / "results.jsonl")
     if results.records:

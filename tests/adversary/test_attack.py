@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import sublearn as sl
 from adversary.cells import ALL_CELLS, ImpossibleError, make
 from adversary.plan import ATTACKS, Job, run, spread
+from adversary.verbs import PROOF, _move, _numbers
 
 # (cases in `make test`, in `make test-slow`, least share of them with two definite answers)
 SIZES = {
@@ -41,6 +46,33 @@ def test_no_contradiction(attack: str, part: int) -> None:
     count, _, least = SIZES[attack]
     step = sum(name == attack for name, _ in PARTS)
     _attack(list(spread(attack, count))[part::step], least)
+
+
+STATED = {
+    "copy": (sl.FeedForward((3, 2, 1), activation="relu"), {"W1": 6, "W2": 1}, 0, {"units"}),
+    "intertwine": (sl.FeedForward((4, 2, 4)), {"W1": 6, "W2": 6}, 3, {"radius", "free", "beside"}),
+    "affine": (sl.FeedForward((3, 3, 2)), {"W2": 6}, 0, {"prime"}),
+}
+
+
+@pytest.mark.parametrize("rung", STATED)
+def test_all_that_a_certificate_states_is_tampered_with(rung: str, tmp_path: Path) -> None:
+    network, learn, trial, stated = STATED[rung]
+    some = {name: sl.Anywhere(count) for name, count in learn.items()}
+    samples = 2 if rung == "affine" else 4
+    found = sl.decide(sl.draw(sl.Problem(network, samples), some, trial=trial))
+    assert found.rung == rung and found.certificate is not None
+    found.certificate.save(tmp_path / "c.json")
+    content = json.loads((tmp_path / "c.json").read_text())
+    ways = dict(_numbers(content))
+    assert ways.keys() & set(PROOF) == stated
+    for way in ways.values():
+        changed = json.loads(json.dumps(content))
+        _move(changed, way, np.random.default_rng(0))
+        assert changed != content
+        (tmp_path / "c.json").write_text(json.dumps(changed))
+        if way[0] in PROOF:
+            assert not sl.Certificate.load(tmp_path / "c.json").check()
 
 
 @pytest.mark.slow

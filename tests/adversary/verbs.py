@@ -314,7 +314,8 @@ def repair(cell: Cell, index: int) -> Outcome:
 def certificate(cell: Cell, index: int) -> Outcome:
     """A certificate holds as written, and no longer when one of its numbers is changed.
 
-    A change counts where the stated centre, run forward here, then misses the targets by far.
+    A change of the question or of the centre counts where the stated centre, run forward here, then misses
+    the targets by far. What the proof says beside its centre is changed so that it is none.
     """
     case = make(cell, index)
     found = sl.decide(case.instance, budget=BUDGET)
@@ -332,7 +333,7 @@ def certificate(cell: Cell, index: int) -> Outcome:
         for what, place in _numbers(content):
             changed = json.loads(json.dumps(content))
             _move(changed, place, rng)
-            if _miss(case.instance, changed) < 1e-3:
+            if what not in PROOF and _miss(case.instance, changed) < 1e-3:
                 continue  # a number that does not matter
             path.write_text(json.dumps(changed), encoding="utf-8")
             try:
@@ -345,6 +346,10 @@ def certificate(cell: Cell, index: int) -> Outcome:
     return Outcome(True, None, "false", "rejected")
 
 
+PROOF = ("units", "radius", "free", "prime", "beside")
+"""What a certificate states beside its centre."""
+
+
 def _numbers(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
     """Every list of numbers in a certificate, by the way that leads to it."""
     teacher = content.get("teacher") or {}
@@ -355,15 +360,31 @@ def _numbers(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
     ways += [
         (f"teacher's {name}", ["teacher", "weights", name]) for name in teacher.get("weights", ())
     ]
-    return ways
+    return ways + [(name, [name]) for name in PROOF if content[name]]
 
 
 def _move(content: dict[str, Any], way: list[Any], rng: np.random.Generator) -> None:
-    """Change one number of a list, and of a centre all, so far that no rounding explains it."""
+    """Change one number of a list, and of a centre all, so far that no rounding explains it.
+
+    Of a proof: no prime, a factor of the other sign, a weight that is none, a negative radius."""
     values: Any = content
     for step in way:
         values = values[step]
-    if way == ["centre"]:
+    if way == ["prime"]:
+        content["prime"] += 1  # even
+        return
+    if way == ["units"]:
+        unit = values[0][0]
+        unit[1] = f"-{unit[1]}".replace("--", "")
+        return
+    if way == ["free"]:
+        values[int(rng.integers(len(values)))] += 10**6
+        return
+    if way == ["radius"]:
+        k = int(rng.integers(len(values)))
+        values[k] = _pair(-_number(values[k]))
+        return
+    if way in (["centre"], ["beside"]):
         for k, pair in enumerate(values):
             values[k] = _pair(_number(pair) * 1.25 + 1.0)
         return

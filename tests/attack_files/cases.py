@@ -13,6 +13,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,9 @@ from sublearn._reading import Unreadable, read_npy, read_npz
 from sublearn.datasets._digits import _from_folder
 from sublearn.datasets._idx import read_idx
 from sublearn.experiments.tasks import TASKS
+from sublearn.matchers import Copy, Intertwine
 from sublearn.reports import write
+from sublearn.runs._manifest import digest_of
 
 NETWORK = sl.FeedForward((3, 4, 2))
 SMALL, ROWS = sl.Problem(sl.LinearRNN(n=2, b=1, d=1, T=2), 2), {"W": sl.FirstRows(2)}
@@ -71,6 +74,14 @@ def make(folder: Path) -> None:
         found = sl.decide(sl.draw(problem, learn, trial=trial))
         assert found.certificate is not None
         found.certificate.save(folder / f"{name}.json")
+    for rung, network, learn, trial in (
+        (Copy(), sl.FeedForward((3, 2, 1), activation="relu"), {"W1": 6, "W2": 1}, 0),
+        (Intertwine(), sl.FeedForward((4, 2, 4)), {"W1": 6, "W2": 6}, 3),
+    ):
+        some = {name: sl.Anywhere(count) for name, count in learn.items()}
+        found = sl.decide(sl.draw(sl.Problem(network, 4), some, trial=trial), ladder=[rung])
+        assert found.certificate is not None
+        found.certificate.save(folder / f"{rung.name}.json")
     for name, learn in (("rank", "W:rows=0-1"), ("ground", "W:first-rows=2,seed=0")):
         asked = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=3), 3)
         held = sl.ensembles.learn_from_text(asked.network, [learn]).draw(asked)
@@ -97,7 +108,8 @@ def walk() -> runs.Experiment:
 # How bytes are spoilt.
 
 NUMBERS = (b"0", b"-1", b"1000000000", b"100000000000000000000", b"1e308", b"-0.5", b"9" * 5000,
-           b"null", b"true", b"[]", b"{}", b'""', b"NaN", b"[[1]]")  # fmt: skip
+           b"null", b"true", b"[]", b"{}", b'""', b"NaN", b"[[1]]", b"1e999", b'"1e400"',
+           b'"1e1000000000"', b'"-1/0"')  # fmt: skip
 
 
 def bytes_spoilt(data: bytes, rng: np.random.Generator) -> bytes:
@@ -142,6 +154,19 @@ def text_spoilt(data: bytes, rng: np.random.Generator) -> bytes:
     token = found[int(rng.integers(0, len(found)))]
     new = other if rng.random() < 0.3 else NUMBERS[int(rng.integers(0, len(NUMBERS)))]
     return data[: token.start()] + new + data[token.end() :]
+
+
+def manifest_spoilt(data: bytes, rng: np.random.Generator) -> bytes:
+    """A spoilt manifest, mostly with the digests that go with what it says now."""
+    spoilt = text_spoilt(data, rng)
+    if rng.random() < 0.2:
+        return spoilt
+    with suppress(Exception):  # it may be no manifest any more
+        content = json.loads(spoilt)
+        for entry in content["experiments"].values():
+            entry["digest"] = digest_of(entry)
+        return json.dumps(content).encode()
+    return spoilt
 
 
 def members_spoilt(data: bytes, rng: np.random.Generator) -> bytes:
@@ -239,6 +264,8 @@ KINDS: dict[str, Kind] = {
     "mask .csv": Kind("mask.csv", _mask, text_spoilt),
     "certificate, box": Kind("box.json", _certificate, text_spoilt),
     "certificate, affine": Kind("affine.json", _certificate, text_spoilt),
+    "certificate, copy": Kind("copy.json", _certificate, text_spoilt),
+    "certificate, intertwined": Kind("intertwine.json", _certificate, text_spoilt),
     "certificate, rank": Kind("rank.json", _ranks, text_spoilt),
     "certificate, ground": Kind("ground.json", _ranks, text_spoilt),
     "trials": Kind("trials.json", _trials, text_spoilt),
@@ -248,7 +275,7 @@ KINDS: dict[str, Kind] = {
     "IDX": Kind("data/train-images-idx3-ubyte", _images, bytes_spoilt),
     "IDX, labels": Kind("data/train-labels-idx1-ubyte", _images, bytes_spoilt),
     "IDX, packed": Kind("packed/train-images-idx3-ubyte.gz", _images, packed_spoilt),
-    "manifest": Kind("run/manifest.json", _run, text_spoilt),
+    "manifest": Kind("run/manifest.json", _run, manifest_spoilt),
     "about": Kind("run/walks/about.json", _run, text_spoilt),
     "table": Kind("run/walks/table.csv", _run, text_spoilt),
     "failures": Kind("run/failures.json", _run, text_spoilt),

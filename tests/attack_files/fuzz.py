@@ -3,7 +3,8 @@
     python tests/attack_files/fuzz.py [--cases 20000] [--out build/attack-files]
 
 Cases are read in child processes whose memory and time are limited from outside. The run goes on where it
-was: what is done stands in progress.txt. It ends with a table, and with 1 if anything broke.
+was: what is done stands in progress.txt, in a folder for each state of the code. It ends with a table, and
+with 1 if anything broke.
 """
 
 from __future__ import annotations
@@ -118,13 +119,16 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("build/attack-files"))
     asked = parser.parse_args()
+    from adversary.code import commit, fingerprint
     from attack_files.cases import NAMES
 
-    asked.out.mkdir(parents=True, exist_ok=True)
-    found = fuzz(asked.out.resolve(), asked.cases)
+    out = asked.out.resolve() / fingerprint("attack_files", "runs")
+    out.mkdir(parents=True, exist_ok=True)
+    found = fuzz(out, asked.cases)
     counts = Counter(
         (NAMES[number % len(NAMES)], words.split()[0]) for number, words in found.items()
     )
+    print(f"commit {commit()}: {len(found)} cases of {len(NAMES)} kinds")
     print(f"{'kind':<22}{'read':>8}{'refused':>9}{'broke':>7}")
     for name in NAMES:
         print(f"{name:<22}" + "".join(

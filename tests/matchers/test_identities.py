@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +149,51 @@ def test_chains_of_other_forms_are_refused() -> None:
     assert spaces(biased, flat) is not None and spaces(flat, biased) is None
     given = sl.draw(sl.Problem(flat, 2, teacher=sl.Targets()), {"W1": sl.Anywhere(2)})
     assert Copy().refusal(given) == "there is no teacher to copy"
+
+
+LONG = "9" * 5000
+FACTORS = ["1e1000000000", "1e400", "1.5", "-1/0", " 1", "1_0", "\u0663", LONG, f"1/{LONG}", "", 3]
+
+
+@pytest.mark.parametrize("factor", FACTORS, ids=lambda factor: repr(factor)[:12])
+def test_a_factor_that_no_copy_writes_is_refused(factor: object, tmp_path: Path) -> None:
+    path = tmp_path / "copy.json"
+    _rescaled().save(path)
+    content = json.loads(path.read_text())
+    content["units"][0][0][1] = factor
+    path.write_text(json.dumps(content))
+    with pytest.raises(sl.BadInputError, match="is a damaged certificate") as refused:
+        sl.Certificate.load(path)
+    assert len(str(refused.value)) < 300 + len(str(path))
+
+
+@pytest.mark.parametrize("power", [10**400, Fraction(1, 10**400)], ids=["huge", "tiny"])
+def test_a_factor_beyond_floats_makes_no_copy(power: Fraction | int) -> None:
+    held = _rescaled()
+    units = tuple(tuple((unit, factor * power) for unit, factor in space) for space in held.units)
+    assert not replace(held, units=units).check()
+
+
+def test_a_copy_beyond_floats_is_undecided() -> None:
+    network = sl.FeedForward((1, 1, 1), "relu")
+    teacher = {"W1": np.array([[1.0]]), "W2": np.array([[1e300]])}
+    given = {"W1": np.array([[1.0]]), "W2": np.array([[1e-300]])}
+    learn = sl.Allocation.from_entries(network, {"W1": [(0, 0)]})
+    instance = sl.Instance.from_teacher(network, learn, given, np.array([[1.0, 2.0]]), teacher)
+    found = _alone(Copy(), instance)
+    assert found.kind == "undecided" and "beyond the range of float64" in found.reason
+
+
+def _rescaled() -> sl.Certificate:
+    """A copy with one unit and a learnable weight before it, whatever its factor."""
+    network = sl.FeedForward((1, 1, 1), "relu")
+    teacher = {"W1": np.array([[3.0]]), "W2": np.array([[4.0]])}
+    given = {"W1": np.array([[1.0]]), "W2": np.array([[8.0]])}
+    learn = sl.Allocation.whole(network, ["W1", "W2"])
+    instance = sl.Instance.from_teacher(network, learn, given, np.array([[1.0, 2.0]]), teacher)
+    found = _alone(Copy(), instance).certificate
+    assert found is not None and found.check()
+    return found
 
 
 def test_intertwined_matches_are_roots(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import sublearn.runs as runs
 from runs.toys import tables, walks
+from sublearn._files import PART
 from sublearn.runs import Experiment, Run, execute
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +73,7 @@ def test_death_at_every_touch_of_the_disk(tmp_path: Path, plain: Run) -> None:
                 execute(experiments(), out=folder)
         execute(experiments(), out=folder)
         assert tables(folder) == tables(plain.folder), f"died at touch {last}"
-        assert list(folder.rglob(".*.tmp")) == []
+        assert list(folder.rglob(f".*{PART}")) == []
 
 
 DISK = [
@@ -170,7 +171,7 @@ def test_a_write_that_the_system_refuses(tmp_path: Path, long: Run) -> None:
     said = process.communicate()[1].decode()
     assert process.returncode == 1
     assert "File too large; make room" in said.splitlines()[-1]
-    assert list(folder.rglob(".*.tmp")) == []
+    assert list(folder.rglob(f".*{PART}")) == []
     process = started(tmp_path / "run.py", *words)
     assert process.communicate()[1] == b"" and process.returncode == 0
     assert tables(folder) == tables(long.folder)

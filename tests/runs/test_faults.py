@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -311,6 +312,37 @@ def test_a_lock_that_cannot_be_written_names_its_file(
     with pytest.raises(OSError, match="make room") as stopped:
         execute([walks(**GRID)], out=tmp_path / "run")
     assert str(stopped.value.filename).endswith(".lock")
+
+
+def test_timings_at_a_full_disk_name_their_file(tmp_path: Path, plain: Path) -> None:
+    """They are added to in place: half a line may be left, and harms nothing."""
+    import builtins
+
+    real = builtins.open
+
+    class Full(io.BytesIO):
+        def write(self, content: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if mode != "rb+":
+            return real(file, mode, *args, **kwargs)
+        with real(file, mode) as half:
+            half.write(b"walks,0,0,3,0.1")
+        return Full()
+
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "open", full)
+        with pytest.raises(OSError, match="make room") as stopped:
+            made(folder)
+    assert str(stopped.value.filename) == str(folder / "timings.csv")
+    assert "kept" in str(stopped.value.strerror)
+    assert runs.open(folder).state("walks").trials_done > 0, "rows are on disk before their times"
+    made(folder)
+    assert whole(folder) == whole(plain)
+    lines = (folder / "timings.csv").read_text().splitlines()
+    assert lines[0] == "walks,0,0,3,0.1" and len(lines) > 1, "the next line is one of its own"
 
 
 def test_a_path_as_long_as_can_be_is_used(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from sublearn.cli import app
 from sublearn.reports import page, write
 from sublearn.reports._section import command
 from sublearn.runs import Progress, Run, execute
+from sublearn.runs._manifest import digest_of
 
 GRID = {"points": 2, "trials": 6, "chunk": 3}
 
@@ -266,7 +267,13 @@ def _manifest(change: Callable[[dict], object]) -> Callable[[bytes], bytes]:
 
 
 def _entry(**values: object) -> Callable[[bytes], bytes]:
-    return _manifest(lambda m: m["experiments"]["walks"].update(values))
+    """Other values, and the digest that goes with them, as a stranger would write it."""
+
+    def change(manifest: dict) -> None:
+        entry = manifest["experiments"]["walks"]
+        entry.update({"digest": digest_of({**entry, **values}), **values})
+
+    return _manifest(change)
 
 
 def _renamed(name: str) -> Callable[[bytes], bytes]:
@@ -289,6 +296,15 @@ MANIFESTS: dict[str, Callable[[bytes], bytes]] = {
     "no points": _entry(points=[]),
     "trials negative": _entry(points=[{"params": {"steps": 10}, "trials": -3, "chunk": 1}]),
     "params nested": _entry(points=[{"params": {"steps": [1]}, "trials": 3, "chunk": 1}]),
+    "more trials than are counted": _entry(
+        points=[{"params": {"steps": 10}, "trials": 10**20, "chunk": 1}]
+    ),
+    "more trials in all": _entry(
+        points=[{"params": {"steps": i}, "trials": 2**61, "chunk": 1} for i in range(4)]
+    ),
+    "a seed that is infinite": lambda data: data.replace(b'"seed": 0', b'"seed": 1e999'),
+    "a column named point": _entry(columns={"point": "int"}),
+    "a column named trial": _entry(columns={"end": "float", "trial": "str"}),
     "title a number": _entry(title=3),
     "headings a list": _entry(headings=[]),
     "columns of lists": _entry(columns={"end": ["float"]}),
@@ -353,6 +369,8 @@ SPOILT: dict[str, list[bytes]] = {
         b"{}",
         b'[{"experiment": "walks"}]',
         b'[{"experiment": "walks", "step": "x", "error": "y", "params": 3}]',
+        b'[{"experiment": "walks", "step": "x", "error": "y", "params": {"a": 1e999}}]',
+        b'[{"experiment": "walks", "step": "x", "error": "y", "params": {"a": -1e999}}]',
     ],
 }
 CASES = [(name, data) for name, contents in SPOILT.items() for data in contents]

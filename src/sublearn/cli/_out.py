@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from sublearn._errors import BadInputError, one_of
-from sublearn._files import check_out
+from sublearn._files import check_out, check_path
 from sublearn.cli._show import say
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Out:
     def refuse_to_replace(self) -> None:
         """An error if anything is there that would be written over."""
         path = Path(self.out or "")
-        there = [path] if self.is_file and path.exists() else []
+        there = [path] if self.is_file and os.path.lexists(path) else []
         if not self.is_file:
             own = (f"{self.name}{ending}" for ending in (".png", ".svg", ".csv"))
             there = [found for name in (*own, *self.files) for found in sorted(path.glob(name))]
@@ -152,7 +152,7 @@ def check_file(
     """The file that ``option`` names, if its folder is there and can be written."""
     if out is None:
         return None
-    file = Path(out)
+    file = check_path(out, option)
     check_out(file.parent if file.name else out, f"{option}: the folder of the file", room=_ROOM)
     if endings:
         one_of(f"{option}: the file's ending", file.suffix, endings)

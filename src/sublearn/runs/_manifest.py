@@ -16,9 +16,11 @@ from sublearn._errors import BadInputError
 from sublearn._reading import Unreachable, Unreadable, read_json
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point, is_name
 from sublearn.runs._files import write_json
+from sublearn.runs._shards import POINT, TRIAL
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+_DECIDES = ("task", "version", "columns", "seed", "points")
 _PACKAGES = ("numpy", "scipy", "numba", "python-flint", "matplotlib", "pyarrow", "distributed")
 
 
@@ -49,10 +51,12 @@ def declare(experiment: Experiment, budget: str, plan: Plan) -> Declared:
         "budget": budget,
         "headings": experiment.headings,
     }
-    return Declared(experiment, plan, {**words, "digest": _digest(content), **content})
+    return Declared(experiment, plan, {**words, "digest": digest_of(content), **content})
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def digest_of(entry: Mapping[str, Any]) -> str:
+    """The SHA-256 of what decides the rows."""
+    content = {key: entry[key] for key in _DECIDES}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -142,14 +146,17 @@ def _check_entry(entry: dict[str, Any]) -> None:
         raise Unreadable("a heading is no text")
     if not all(isinstance(kind, str) and kind in KINDS for kind in entry["columns"].values()):
         raise Unreadable("a column holds none of the types of a task")
+    for name in (POINT, TRIAL):
+        if name in entry["columns"]:
+            raise Unreadable(f"a column of its task is called {name}")
     points = []
     for point in entry["points"]:
         if not isinstance(point, dict) or not isinstance(point.get("params"), dict):
             raise Unreadable("a point has no params")
         points.append(Point(point["params"], point.get("trials", 0), point.get("chunk", 0)))
-    Plan(tuple(points), entry["seed"])
-    declared = ("task", "version", "columns", "seed", "points")
-    if entry.get("digest") != _digest({key: entry[key] for key in declared}):
+    if Plan(tuple(points), entry["seed"]).trials >= 2**63:
+        raise Unreadable("its trials are more than 64 bits count")
+    if entry.get("digest") != digest_of(entry):
         raise Unreadable("its digest is not that of what it declares")
 
 

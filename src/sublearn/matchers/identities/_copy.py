@@ -65,7 +65,7 @@ class Copy(Matcher):
             return Decision("undecided", self.name, reason, effort=effort)
         exact = copied_values(instance, units)
         assert exact is not None, "the search keeps every frozen entry"
-        values = np.array([float(value) for value in exact])
+        values = np.array([rounded(value) for value in exact])
         if not np.isfinite(values).all():
             reason = "the copy needs weights beyond the range of float64"
             return Decision("undecided", self.name, reason, effort=effort)
@@ -108,6 +108,14 @@ def copied_values(instance: Instance, units: Units) -> list[Fraction] | None:
                 elif Fraction(float(frozen[row, column])) != value:
                     return None
     return [wanted.get(label, Fraction(0)) for label in instance.allocation.labels()]
+
+
+def rounded(value: Fraction) -> float:
+    """The nearest float64; infinite beyond its range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _units_of(units: Units, space: int, size: int) -> tuple[Copied, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._files import save_json
-from sublearn._reading import as_text, as_whole, load_json
+from sublearn._reading import MOST_DIGITS, as_text, as_whole, load_json
 from sublearn.allocations import flat_entries, from_flat_entries
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs._dyadic import Dyadic, to_float
@@ -21,9 +22,10 @@ from sublearn.networks import Network, network_from_text
 
 Kind = Literal["krawczyk", "construction", "affine", "copy", "intertwined"]
 KINDS: tuple[Kind, ...] = ("krawczyk", "construction", "affine", "copy", "intertwined")
-LONGEST_FRACTION = 10_000
 LARGEST_EXPONENT = 10**6  # far beyond any precision; a damaged file must not fill the memory
 MOST_BITS = 2**16  # 16 times what proofs are given
+# As it is written: Fraction itself reads "1e1000000000" too, and fills the memory with it.
+_FRACTION = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 FORMAT = "sublearn certificate 2"
 ROUNDED = "sublearn certificate 1"  # knew a teacher's targets only as float64 numbers
 
@@ -219,9 +221,9 @@ def _dyadic_in(pair: object) -> Dyadic:
 
 
 def _fraction(text: object) -> Fraction:
-    if not isinstance(text, str) or len(text) > LONGEST_FRACTION:
-        raise ValueError("a factor must be a fraction written as text")
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError(f"a factor must be a fraction such as '-2/3', not {text!r:.80}")
     try:
         return Fraction(text)
     except ZeroDivisionError:
-        raise ValueError(f"{text} is no number") from None
+        raise ValueError(f"{text:.80} is no number") from None

@@ -104,15 +104,15 @@ def _same(value: Dyadic, number: float) -> bool:
 
 
 def _check_copy(instance: Instance, certificate: Certificate) -> Check:
-    from sublearn.matchers.identities._copy import copied_values
+    from sublearn.matchers.identities._copy import copied_values, rounded
 
     if instance.teacher is None:
         return Check(False, "there is no teacher to copy")
     values = copied_values(instance, certificate.units)
     if values is None:
         return Check(False, "the units named do not make the student a copy of the teacher")
-    for value, stated in zip(values, certificate.centre, strict=True):
-        if not _same(stated, float(value)):
+    for value, stated in zip(map(rounded, values), certificate.centre, strict=True):
+        if not np.isfinite(value) or not _same(stated, value):
             return Check(False, "the centre is not the copy of the teacher's weights")
     return Check(
         True,
