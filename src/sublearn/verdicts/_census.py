@@ -75,16 +75,13 @@ def census(
         raise BadInputError(f"{name} has {existing} weights, fewer than the {size} needed.")
     if draws is not None:
         draws = whole_number("draws", draws, least=1)
-        rule = {name: FirstRows(network.shape(name)[0], size)}
         rng = named_stream(seed, "census draws", problem.digest, name)
         deficient, doubt = 0, 0.0
         for number in range(draws):
             tell(number, draws)
-            drawn = problem.draw_allocation(rule, rng)
-            found = generic_rank(problem, drawn, error=error / draws, seed=seed)
-            if found.rank < len(drawn):
-                deficient += 1
-                doubt += found.grade.error
+            lost = deficient_draw(problem, name, rng, error / draws, seed)
+            deficient += lost is not None
+            doubt += lost or 0.0
         return Census(draws, draws, deficient, 0, True, wrong_by_chance(doubt))
     if comb(existing, size) > LARGEST:
         raise BadInputError(
@@ -92,6 +89,16 @@ def census(
             f"{LARGEST:.0e} to enumerate: give a number of draws."
         )
     return _enumerated(problem, name, error, seed, tell)
+
+
+def deficient_draw(
+    problem: Problem, name: str, rng: np.random.Generator, error: float, seed: int
+) -> float | None:
+    """Of one random allocation within the degree bounds: None, or if deficient the chance that it is not."""
+    rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
+    drawn = problem.draw_allocation(rule, rng)
+    found = generic_rank(problem, drawn, error=error, seed=seed)
+    return found.grade.error if found.rank < len(drawn) else None
 
 
 def _enumerated(
