@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import sublearn
+from sublearn._seeds import Tag
 
 TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml", ".txt", ".yml"}
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
@@ -191,6 +192,25 @@ def test_runs_know_no_science() -> None:
     room = Path(sublearn.__file__).parent / "runs"
     used = set().union(*(_rooms_used(path) for path in room.glob("*.py")))
     assert used & set(ROOMS) <= {"runs", "plots"}
+
+
+def test_streams_have_their_tags_from_one_list() -> None:
+    """A number of one's own in a seed could be that of another stream; ``_seeds`` holds them all."""
+    package, found = Path(sublearn.__file__).parent, []
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("default_rng", "SeedSequence", "stream")
+            ):
+                entropy = [
+                    part
+                    for argument in node.args
+                    for part in (argument.elts if isinstance(argument, ast.List) else [argument])
+                ]
+                if len(entropy) > 1 and any(isinstance(p, ast.Constant) for p in entropy):
+                    found.append(f"{path.relative_to(package)}: {ast.unparse(node)}")
+    assert [line for line in found if "named_stream" not in line] == []
+    assert len(set(Tag)) == len(Tag.__members__), "two purposes have one number"
 
 
 def test_typed_marker_is_shipped() -> None:
