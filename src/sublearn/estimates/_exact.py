@@ -121,7 +121,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
 
     verdict: Verdict | None = field(default=None)
 
-    asks = MatchQuestion
+    asks: ClassVar[type[Any]] = MatchQuestion
     record = Trial
     words = {  # noqa: RUF012
         "kind": ("matched", "refuted", "undecided"),

@@ -32,13 +32,12 @@ from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
 from sublearn.experiments.tasks._repeats import turns, whole
 from sublearn.matchers import Budget
 from sublearn.runs import Row, Task
-from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
+from sublearn.training import LEARNERS, Learner, learner_named
 
 EXACT, WITHIN = "exact match", "match within eps"
 DECIDED_WITHIN = "every output within eps, decided"
 DECIDE_WITHIN = "decide-within"  # the method that asks it
 _THERE, _NOT_THERE = "within", "not reached"
-_MOST_STEPS = 200  # of Levenberg-Marquardt beside others
 
 
 def trains(point: Params) -> bool:
@@ -289,8 +288,8 @@ def _own(point: Params, text: str, seed: int) -> tuple[Params, int, Learner]:
     except ValueError:
         raise BadInputError(f"a learner with a rate reads adam:rate=0.1, not {text!r}.") from None
     learner, steps = learner_named(name, **settings), point.get("steps")
-    if isinstance(learner, LevenbergMarquardt) and isinstance(steps, int):
-        steps = min(steps, _MOST_STEPS)
+    if learner.most_steps is not None and isinstance(steps, int):
+        steps = min(steps, learner.most_steps)
     return {**point, "steps": steps}, seed, learner
 
 
