@@ -92,7 +92,7 @@ def million(rows: int) -> tuple[float, float, int]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         declared = declare(chosen, "quick", chosen.quick)
-        write_manifest(folder, [declared], {})
+        write_manifest(folder, [declared], {}, ())
         mark = label("trivial", declared.entry)
         trials_of = [point.trials for point in grid]
         shards = Shards(folder / "trivial" / SHARDS, chosen.task.columns, mark, trials_of)

@@ -223,6 +223,7 @@ def test_forbidden_and_required_from_files(run: Run, tmp_path: Path) -> None:
 def test_census(run: Run) -> None:
     shown = run("census", *LAYER, "--learn", "W1")
     assert "9 of these 90 are deficient all the same (10.0%)" in shown.out
+    assert shown.out.strip() == str(sl.census(sl.Problem(sl.FeedForward((3, 3, 2)), 2), "W1"))
     found = run("census", *LAYER, "--learn", "W1", "--json").json
     assert (found["deficient"], found["feasible"], found["total"]) == (9, 90, 126)
     drawn = run("census", *LAYER, "--learn", "W1", "--draws", "20", "--seed", "3", "--json").json

@@ -55,6 +55,15 @@ def test_rate_says_what_local_geometry_says(tmp_path: Path) -> None:
     assert found["second_order_is_enough"] is True and found["slides_rate"] != found["rate"]
 
 
+def test_what_is_drawn_is_what_draw_draws() -> None:
+    """The instance of a seed is the same wherever it is asked about."""
+    found = _json("rate", *LINEAR, *GAMMA, "--seed", "5")
+    problem = sl.Problem(sl.LinearEstimator(inputs=6, outputs=3), samples=12)
+    drawn = sl.draw(problem, sl.Allocation.whole(problem.network), seed=5)
+    wanted = sl.local_geometry(drawn).rate(sl.Noise((0.8, 1.0, 0.05)))
+    assert found["rate"] == pytest.approx(wanted, rel=1e-12)
+
+
 def test_rate_in_words_and_pictures(tmp_path: Path) -> None:
     result = _run("rate", *LINEAR, *GAMMA, "--draws", "20", "--out", str(tmp_path / "pictures"))
     assert result.exit_code == 0, result.output

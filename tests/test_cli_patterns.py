@@ -23,7 +23,7 @@ def test_counts_are_printed_and_given_as_json() -> None:
     assert shown.returncode == 0
     wanted = sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
     assert [line.split()[-1] for line in shown.stdout.splitlines()[1:]] == [
-        str(value) for value in wanted.to_dict().values()
+        str(row["count"]) for row in wanted.table()
     ]
     plain = json.loads(run(*words, "--json").stdout)
     assert plain["both"] == wanted.both and plain["full_rank"] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -11,10 +12,12 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import sublearn
+from sublearn._seeds import Tag
 
 TEXT = {".css", ".csv", ".html", ".ipynb", ".js", ".json", ".md", ".py", ".toml", ".txt", ".yml"}
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "notebooks", ".ci", ".github")
@@ -39,6 +42,7 @@ ROOMS = (
     "reports",
     "cli",
 )
+ROOT = Path(__file__).parent.parent
 PUBLIC: list[str] = list(getattr(sublearn, "__all__", ()))
 
 # Written in pieces, so that this file passes its own test.
@@ -141,26 +145,102 @@ def test_no_room_reaches_back() -> None:
             assert not later, f"{room}/{path.name} uses {', '.join(sorted(later))}"
 
 
-def _private_imports(path: Path, room: str) -> list[str]:
-    """Imports of another room's private modules; the basement, directly below the package, is for all."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _private_imports(source: str, room: str) -> list[str]:
+    """Imports of another room's private names; the basement, directly below the package, is for all."""
+    asked: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            part = node.module.split(".")
-            other = part[0] == "sublearn" and len(part) > 2 and part[1] in ROOMS and part[1] != room
-            if other and any(name.startswith("_") for name in part[2:]):
-                found.append(f"{room}/{path.name} imports {node.module}")
+            asked += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            asked += [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            asked += [part.value for part in node.args if isinstance(part, ast.Constant)]
+    found = []
+    for name in asked:
+        parts = str(name).split(".")
+        other = parts[0] == "sublearn" and len(parts) > 2 and parts[1] in {*ROOMS} - {room}
+        if other and any(re.match("_[^_]", part) for part in parts[2:]):
+            found.append(name)
     return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from sublearn.exact._field import PrimeField",
+        "from sublearn.exact import _field",
+        "import sublearn.exact._field",
+        "import sublearn.exact._field as field",
+        "importlib.import_module('sublearn.exact._field')",
+        "def f():\n    from importlib import import_module\n    import_module('sublearn.exact._field')",
+    ],
+)
+def test_every_way_to_a_private_module_is_seen(line: str) -> None:
+    assert len(_private_imports(line, "verdicts")) == 1
+    assert _private_imports(line, "exact") == []
+    assert _private_imports("from sublearn._errors import positive", "verdicts") == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_room_reads_the_private_modules_of_another(room: str) -> None:
     """What others may use stands in a room's ``__init__``."""
     package = Path(sublearn.__file__).parent
-    found = [
-        line for path in (package / room).rglob("*.py") for line in _private_imports(path, room)
-    ]
-    assert found == []
+    found = {
+        path.name: lines
+        for path in (package / room).rglob("*.py")
+        if (lines := _private_imports(path.read_text(encoding="utf-8"), room))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "program", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem
+)
+def test_benchmarks_ask_for_what_there_is(program: Path) -> None:
+    """Every name that a benchmark imports from the package or from a neighbour, and every ``sl.`` it says."""
+    missing = []
+    for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("sublearn"):
+                    importlib.import_module(alias.name)
+        elif isinstance(node, ast.ImportFrom) and (module := _module(node.module or "", program)):
+            missing += [f"{node.module}.{a.name}" for a in node.names if not _has(module, a.name)]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("sl."):
+            thing: object = sublearn
+            for name in ast.unparse(node).split(".")[1:]:
+                if not name.isidentifier() or not inspect.ismodule(thing):
+                    break
+                if not _has(thing, name):
+                    missing.append(ast.unparse(node))
+                    break
+                thing = getattr(thing, name, None)
+    assert missing == []
+
+
+def _module(name: str, program: Path) -> object:
+    """A module of the package, or what a file beside the program or of the tests defines; else None."""
+    if name.split(".")[0] == "sublearn":
+        return importlib.import_module(name)
+    relative = Path(*name.split(".")).with_suffix(".py")
+    for folder in (program.parent, ROOT / "tests"):
+        if (folder / relative).is_file():
+            tree = ast.parse((folder / relative).read_text(encoding="utf-8"))
+            named = [getattr(node, "name", "") for node in tree.body]
+            named += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+            return SimpleNamespace(**dict.fromkeys(named))
+    return None
+
+
+def _has(thing: object, name: str) -> bool:
+    try:
+        return hasattr(thing, name) or (
+            inspect.ismodule(thing) and bool(importlib.util.find_spec(f"{thing.__name__}.{name}"))
+        )
+    except sublearn.BadInputError:  # a name that is there and needs torch, which is not
+        return True
+    except ModuleNotFoundError:
+        return False
 
 
 def test_the_architecture_page_draws_the_rooms_as_they_are(root: Path) -> None:
@@ -191,6 +271,25 @@ def test_runs_know_no_science() -> None:
     room = Path(sublearn.__file__).parent / "runs"
     used = set().union(*(_rooms_used(path) for path in room.glob("*.py")))
     assert used & set(ROOMS) <= {"runs", "plots"}
+
+
+def test_streams_have_their_tags_from_one_list() -> None:
+    """A number of one's own in a seed could be that of another stream; ``_seeds`` holds them all."""
+    package, found = Path(sublearn.__file__).parent, []
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("default_rng", "SeedSequence", "stream")
+            ):
+                entropy = [
+                    part
+                    for argument in node.args
+                    for part in (argument.elts if isinstance(argument, ast.List) else [argument])
+                ]
+                if len(entropy) > 1 and any(isinstance(p, ast.Constant) for p in entropy):
+                    found.append(f"{path.relative_to(package)}: {ast.unparse(node)}")
+    assert [line for line in found if "named_stream" not in line] == []
+    assert len(set(Tag)) == len(Tag.__members__), "two purposes have one number"
 
 
 def test_typed_marker_is_shipped() -> None:

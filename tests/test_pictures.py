@@ -38,6 +38,9 @@ def results() -> dict[str, Shown]:
     learners = ["gradient-descent", "levenberg-marquardt"]
     return {
         "allocation": cross,
+        "census": sl.census(PROBLEM, "W1"),
+        "drawn": sl.census(PROBLEM, "W1", draws=5),
+        "patterns": replace(sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1]), full_rank=3),
         "design": sl.repair(PROBLEM, cross),
         "gated": sl.design(RELU, learn=["W1"], want="best score"),
         "verdict": sl.certify(PROBLEM, cross),

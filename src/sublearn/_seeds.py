@@ -22,6 +22,33 @@ class Purpose(IntEnum):
     FRESH = 3  # samples after the match
 
 
+class Tag(IntEnum):
+    """What keeps the streams of one seed apart where no trial of a problem is drawn."""
+
+    SHUFFLED = 0  # labels in a random order
+    NOISE_DATA = 1
+    RATE_BASE = 11
+    RATE_SUBSET = 12
+    SECOND_TASK = 0x2ED
+    STUDENT = 0x516
+    DIRECTION = 0xD1E
+    LINEAR_PICTURE = 0x11EA
+    SIMULATION = 0x51A7
+    SIZES_BASE = 0x51BE
+    CYCLES = 0x5A7E  # over which a rate is measured
+    PROBES = 0x7ACE  # of a trace
+    REPEATS = 0x91AC  # instances on which placements are compared
+    DEEP_PICTURE = 0xDEE9
+
+
+class Turn(IntEnum):
+    """What decides within eps, each with random numbers of its own."""
+
+    FIRST_STARTS = 0
+    PATTERNS = 1
+    MORE_STARTS = 2
+
+
 def words(digest: str | bytes) -> list[int]:
     """A digest, in hexadecimal or in bytes, as the whole numbers that seed a stream."""
     import numpy as np

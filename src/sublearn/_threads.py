@@ -20,3 +20,9 @@ def single_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread."""
     context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return context
+
+
+def blas_threads() -> list[str]:
+    """Each library of linear algebra that is loaded, with its number of threads."""
+    pools = _controller().info()
+    return sorted({f"{pool['internal_api']} {pool['num_threads']}" for pool in pools})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -107,3 +108,11 @@ def test_listing_has_an_end() -> None:
     held = sl.Allocation.from_rows(network, "W1", [0, 1, 2, 3])
     with pytest.raises(sl.BadInputError, match="2\\^24"):
         sl.patterns.full_rank_patterns(sl.Problem(network, 6), held)
+
+
+def test_counts_say_and_tabulate_themselves() -> None:
+    counts = sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
+    assert [row["count"] for row in counts.table()] == [4096, 1331, 784, 529]
+    assert str(counts).splitlines()[-1].split() == ["both", "529"]
+    more = replace(counts, full_rank=3)
+    assert (more.to_dict()["full_rank"], more.table()[-1]["count"]) == (3, 3)

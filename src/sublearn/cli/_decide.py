@@ -61,16 +61,12 @@ def decide(
     more = {} if proof is None else {"certificate.json": proof.save}
     saved = place.write(found, more if place.is_file else {**more, "mask.json": mask.save})
     if as_json:
-        values = None if found.values is None else found.values.tolist()
-        grade = None if found.grade is None else found.grade.to_dict()
         # The rules, if there are any, and in every case the entries that were decided about.
         question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
         question |= {"seed": seed, "trial": one.trial} | (
             {} if within is None else {"within": within}
         )
-        plain = {"kind": found.kind, "rung": found.rung, "reason": found.reason, "grade": grade}
-        tail = {"values": values, "effort": vars(found.effort), "saved": saved}
-        print_json({**question, **plain, **tail})
+        print_json({**question, **found.to_dict(), "saved": saved})
         return
     if found.kind == "undecided" and not why:
         say("undecided: neither a match nor its absence is proved (--why: what was tried).")
@@ -167,7 +163,7 @@ _EXTRA = {
 def _examine() -> dict[str, Any]:
     import os
 
-    from sublearn._threads import _controller
+    from sublearn._threads import blas_threads
     from sublearn.runs import versions
     from sublearn.verdicts.counts import find_msolve, msolve_version
 
@@ -175,7 +171,5 @@ def _examine() -> dict[str, Any]:
     path = find_msolve()
     out["msolve"] = None if path is None else f"{msolve_version() or 'found'}"
     out["cores"] = os.cpu_count()
-    pools = _controller().info()
-    blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools]
-    out["blas threads"] = ", ".join(sorted(set(blas)))
+    out["blas threads"] = ", ".join(blas_threads())
     return out

@@ -93,11 +93,8 @@ class Lesson:
 
         Every weight is plastic unless --learn or --allocation say which.
         """
-        import numpy as np
-
-        from sublearn._seeds import words
         from sublearn.allocations import Allocation
-        from sublearn.ensembles import draw, draw_from
+        from sublearn.ensembles import draw
 
         net = read_network(self.network)
         own = None if self.data is None else read_own(self.data, net, self.samples)
@@ -109,12 +106,11 @@ class Lesson:
                 return Allocation.whole(net)
             return plastic.once(problem)
 
-        if own is not None:
+        if own is None:
+            problem = read_problem(self.network, self.samples, None, teacher)
+        else:
             problem = own.given_in(own.problem(net, self.samples, None, teacher))
-            return draw(problem, learnable(problem), seed=seed)
-        problem = read_problem(self.network, self.samples, None, teacher)
-        rng = np.random.default_rng([seed, *words(problem.digest), 2])
-        return draw_from(rng, problem, learnable(problem))
+        return draw(problem, learnable(problem), seed=seed)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, whole_number
+from sublearn._seeds import Tag
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,9 +89,9 @@ class Dataset:
         >>> data.name, int((data.labels == sl.datasets.digits().labels).sum()) < 300
         ('digits, labels shuffled', True)
         """
-        order = np.random.default_rng([whole_number("seed", seed, least=0), 0]).permutation(
-            self.size
-        )
+        order = np.random.default_rng(
+            [whole_number("seed", seed, least=0), Tag.SHUFFLED]
+        ).permutation(self.size)
         name = f"{self.name}, labels shuffled"
         return replace(self, name=name, labels=self.labels[order], verified=False)
 

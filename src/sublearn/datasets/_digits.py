@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._seeds import Tag
 from sublearn.datasets._dataset import Dataset
 from sublearn.datasets._idx import TEST, TRAIN, find, read_idx
 
@@ -105,7 +106,7 @@ def noise(features: int, size: int, classes: int = 10, seed: int = 0) -> Dataset
     """
     whole_number("features", features, least=1)
     whole_number("size", size, least=1)
-    rng = np.random.default_rng([whole_number("seed", seed, least=0), 1])
+    rng = np.random.default_rng([whole_number("seed", seed, least=0), Tag.NOISE_DATA])
     drawn = rng.standard_normal((features, size))
     labels = rng.integers(0, whole_number("classes", classes, least=2), size)
     return Dataset("noise", drawn, labels, classes)

@@ -3,6 +3,7 @@
 from sublearn.designs._choice import Choice as Choice
 from sublearn.designs._choice import Forbidden as Forbidden
 from sublearn.designs._choice import autapses as autapses
+from sublearn.designs._count import CountError as CountError
 from sublearn.designs._count import read_count as read_count
 from sublearn.designs._design import design, repair
 from sublearn.designs._over_gates import EFFORT as EFFORT

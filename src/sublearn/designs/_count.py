@@ -18,6 +18,10 @@ _FORMS = (
 )
 
 
+class CountError(BadInputError):
+    """A count that cannot be read, or that is more than there is to choose from."""
+
+
 @dataclass(frozen=True)
 class Count:
     """``total`` weights; with an ``axis``, at most ``each`` of them in one row or column of a weight."""
@@ -54,6 +58,13 @@ def read_count(count: object, choice: Choice, what: str = "count") -> Count:
     >>> read_count("20%", choice).total, read_count("2 per row", choice).total
     (10, 10)
     """
+    try:
+        return _read_count(count, choice, what)
+    except BadInputError as why:
+        raise CountError(str(why)) from None
+
+
+def _read_count(count: object, choice: Choice, what: str) -> Count:
     allowed = int(choice.allowed.sum())
     if isinstance(count, float) and not count.is_integer():
         raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")

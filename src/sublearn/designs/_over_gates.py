@@ -30,7 +30,7 @@ from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.designs._choice import Choice, Ids
 from sublearn.designs._witness import realise
-from sublearn.ensembles import LowRank, Problem
+from sublearn.ensembles import Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
 from sublearn.verdicts import Point, drawn_gates, miss_probability, points_needed
@@ -139,9 +139,7 @@ class GateSearch:
             if step.activation == "relu"
         }
         self.gates = sum(units * samples for units, samples in self.shapes.values())
-        law = problem.ensemble.inputs
-        features = sum(network.input_blocks)
-        rank = min(features, law.rank) if isinstance(law, LowRank) else features
+        rank = problem.ensemble.inputs.rank_of(sum(network.input_blocks))
         self.single = 0 in self.shapes and rank == 1 and network.steps[0].bias is None
         size = problem.equations * self.candidates.size
         self.pool = choice.allocation(self.candidates) if size <= _SMALL else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn.ensembles import LowRank, Problem, draw_weights
+from sublearn.ensembles import Problem, draw_weights
 from sublearn.networks import Gates, Network
 from sublearn.verdicts import doubt_of, settled_gates
 
@@ -53,7 +53,7 @@ def _attempt(
             signs = 2 * gates[position] - 1
             if position == 0 and not drawn:
                 features = inputs.shape[0]
-                rank = min(features, law.rank) if isinstance(law, LowRank) else features
+                rank = law.rank_of(features)
                 weights[step.weight], inputs = _factors(signs, features, rank, rng)
                 state = inputs
                 if bias is not None:  # small beside every pre-activation

@@ -40,6 +40,15 @@ class Distribution(ABC):
         """Independent draws of scale g."""
         return self.g * self.standard(rng, shape)
 
+    @property
+    def inner(self) -> int | None:
+        """How many columns the first of two factors has whose product inputs are; None without factors."""
+        return None
+
+    def rank_of(self, features: int) -> int:
+        """The rank of more than enough samples of so many features."""
+        return features if self.inner is None else min(features, self.inner)
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters, for digests and messages."""
         return {"law": type(self).__name__, **asdict(self)}
@@ -122,6 +131,10 @@ class LowRank(Distribution):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rank", whole_number("rank", self.rank, least=1))
+
+    @property
+    def inner(self) -> int:
+        return self.rank
 
     def factors(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """The two factors of one draw, the scale in the first: their product is exact, not its rounding."""

@@ -190,7 +190,7 @@ class Problem:
         features = sum(network.input_blocks)
         widest = max(shape[0] for shape in network.shapes.values())
         size = 32 * self.samples * (features + widest + network.output_size)
-        rank = law.rank if isinstance(law, LowRank) else 0
+        rank = law.inner or 0
         factors = 32 * rank * (features + self.samples)
         if factors > max(size, _LIGHT):
             check_memory(f"drawing inputs of rank {shown(rank)}", factors, "a smaller rank")
@@ -227,7 +227,7 @@ class Problem:
         if not self.network.is_linear:
             return self.samples
         law, features = self.ensemble.inputs, sum(self.network.input_blocks)
-        rank = min(features, law.rank) if isinstance(law, LowRank) else features
+        rank = law.rank_of(features)
         # A bias adds one direction that does not come from the inputs.
         return min(self.samples, rank + self.network.is_biased)
 

@@ -50,6 +50,11 @@ class Source(ABC):
     def spec(self) -> str:
         """Text for digests and messages: different sources have different ones."""
 
+    @property
+    def written(self) -> str:
+        """What a certificate writes: the teacher's network, or "none" where any numbers may be asked for."""
+        return self.spec
+
     @abstractmethod
     def check(self, problem: Problem) -> None:
         """Refuse a problem whose network or number of samples does not go with this source."""
@@ -86,7 +91,7 @@ class Taught(Source):
     def fresh(
         self, problem: Problem, count: int, rng: np.random.Generator, own: np.random.Generator
     ) -> tuple[Array, Array]:
-        if isinstance(problem.ensemble.inputs, LowRank):
+        if problem.ensemble.inputs.inner is not None:
             raise BadInputError(
                 "inputs of low rank span other directions in every draw: none are fresh."
             )
@@ -116,6 +121,10 @@ class Targets(Source):
     @property
     def lacks_density(self) -> str | None:  # type: ignore[override]
         return None if self.law.has_density else f"targets ({type(self.law).__name__})"
+
+    @property
+    def written(self) -> str:
+        return "none"
 
     def check(self, problem: Problem) -> None:
         """Targets can be drawn for every network."""

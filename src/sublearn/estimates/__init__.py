@@ -6,6 +6,7 @@ Every verb is a :class:`Question` (what one trial is) and one engine, :func:`cou
 from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn.estimates._compare import Trainability, trainability
 from sublearn.estimates._count import Counted, How, HowFar, Question, Unfinished, count_trials
+from sublearn.estimates._decided import DecidedWithin, DecidedWithinQuestion
 from sublearn.estimates._exact import Estimate, MatchQuestion, Trial, estimate
 from sublearn.estimates._fresh import FreshQuestion, FreshTrial, Generalisation, generalisation
 from sublearn.estimates._solved import (
@@ -24,6 +25,8 @@ from sublearn.estimates._within import (
 
 __all__ = [
     "Counted",
+    "DecidedWithin",
+    "DecidedWithinQuestion",
     "Estimate",
     "FreshQuestion",
     "FreshTrial",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -71,11 +71,17 @@ class MatchQuestion(Question[Trial]):
 
     def answer(self, trials: range) -> list[Trial]:
         with single_thread():
-            return [self.record(self.decision(self.draw(i), i), i) for i in trials]
+            return [record for record, _, _ in self.decided(trials)]
+
+    def decided(self, trials: range) -> Iterator[tuple[Trial, Instance, Decision]]:
+        """Of each trial what is kept of it, its instance, and the whole decision."""
+        for trial in trials:
+            instance = self.draw(trial)
+            decision = self.decision(instance, trial)
+            yield self._record(decision, trial), instance, decision
 
     @staticmethod
-    def record(found: Decision, trial: int) -> Trial:
-        """What is kept of a decision."""
+    def _record(found: Decision, trial: int) -> Trial:
         kind, error = ("", 0.0) if found.grade is None else (found.grade.kind, found.grade.error)
         effort = found.effort
         counts = effort.starts, effort.iterations, effort.paths
@@ -115,13 +121,14 @@ class Estimate(Counted[MatchQuestion, Trial]):
 
     verdict: Verdict | None = field(default=None)
 
-    asks = MatchQuestion
+    asks: ClassVar[type[Any]] = MatchQuestion
     record = Trial
     words = {  # noqa: RUF012
         "kind": ("matched", "refuted", "undecided"),
         "grade": ("", "proof", "probability", "numerical"),
     }
     outcomes = ("matched", "undecided", "refuted")
+    asked: ClassVar[str] = "match probability"
     # The two ends come from two streams of successes, so each gets half of the 5%.
     early_level = 0.975
 
@@ -260,7 +267,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
         if self.undecided:
             share += f" to {self.bracket[1]:.4f}"
         return (
-            f"match probability {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
+            f"{self.asked} {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
             f"{self.matched} matched ({self.proved} proved), {self.refuted} refuted, "
             f"{self.undecided} undecided"
         )

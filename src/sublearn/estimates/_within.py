@@ -20,7 +20,6 @@ from sublearn.training import (
     Descent,
     Goal,
     Learner,
-    LevenbergMarquardt,
     Objective,
     Streams,
     descend,
@@ -30,8 +29,6 @@ from sublearn.training import (
 )
 
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one batch
-# Sizes of Levenberg-Marquardt's starts in units of frozen weights, taken in turn; others start at 1.
-SCALES = (1.0, 3.0, 0.3, 10.0)
 NEWTON = "levenberg-marquardt"
 
 
@@ -59,7 +56,7 @@ class Within:
     ) -> None:
         if not isinstance(learner, Learner):
             learner = learner_named(one_of("learner", learner, LEARNERS))
-        usual = 200 if isinstance(learner, LevenbergMarquardt) else 2000
+        usual = learner.usual_steps
         values = {
             "eps": positive("eps", eps),
             "learner": learner,
@@ -150,9 +147,9 @@ class WithinQuestion(Question[WithinTrial]):
         streams = Streams(self.seed, keys)
         mine = [instances[i] for i in chosen]
         values = starting_values(mine, streams, count)
-        if isinstance(self.by.learner, LevenbergMarquardt):
-            sizes = [SCALES[start % len(SCALES)] for start in numbers]
-            values *= np.tile(sizes, len(mine))[:, None]
+        scales = self.by.learner.scales
+        sizes = [scales[start % len(scales)] for start in numbers]
+        values *= np.tile(sizes, len(mine))[:, None]
         found = descend(
             Objective(mine, starts=count),
             self.by.learner,

@@ -3,7 +3,6 @@
 What the other rooms use; users meet none of it by name, so that there is no ``__all__``.
 """
 
-from sublearn.exact import _simplex
 from sublearn.exact._basis import ColumnBasis as ColumnBasis
 from sublearn.exact._circuits import dependencies as dependencies
 from sublearn.exact._circuits import smallest_circuit as smallest_circuit
@@ -30,6 +29,10 @@ from sublearn.exact._programs import power_of_two as power_of_two
 from sublearn.exact._programs import separates as separates
 from sublearn.exact._programs import to_float as to_float
 from sublearn.exact._programs import to_floats as to_floats
+from sublearn.exact._simplex import FEASIBLE as FEASIBLE
+from sublearn.exact._simplex import INFEASIBLE as INFEASIBLE
+from sublearn.exact._simplex import STALLED as STALLED
+from sublearn.exact._simplex import TOLERANCE as TOLERANCE
+from sublearn.exact._simplex import solve_table as solve_table
+from sublearn.exact._simplex import start_table as start_table
 from sublearn.exact._subsets import subset_ranks as subset_ranks
-
-simplex = _simplex

@@ -8,19 +8,17 @@ Programming 9, 1975; Schrijver, "Combinatorial Optimization", theorem 41.3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn.exact._field import PrimeField
 
-Whole = NDArray[np.int64]
 FAR = np.int64(2**62)
 
 
 def within_quotas(
     field: PrimeField,
     matrix: Array,
-    worth: Whole,
+    worth: Indices,
     groups: Indices,
     quotas: Indices,
     wanted: int,
@@ -104,7 +102,7 @@ class _Pivots:
 
 
 def _cheapest_path(
-    pivots: _Pivots, worth: Whole, groups: Indices, quotas: Indices, held: Mask
+    pivots: _Pivots, worth: Indices, groups: Indices, quotas: Indices, held: Mask
 ) -> Indices | None:
     """Columns that come and go by turns, first and last one that comes; None: there is no path.
 

@@ -14,7 +14,7 @@ ROOM = 1e-2  # costs are 1 to 1.5 at the start; they only steer
 
 
 @compiled
-def start(matrix: Array, right: Array, table: Array, basis: Indices) -> None:
+def start_table(matrix: Array, right: Array, table: Array, basis: Indices) -> None:
     """The tableau (G | I | h), whose basis is artificial."""
     rows, size = matrix.shape
     for r in range(rows):
@@ -28,7 +28,9 @@ def start(matrix: Array, right: Array, table: Array, basis: Indices) -> None:
 
 
 @compiled
-def solve(table: Array, basis: Indices, costs: Array, open_: Mask, most: int, out: Array) -> None:
+def solve_table(
+    table: Array, basis: Indices, costs: Array, open_: Mask, most: int, out: Array
+) -> None:
     """Dual simplex. ``out``: [status, leaving row, sign, pivots]. Costs stay >= 0 throughout.
 
     ``table`` is B^-1 (G | I | h). The columns of I are artificial: basic at the start, held at 0, and

@@ -19,6 +19,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, positive, whole_number
+from sublearn._seeds import Tag
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
@@ -42,7 +43,6 @@ DEEP_NOISE = (0.0, 0.05, 0.1)
 LINEAR_SIZES = tuple((2 * o, o) for o in (5, 8, 10, 13, 15, 17, 20, 25, 30, 35))
 LINEAR_GAMMAS = ((0.07, 1.0, 0.03), (0.06, 1.0, 0.04), (0.05, 1.0, 0.05))
 LINEAR_MIXINGS = (0.0, 0.1)
-_DEEP, _LINEAR = 0xDEE9, 0x11EA
 
 
 def deep_noise(gamma3: float, gamma1: float = 0.007, gamma2: float = 1.0) -> Noise:
@@ -86,7 +86,7 @@ def deep_sigmoid(
             for _, other, start, x in drawn
         ]
         # The streams of the run itself come from the seed; these must be others.
-        own = int(np.random.SeedSequence([_DEEP, seed]).generate_state(1)[0])
+        own = int(np.random.SeedSequence([Tag.DEEP_PICTURE, seed]).generate_state(1)[0])
         earlier = learn(others, cycles=earlier_cycles, seed=own)
         starts = [{n: w[row] for n, w in earlier.weights.items()} for row in range(len(which))]
     # The samples only say how many there are: every cycle has its own.
@@ -106,7 +106,7 @@ def _deep_draw(
     network: FeedForward, seed: int, number: int
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], Array]:
     """Teacher, another teacher, start, and the fixed samples of the earlier task."""
-    rng = np.random.default_rng([_DEEP, seed, number])
+    rng = np.random.default_rng([Tag.DEEP_PICTURE, seed, number])
 
     def draw() -> dict[str, Array]:
         out = {}
@@ -153,13 +153,15 @@ def linear_lessons(
     i, o = 10, 5
     wide = whole_number("inputs", inputs, least=i)
     tall = whole_number("outputs", outputs, least=o)
-    shared = np.random.default_rng([_LINEAR, seed, wide, tall])
+    shared = np.random.default_rng([Tag.LINEAR_PICTURE, seed, wide, tall])
     X = shared.standard_normal((i, samples))
     B, D = semi_orthogonal(wide, i, shared), semi_orthogonal(tall, o, shared)
     network = LinearEstimator(inputs=wide, outputs=tall)
     instances = []
     for number in repeats:
-        drawn = np.random.default_rng([_LINEAR, seed, number]).standard_normal((2 + task, o, i))
+        drawn = np.random.default_rng([Tag.LINEAR_PICTURE, seed, number]).standard_normal(
+            (2 + task, o, i)
+        )
         weights, targets = {"W": D @ drawn[0] @ B.T}, D @ drawn[-1] @ X
         instances.append(Instance(network, Allocation.whole(network), weights, B @ X, targets))
     return instances
@@ -187,7 +189,7 @@ def sigmoid_path(
     whole_number("trained", trained, least=0)
     whole_number("approached", approached, least=0)
     network = _deep_network(widths[0], layers)
-    rng = np.random.default_rng([seed, 0x516])
+    rng = np.random.default_rng([seed, Tag.STUDENT])
 
     def draw() -> dict[str, Array]:
         out = {}
@@ -238,7 +240,7 @@ def slope_against_curvature(
         bent = inside * hessian_product(instance, ghat)
         if length is None:
             length = norm / float(bent @ ghat) if bent @ ghat > 0 else 1.0
-        wild = inside * np.random.default_rng([seed, 0xD1E]).standard_normal(network.size)
+        wild = inside * np.random.default_rng([seed, Tag.DIRECTION]).standard_normal(network.size)
         here = flatten(network, weights)
         turn = np.linspace(0.0, math.pi / 2, angles)
         cos, sin = np.cos(turn), np.sin(turn)

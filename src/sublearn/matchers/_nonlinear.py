@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sublearn.training import Descent
 
 
-# Sizes of starts, in units of the size of frozen weights; taken in turn.
-SCALES = (1.0, 3.0, 0.3, 10.0)
 FIRST_BLOCK, LARGEST_BLOCK = 8, 64
 MOST_WORK = 2**22  # products in one run of the chain, and entries of the Jacobian
 LARGEST_BATCH = 2**22  # numbers in the Jacobians of one block of starts
@@ -140,14 +138,17 @@ def descents(
     size = 1.0 / np.sqrt(instance.in_degrees)  # the standard deviation of a frozen weight there
     spent, block = Effort(), FIRST_BLOCK
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
+    learner = LevenbergMarquardt()
     while spent.starts < starts:
         used = spent.starts
         count = min(block, most, starts - used)
-        scales = np.array([SCALES[start % len(SCALES)] for start in range(used, used + count)])
+        scales = np.array(
+            [learner.scales[start % len(learner.scales)] for start in range(used, used + count)]
+        )
         noise = rng.standard_normal((count, size.size)) * size * scales[:, None]
         found = descend(
             Objective(instance, starts=count),
-            LevenbergMarquardt(),
+            learner,
             noise,
             steps=iterations,
             goal=Goal(eps=goal),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._files import reading_entries, write_entries
-from sublearn.models._masks import mask_at
+from sublearn.models._masks import entries_in, mask_at
 
 FORMAT = "sublearn choice 1"
 _SAID = ("budget", "method", "rate", "metric", "gap", "linearisation_error", "passes", "seed")
@@ -89,12 +89,12 @@ class Choice:
                     f"masks[{name!r}] must hold truth values, not {array.dtype.name}."
                 )
             held[name] = array
-        return cls(held, sum(int(mask.sum()) for mask in held.values()), method)
+        return cls(held, entries_in(held), method)
 
     @property
     def count(self) -> int:
         """How many entries are chosen."""
-        return sum(int(mask.sum()) for mask in self.masks.values())
+        return entries_in(self.masks)
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.models._masks import mask_at
+from sublearn.models._masks import entries_in, mask_at
 
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
@@ -51,7 +51,7 @@ class Chosen:
 
     @property
     def count(self) -> int:
-        return sum(int(mask.sum()) for mask in self.masks.values())
+        return entries_in(self.masks)
 
 
 class Limits:
@@ -130,7 +130,7 @@ class Limits:
             raise BadInputError(
                 f"budget must be at most {self.size}, the number of weights {words}, not {budget}."
             )
-        asked = sum(int(mask.sum()) for mask in self.required.values())
+        asked = entries_in(self.required)
         if asked > budget:
             raise BadInputError(
                 f"budget must be at least {asked}, the number of entries that required names, not "

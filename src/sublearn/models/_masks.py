@@ -142,3 +142,8 @@ def _mask(name: str, values: Any, shape: tuple[int, ...]) -> Mask:
             raise BadInputError(f"the mask of {name} must hold only true and false, or 0 and 1.")
         array = array.astype(bool)
     return np.array(array)
+
+
+def entries_in(masks: Mapping[str, Mask]) -> int:
+    """How many entries the masks choose."""
+    return sum(int(mask.sum()) for mask in masks.values())

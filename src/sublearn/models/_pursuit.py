@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Mask
 from sublearn._errors import whole_number
 from sublearn.models._limits import Chosen, Limits, Picked, layer_of
+from sublearn.models._masks import entries_in
 
 ROUNDS = 10
 RHO = 0.1  # of the 99th percentile of the squared norms
@@ -112,7 +113,7 @@ def pursue(
         fit.add(derivatives.gather({name: mask for name, mask in taken.items() if mask.any()}))
     gaps: list[float] = []
     residuals: list[float] = []
-    left = budget - sum(int(mask.sum()) for mask in taken.values())
+    left = budget - entries_in(taken)
     sizes = round_sizes(left, rounds)
     for number, size in enumerate(sizes):
         residual = fit.residual() if fit.count else goal

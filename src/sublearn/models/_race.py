@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
+from sublearn._files import write_whole
 from sublearn.models._choice import Standing, plain_numbers
 
 RATES = (0.01, 0.03, 0.1, 0.3)
@@ -97,13 +98,13 @@ class Record(dict[Run, Outcome]):
 
     def __init__(self, path: str | Path, question: str) -> None:
         super().__init__()
-        self.path = Path(path)
+        self.path, self.question = Path(path), question
         if not self.path.parent.is_dir():
             raise BadInputError(
                 f"resume: there is no folder {self.path.parent} to write {self.path.name} in."
             )
         if not self.path.exists():
-            self.path.write_text(json.dumps({"race": question}) + "\n", encoding="utf-8")
+            self._write()
             return
         try:
             lines = self.path.read_text(encoding="utf-8").split("\n")
@@ -121,14 +122,15 @@ class Record(dict[Run, Outcome]):
                 continue  # a line cut off in writing, gone on after
             score = float("-inf") if score is None else score
             super().__setitem__((rule, rate, fold), (score, float("inf") if loss is None else loss))
-        if lines[-1]:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write("\n")
 
     def __setitem__(self, run: Run, outcome: Outcome) -> None:
         super().__setitem__(run, outcome)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([*run, *plain_numbers(outcome)]) + "\n")
+        self._write()
+
+    def _write(self) -> None:
+        runs = ([*run, *plain_numbers(outcome)] for run, outcome in self.items())
+        lines = [json.dumps(line) for line in ({"race": self.question}, *runs)]
+        write_whole(self.path, ("\n".join(lines) + "\n").encode())
 
 
 def split_samples(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._limits import Chosen, Limits
+from sublearn.models._masks import entries_in
 from sublearn.models._pursuit import Derivatives, pursue
 
 Values = Mapping[str, NDArray[Any]]
@@ -239,7 +240,7 @@ def apply_rule(name: str, rule: Rule, setting: Setting) -> Chosen:
     if answer and all(np.asarray(value).dtype == np.bool_ for value in answer.values()):
         # A mask is a score of one for what it holds; the limits still hold.
         answer = {key: np.where(value, 1.0, -np.inf) for key, value in answer.items()}
-    left = setting.budget - sum(int(mask.sum()) for mask in taken.values())
+    left = setting.budget - entries_in(taken)
     try:
         picked = limits.pick(answer, left, taken)
     except BadInputError as problem:

@@ -23,6 +23,7 @@ from functools import partial
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn._seeds import Tag
 from sublearn.ensembles import Instance
 from sublearn.networks import ACTIVATIONS, REALS, factors, run
 from sublearn.noise._loss import error_signal, flatten, matrices, numbers_per_run, pieces
@@ -185,7 +186,7 @@ def probed_trace(
     along: Along, index: Indices, size: int, each: int, probes: int, seed: int
 ) -> Trace:
     """The trace over the weights ``index``, as in :func:`diagonal_at`, by ``probes`` random sign vectors."""
-    rng = np.random.default_rng([seed, 0x7ACE])
+    rng = np.random.default_rng([seed, Tag.PROBES])
     products = np.empty(probes)
     for part in pieces(probes, each):
         directions = np.zeros((part.stop - part.start, size))

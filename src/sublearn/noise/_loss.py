@@ -47,7 +47,10 @@ def positions(network: Network, allocation: Allocation) -> Indices:
 
 
 def flatten(network: Network, weights: Mapping[str, Array]) -> Array:
-    """(..., N) from matrices by name."""
+    """(..., N) from matrices by name, in the network's order, which :func:`positions` and users read.
+
+    Compiled code has an order of its own, layer by layer (:mod:`sublearn.networks.packed`).
+    """
     parts = [np.asarray(weights[name]) for name in network.shapes]
     return np.concatenate([p.reshape(*p.shape[:-2], -1) for p in parts], axis=-1)
 

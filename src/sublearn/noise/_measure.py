@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._seeds import Tag
 from sublearn._threads import single_thread
 from sublearn.noise._geometry import Critical, Geometry, Surface
 from sublearn.noise._loss import pieces
@@ -237,7 +238,7 @@ def measure(geometry: Geometry, noise: Noise, draws: int, seed: int) -> Measured
     base = surface.vector.copy()
     if geometry.gradient_norm:
         base -= T * g1 / geometry.gradient_norm * surface.gradient
-    rng = np.random.default_rng([seed, 0x5A7E])
+    rng = np.random.default_rng([seed, Tag.CYCLES])
     losses = np.empty(draws)
     with single_thread():
         for part in pieces(draws, 4 * size, most=1 << 21):

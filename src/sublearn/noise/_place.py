@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
-from sublearn._seeds import words
+from sublearn._seeds import Tag, words
 from sublearn._tables import aligned
 from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Distribution, Instance, Problem, draw_from
@@ -452,9 +452,6 @@ def _check(allocations: Mapping[str, Allocation], improve: int) -> None:
         raise BadInputError(f"allocations must all have the same number of weights, not {listed}.")
 
 
-_TAG = 0x91AC
-
-
 @dataclass(frozen=True)
 class Factors(Distribution):
     """Correlated inputs: f latent numbers per sample reach every feature.
@@ -493,6 +490,6 @@ def draw_lessons(
         law = replace(problem, ensemble=replace(problem.ensemble, inputs=Factors(count=factors)))
     whole, digest = Allocation.whole(problem.network), words(problem.digest)
     return [
-        draw_from(np.random.default_rng([_TAG, seed, *digest, number]), law, whole)
+        draw_from(np.random.default_rng([Tag.REPEATS, seed, *digest, number]), law, whole)
         for number in check_repeats(repeats)
     ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Network, Packed, pack
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 PRECISIONS = {"double": np.float64, "single": np.float32}
 _INPUTS, _IRRELEVANT, _NOISE = range(3)
-_TAG = 0x51A7  # keeps these streams apart from others of the same seed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -346,7 +346,7 @@ class _Run:
             teacher_table = data.teacher.table
             teacher_w = data.teacher_weights[row % len(data.teacher_weights)].astype(self.dtype)
         kinds = (_INPUTS, _IRRELEVANT, _NOISE)
-        streams = np.stack([stream(_TAG, self.seed, number, kind) for kind in kinds])
+        streams = np.stack([stream(Tag.SIMULATION, self.seed, number, kind) for kind in kinds])
         run_repeat(
             Chain(chain.table, w),
             plastic,

@@ -4,29 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import comb, prod
+from math import comb, log10, prod
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, shown, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.patterns._pattern import check_counts
 from sublearn.patterns._shallow import learnable_rows, require_shallow
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
 
 MOST_STATES = 500_000
 
 
-@dataclass(frozen=True)
-class PatternCounts:
-    """Numbers of k x m patterns: all, and those that pass D.3, D.4 and both."""
+@dataclass(frozen=True, repr=False)
+class PatternCounts(Shown):
+    """Numbers of k x m patterns: all, those that pass D.3, D.4 and both; those of full rank if counted."""
 
     all: int
     enough_rows: int
     enough_samples: int
     both: int
+    full_rank: int | None = None
 
     def to_dict(self) -> dict[str, int]:
-        """Plain values, for JSON."""
-        return asdict(self)
+        """Plain values, for JSON; ``full_rank`` if it was counted."""
+        return {name: count for name, count in asdict(self).items() if count is not None}
+
+    def table(self) -> list[Row]:
+        """A row for each number."""
+        return [{"patterns": what, "count": count} for what, count in self._told()]
+
+    def plot(self) -> Figure:
+        """The numbers as bars, by their powers of ten."""
+        fig, ax = figure(height=2.4)
+        words, counts = zip(*reversed(self._told()), strict=True)
+        ax.barh(words, [log10(count) if count else 0.0 for count in counts], color=COLOURS[0])
+        for place, count in enumerate(counts):
+            ax.annotate(f" {shown(count)}", (0, place), va="center", color=ink(), fontsize=9)
+        ax.set_xlabel("power of ten")
+        ax.grid(False, axis="y")
+        return fig
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what:<41}{count}" for what, count in self._told())
+
+    def _told(self) -> list[tuple[str, int]]:
+        told = [
+            ("patterns", self.all),
+            ("enough rows on for each sample (D.3)", self.enough_rows),
+            ("enough samples on for each row (D.4)", self.enough_samples),
+            ("both", self.both),
+        ]
+        return told if self.full_rank is None else [*told, ("of full rank", self.full_rank)]
 
 
 def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> PatternCounts:
@@ -38,8 +67,9 @@ def pattern_counts(outputs: int, samples: int, row_counts: Sequence[int]) -> Pat
     can have. For r = d m, the paper's case.
 
     >>> import sublearn as sl
-    >>> sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
-    PatternCounts(all=4096, enough_rows=1331, enough_samples=784, both=529)
+    >>> counts = sl.patterns.pattern_counts(2, 3, [2, 2, 1, 1])
+    >>> counts.all, counts.enough_rows, counts.enough_samples, counts.both
+    (4096, 1331, 784, 529)
     """
     d = whole_number("outputs", outputs, least=1)
     m = whole_number("samples", samples, least=1)

@@ -12,13 +12,15 @@ from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
 from sublearn.exact import (
+    INFEASIBLE,
     Feasible,
     Infeasible,
     Rational,
     decide_program,
     leading,
     separates,
-    simplex,
+    solve_table,
+    start_table,
     to_float,
 )
 from sublearn.patterns._pattern import as_pattern
@@ -76,9 +78,9 @@ def decide_pattern(system: System, pattern: Mask) -> Feasible | Infeasible | Non
     matrix, right = program.columns.matrix, program.columns.right
     rows, size = matrix.shape
     table, basis, out = np.empty((rows, size + rows + 1)), np.empty(rows, np.int64), np.zeros(4)
-    simplex.start(matrix, right, table, basis)
-    simplex.solve(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
-    if out[0] == simplex.INFEASIBLE:
+    start_table(matrix, right, table, basis)
+    solve_table(table, basis, np.ones(size), is_open, 50 * rows + 200, out)
+    if out[0] == INFEASIBLE:
         vector = out[2] * table[int(out[1]), size : size + rows]
         if separates(program.exact, matrix, vector, is_open):
             return Infeasible()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class Learner(ABC):
     A learner is an immutable value that holds its settings and nothing else. It draws random numbers
     only from the streams it is given, and rows of a batch never influence each other.
     """
+
+    usual_steps: ClassVar[int] = 2000
+    """From each start, unless told."""
+    most_steps: ClassVar[int | None] = None
+    """More of them are not worth their time; None: they may be."""
+    scales: ClassVar[tuple[float, ...]] = (1.0,)
+    """Sizes of its starts in units of frozen weights, taken in turn."""
 
     @property
     @abstractmethod

@@ -52,6 +52,8 @@ class LevenbergMarquardt(Learner):
     gain: float = 0.1
 
     name = "levenberg-marquardt"
+    usual_steps = most_steps = 200
+    scales = (1.0, 3.0, 0.3, 10.0)
 
     def __post_init__(self) -> None:
         check_settings(self, damping=positive, gain=fraction)

@@ -3,6 +3,7 @@
 from sublearn._grades import Grade
 from sublearn.verdicts._affine import is_affine as is_affine
 from sublearn.verdicts._census import Census, census
+from sublearn.verdicts._census import deficient_draw as deficient_draw
 from sublearn.verdicts._certificate import RankCertificate
 from sublearn.verdicts._certificate import is_rank_certificate as is_rank_certificate
 from sublearn.verdicts._certify import certify

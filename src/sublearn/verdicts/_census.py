@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
 from sublearn.exact import subset_ranks
+from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
 from sublearn.verdicts._points import Point, check_options, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
 
@@ -25,21 +27,62 @@ LARGEST = 20_000_000
 _CHUNK = 100_000
 
 
-@dataclass(frozen=True)
-class Census:
-    """Allocations of r = d m' weights inside one weight matrix, counted.
+@dataclass(frozen=True, repr=False)
+class Census(Shown):
+    """Allocations of ``size`` = d m' weights inside one ``weight`` matrix, counted.
 
     ``total`` were looked at: all of them, or ``draws`` random ones that keep the degree bounds.
     ``feasible`` keep the degree bounds, ``deficient`` of these have a rank below r all the same, and
     ``unbound`` break a bound but have full rank (always 0 where the bounds are right).
     """
 
+    weight: str
+    size: int
     total: int
     feasible: int
     deficient: int
     unbound: int
     drawn: bool
     grade: Grade
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**vars(self), "grade": self.grade.to_dict()}
+
+    def table(self) -> list[Row]:
+        """One row."""
+        return [{**vars(self), "grade": str(self.grade)}]
+
+    def plot(self) -> Figure:
+        """One bar: the deficient, those of full rank, and those that break a bound."""
+        fig, ax = figure(height=1.5)
+        parts = {
+            "deficient": self.deficient,
+            "full rank": self.feasible - self.deficient,
+            "break a bound": self.total - self.feasible,
+        }
+        left = 0
+        for (word, count), colour in zip(parts.items(), (*COLOURS[:2], ink()), strict=False):
+            if count:
+                ax.barh(0, count, left=left, color=colour, label=f"{word}: {count}")
+            left += count
+        ax.set_yticks([0], [self.weight])
+        ax.set_xlim(0, self.total)
+        ax.set_xlabel("random allocations" if self.drawn else "allocations")
+        ax.grid(False, axis="y")
+        fig.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9, labelcolor=ink())
+        return fig
+
+    def __str__(self) -> str:
+        looked = "random allocations" if self.drawn else "allocations"
+        share = f" ({self.deficient / self.feasible:.1%})" if self.feasible else ""
+        lines = [f"{self.total} {looked} of {self.size} weights of {self.weight}"]
+        if not self.drawn:
+            lines.append(f"{self.feasible} of them keep every degree bound")
+        lines.append(f"{self.deficient} of these {self.feasible} are deficient all the same{share}")
+        if self.unbound:
+            lines.append(f"{self.unbound} break a bound and have full rank")
+        return "\n".join([*lines, f"grade: {self.grade}"])
 
 
 def census(
@@ -75,23 +118,30 @@ def census(
         raise BadInputError(f"{name} has {existing} weights, fewer than the {size} needed.")
     if draws is not None:
         draws = whole_number("draws", draws, least=1)
-        rule = {name: FirstRows(network.shape(name)[0], size)}
         rng = named_stream(seed, "census draws", problem.digest, name)
         deficient, doubt = 0, 0.0
         for number in range(draws):
             tell(number, draws)
-            drawn = problem.draw_allocation(rule, rng)
-            found = generic_rank(problem, drawn, error=error / draws, seed=seed)
-            if found.rank < len(drawn):
-                deficient += 1
-                doubt += found.grade.error
-        return Census(draws, draws, deficient, 0, True, wrong_by_chance(doubt))
+            lost = deficient_draw(problem, name, rng, error / draws, seed)
+            deficient += lost is not None
+            doubt += lost or 0.0
+        return Census(name, size, draws, draws, deficient, 0, True, wrong_by_chance(doubt))
     if comb(existing, size) > LARGEST:
         raise BadInputError(
             f"{name} has {comb(existing, size):.1e} allocations of {size} weights, more than "
             f"{LARGEST:.0e} to enumerate: give a number of draws."
         )
     return _enumerated(problem, name, error, seed, tell)
+
+
+def deficient_draw(
+    problem: Problem, name: str, rng: np.random.Generator, error: float, seed: int
+) -> float | None:
+    """Of one random allocation within the degree bounds: None, or if deficient the chance that it is not."""
+    rule = {name: FirstRows(problem.network.shape(name)[0], problem.effective_equations)}
+    drawn = problem.draw_allocation(rule, rng)
+    found = generic_rank(problem, drawn, error=error, seed=seed)
+    return found.grade.error if found.rank < len(drawn) else None
 
 
 def _enumerated(
@@ -125,7 +175,7 @@ def _enumerated(
         looked += len(subsets)
         tell(looked, total)
     grade = wrong_by_chance(doubtful * miss**draws)
-    return Census(total, feasible, deficient, unbound, False, grade)
+    return Census(name, size, total, feasible, deficient, unbound, False, grade)
 
 
 def _chunks(items: int, size: int) -> Iterator[Indices]:

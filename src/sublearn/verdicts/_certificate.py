@@ -281,8 +281,8 @@ def to_dict(certificate: RankCertificate) -> dict[str, Any]:
         "kind": certificate.kind,
         "network": problem.network.spec,
         "samples": problem.samples,
-        "input_rank": law.rank if isinstance(law, LowRank) else None,
-        "teacher": _teacher_out(problem),
+        "input_rank": law.inner,
+        "teacher": None if problem.teacher is None else problem.source.written,
         "learnable": flat_entries(certificate.allocation),
         **{
             name: None if (claim := getattr(certificate, name)) is None else asdict(claim)
@@ -290,13 +290,6 @@ def to_dict(certificate: RankCertificate) -> dict[str, Any]:
         },
         "circuit": list(certificate.circuit),
     }
-
-
-def _teacher_out(problem: Problem) -> str | None:
-    """None for the student's architecture, "none" where any numbers may be asked for, or a network."""
-    if problem.teacher is None:
-        return None
-    return "none" if isinstance(problem.teacher, Targets) else problem.teacher.spec
 
 
 _CLAIMS = ("rank_at_least", "rank_at_most", "needed_at_least", "needed_at_most", "ground")

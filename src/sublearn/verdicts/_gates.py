@@ -15,7 +15,7 @@ from sublearn._errors import BadInputError
 from sublearn._grades import Grade, weakest
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
-from sublearn.ensembles import Distribution, LowRank, Normal, Problem, draw_weights
+from sublearn.ensembles import Distribution, Normal, Problem, draw_weights
 from sublearn.networks import ACTIVATIONS, Network, Weights, links, walk
 from sublearn.verdicts._points import check_options
 from sublearn.verdicts._rank import GenericRank, generic_rank
@@ -201,6 +201,6 @@ class _Rounding:
 
 def doubt_of(problem: Problem, inputs: Array) -> float:
     """What rounding does to inputs that are a product: the point meant has the product itself."""
-    if not isinstance(problem.ensemble.inputs, LowRank):
+    if problem.ensemble.inputs.inner is None:
         return 0.0
     return 1e-12 * float(np.abs(inputs).max())

@@ -11,7 +11,7 @@ import numpy as np
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
-from sublearn.ensembles import LowRank, Problem
+from sublearn.ensembles import Problem
 from sublearn.exact import PrimeField, columns, random_prime
 from sublearn.networks import Factors, Gates, Network, Size, Step, entry_size, factors, log2_terms
 from sublearn.verdicts._recheck import Place
@@ -217,19 +217,19 @@ def _inputs(
     draw: Callable[[str, tuple[int, ...]], Array],
 ) -> np.ndarray:
     shape = network.input_shape(problem.samples)
-    law = problem.ensemble.inputs
-    if not isinstance(law, LowRank):
+    inner = problem.ensemble.inputs.inner
+    if inner is None:
         return draw("inputs", shape)
     features = int(np.prod(shape[:-1]))
-    left = draw("inputs left", (features, law.rank))
-    right = draw("inputs right", (law.rank, problem.samples))
+    left = draw("inputs left", (features, inner))
+    right = draw("inputs right", (inner, problem.samples))
     return field.matmul(left, right).reshape(shape)
 
 
 def input_size(problem: Problem) -> Size:
     """The size of an input as a polynomial: of low rank, it is a sum of products."""
-    law = problem.ensemble.inputs
-    return Size(2, log2(law.rank)) if isinstance(law, LowRank) else Size(1, 0.0)
+    inner = problem.ensemble.inputs.inner
+    return Size(1, 0.0) if inner is None else Size(2, log2(inner))
 
 
 def miss_probability(

@@ -1,4 +1,4 @@
-"""The numbers of a rank certificate looked at again, by code that shares nothing with what made it.
+"""The numbers of a rank certificate looked at again, by code that shares no arithmetic with what made it.
 
 A point is a prime and a number; its coordinates are SHAKE-256 of that number and a name, so that nothing
 else has to be kept. Derivatives are taken forward, weight by weight, in whole numbers of 64 bits; verdicts
@@ -18,7 +18,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
 from sublearn._limits import check_memory
-from sublearn.ensembles import LowRank, Problem
+from sublearn.ensembles import Problem
 from sublearn.networks import Network
 
 Label = tuple[str, int, int]
@@ -88,14 +88,14 @@ def _weights(network: Network, draw: Any) -> dict[str, Any]:
 
 
 def _inputs(problem: Problem, network: Network, draw: Any) -> Any:
-    shape, law = network.input_shape(problem.samples), problem.ensemble.inputs
-    if not isinstance(law, LowRank):
+    shape, inner = network.input_shape(problem.samples), problem.ensemble.inputs.inner
+    if inner is None:
         return draw("inputs", shape)
     features = int(np.prod(shape[:-1]))
-    size = 32 * law.rank * (features + problem.samples)
-    check_memory(f"inputs of rank {law.rank}", size, "inputs of a lower rank")
-    left = draw("inputs left", (features, law.rank))
-    return (left @ draw("inputs right", (law.rank, problem.samples))).reshape(shape)
+    size = 32 * inner * (features + problem.samples)
+    check_memory(f"inputs of rank {inner}", size, "inputs of a lower rank")
+    left = draw("inputs left", (features, inner))
+    return (left @ draw("inputs right", (inner, problem.samples))).reshape(shape)
 
 
 def jacobian_modulo(

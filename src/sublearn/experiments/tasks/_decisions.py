@@ -132,11 +132,9 @@ class Decisions(Counting[Estimate]):
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         question, lines = self.question(point, seed), []
         with single_thread():
-            for trial in trials:
-                instance = question.draw(trial)
-                decision = question.decision(instance, trial)
-                more = self.beside(Decided(question, trial, instance, decision))
-                lines.append({**row_of(question.record(decision, trial)), **more})
+            for record, instance, decision in question.decided(trials):
+                more = self.beside(Decided(question, record.trial, instance, decision))
+                lines.append({**row_of(record), **more})
         return lines
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
+from sublearn._seeds import Tag
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_base, linear_lessons
 from sublearn.experiments.tasks._asked import Columns, Params
@@ -167,7 +168,7 @@ def _rate(point: Params, seed: int, repeat: int, factor: float) -> Row:
 
 @lru_cache(maxsize=64)
 def _grown(seed: int, synapses: bool, factor: float) -> Geometry:
-    base = linear_base(np.random.default_rng([seed, 0x51BE]))
+    base = linear_base(np.random.default_rng([seed, Tag.SIZES_BASE]))
     if synapses:
         return local_geometry(add_synapses(base, round(factor)))
     return local_geometry(expand_linear(base, factor, factor))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from sublearn._errors import BadInputError
+from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Problem
 from sublearn.experiments.tasks._asked import Columns, Params, problem_of
@@ -157,4 +158,4 @@ def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
 
 def second_seed(seed: int) -> int:
     """Of the draws of second tasks."""
-    return stream(seed, 0x2ED)
+    return stream(seed, Tag.SECOND_TASK)

@@ -9,6 +9,7 @@ from hashlib import sha256
 import numpy as np
 
 from sublearn._errors import one_of
+from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_base, slides_expanded_rate, slides_rate
@@ -102,7 +103,7 @@ def _expansion(point: Params, seed: int, trial: int) -> tuple[str, Geometry, flo
     factor, start = FACTORS[trial // 2 % len(FACTORS)], STARTS[trial % 2]
     path = str(point["path"])
     # One problem for all: sizes are compared on it.
-    base = linear_base(np.random.default_rng([seed, 11]))
+    base = linear_base(np.random.default_rng([seed, Tag.RATE_BASE]))
     c1, c2 = (factor if path != axis else 1.0 for axis in ("outputs", "inputs"))
     reading, own = str(point["reading"]), stream(seed, trial)
     grown = expand_linear(base, c1, c2, reading=reading, start=start, seed=own)
@@ -111,7 +112,7 @@ def _expansion(point: Params, seed: int, trial: int) -> tuple[str, Geometry, flo
 
 
 def _subset(point: Params, seed: int, trial: int) -> tuple[str, Geometry, float]:
-    rng = np.random.default_rng([seed, 12, trial])
+    rng = np.random.default_rng([seed, Tag.RATE_SUBSET, trial])
     plastic, samples = PLASTIC[trial % len(PLASTIC)], SAMPLES[trial // len(PLASTIC) % 2]
     network = LinearEstimator(inputs=32, outputs=8)
     x = rng.standard_normal((32, samples))

@@ -10,6 +10,7 @@ import numpy as np
 from sublearn._errors import BadInputError, one_of, positive
 from sublearn.ensembles import fresh_samples
 from sublearn.estimates import (
+    DecidedWithinQuestion,
     FreshQuestion,
     Generalisation,
     MatchQuestion,
@@ -29,15 +30,14 @@ from sublearn.experiments.tasks._asked import (
 )
 from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
 from sublearn.experiments.tasks._repeats import turns, whole
-from sublearn.matchers import Budget, decide_within
+from sublearn.matchers import Budget
 from sublearn.runs import Row, Task
-from sublearn.training import LEARNERS, Learner, LevenbergMarquardt, learner_named
+from sublearn.training import LEARNERS, Learner, learner_named
 
 EXACT, WITHIN = "exact match", "match within eps"
 DECIDED_WITHIN = "every output within eps, decided"
 DECIDE_WITHIN = "decide-within"  # the method that asks it
 _THERE, _NOT_THERE = "within", "not reached"
-_MOST_STEPS = 200  # of Levenberg-Marquardt beside others
 
 
 def trains(point: Params) -> bool:
@@ -135,9 +135,10 @@ class ExactOrWithin(Decisions):
         return {**super().columns, "mse": float, "square": float}
 
     def question(self, point: Params, seed: int) -> MatchQuestion:
-        if point.get("method") == DECIDE_WITHIN:
-            point = {**point, "method": "ladder"}
-        return super().question(point, seed)
+        if point.get("method") != DECIDE_WITHIN:
+            return super().question(point, seed)
+        exact = super().question({**point, "method": "ladder"}, seed)
+        return DecidedWithinQuestion(**vars(exact), eps=eps_of(point))
 
     def check(self, point: Params) -> None:
         # Whether the pictures can be had is not asked before the first trial.
@@ -146,18 +147,13 @@ class ExactOrWithin(Decisions):
             within_question(point, 0).draw(0)
             return
         super().check(point)
-        if point.get("method") == DECIDE_WITHIN:
-            eps_of(point)
         if point.get("beside"):
             _beside(point, 0)
 
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         if trains(point):
             return [_trained(record) for record in within_question(point, seed).answer(trials)]
-        if point.get("method") == DECIDE_WITHIN:
-            rows = self._near(point, seed, trials)
-        else:
-            rows = super().run(point, seed, trials)
+        rows = super().run(point, seed, trials)
         if not point.get("beside"):
             return [{**row, "mse": None, "square": None} for row in rows]
         trained = _beside(point, seed).answer(trials)
@@ -165,14 +161,6 @@ class ExactOrWithin(Decisions):
             {**row, "mse": record.error, "square": record.square}
             for row, record in zip(rows, trained, strict=True)
         ]
-
-    def _near(self, point: Params, seed: int, trials: range) -> list[Row]:
-        question, eps = self.question(point, seed), eps_of(point)
-        decisions = (
-            (trial, decide_within(question.draw(trial), eps, budget=question.budget, seed=seed))
-            for trial in trials
-        )
-        return [row_of(question.record(decision, trial)) for trial, decision in decisions]
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         if trains(point):
@@ -300,8 +288,8 @@ def _own(point: Params, text: str, seed: int) -> tuple[Params, int, Learner]:
     except ValueError:
         raise BadInputError(f"a learner with a rate reads adam:rate=0.1, not {text!r}.") from None
     learner, steps = learner_named(name, **settings), point.get("steps")
-    if isinstance(learner, LevenbergMarquardt) and isinstance(steps, int):
-        steps = min(steps, _MOST_STEPS)
+    if learner.most_steps is not None and isinstance(steps, int):
+        steps = min(steps, learner.most_steps)
     return {**point, "steps": steps}, seed, learner
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn._seeds import words
-from sublearn.allocations import Allocation, FirstRows
+from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments.tasks._asked import INTERVAL, Columns, Params, problem_of
 from sublearn.runs import Row, Task
-from sublearn.verdicts import Verdict, census, certify, generic_rank
+from sublearn.verdicts import Verdict, census, certify, deficient_draw
 
 INSIDE = {"network": "network", "samples": "samples m", "inside": "weight"}
 
@@ -160,10 +160,6 @@ class Deficiency(Task):
 
 
 def _one(problem: Problem, inside: str, seed: int, trial: int) -> Row:
-    digest = words(problem.digest)
-    rng = np.random.default_rng([seed, *digest, trial])
-    rule = {inside: FirstRows(problem.network.shape(inside)[0], problem.effective_equations)}
-    held = problem.draw_allocation(rule, rng)
-    found = generic_rank(problem, held, error=1e-12, seed=seed)
-    lost = found.rank < len(held)
-    return {"feasible": 1, "deficient": int(lost), "error": found.grade.error if lost else 0.0}
+    rng = np.random.default_rng([seed, *words(problem.digest), trial])
+    lost = deficient_draw(problem, inside, rng, 1e-12, seed)
+    return {"feasible": 1, "deficient": int(lost is not None), "error": lost or 0.0}

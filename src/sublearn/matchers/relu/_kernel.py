@@ -17,14 +17,19 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._compile import compiled
-from sublearn.exact import simplex
+from sublearn.exact import (
+    FEASIBLE,
+    INFEASIBLE,
+    STALLED,
+    TOLERANCE,
+    solve_table,
+    start_table,
+)
 from sublearn.patterns import Columns
 
 REFUTED, CANDIDATE, SPENT = 0, 1, 2
 DRIFT = 1e-8  # an error of the equations, whose right sides are at most 1
 LEVEL = 1e-10  # of y: a sum this close to 0 counts as 0
-FEASIBLE, INFEASIBLE, STALLED = simplex.FEASIBLE, simplex.INFEASIBLE, simplex.STALLED
-TOLERANCE = simplex.TOLERANCE
 
 
 class Leaves(NamedTuple):
@@ -173,7 +178,7 @@ def branch(
     clause = np.zeros(2 * pairs, np.bool_)
     above, below = np.zeros(pairs), np.zeros(pairs)
     out = np.zeros(4)
-    simplex.start(columns.matrix, columns.right, tables[0], bases[0])
+    start_table(columns.matrix, columns.right, tables[0], bases[0])
     reduced[0, :] = costs
     counts[:] = 0
     most = 50 * rows + 200
@@ -183,9 +188,9 @@ def branch(
         for fresh in range(2):
             if fresh:
                 # Rounding may have added up on the way down: once more from the beginning.
-                simplex.start(columns.matrix, columns.right, tables[depth], bases[depth])
+                start_table(columns.matrix, columns.right, tables[depth], bases[depth])
                 reduced[depth, :] = costs
-            simplex.solve(tables[depth], bases[depth], reduced[depth], open_, most, out)
+            solve_table(tables[depth], bases[depth], reduced[depth], open_, most, out)
             counts[1] += int(out[3])
             if out[0] == INFEASIBLE:
                 inverse_row = tables[depth, int(out[1]), size : size + rows]

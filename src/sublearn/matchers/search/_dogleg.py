@@ -22,17 +22,17 @@ from sublearn._compile import inlined, lean
 
 def evaluate(system: Any, point: Any, room: Any) -> float:
     """Fill ``point`` from its unknowns, point.x; returns the cost, the residual's squared length."""
-    raise NotImplementedError("machine code only: see the overloads")
+    raise NotImplementedError("machine code only: each system says what serves it")
 
 
 def newton_step(solver: Any, system: Any, point: Any, room: Any, newton: Array) -> bool:
     """newton <- the Newton step at a point that was evaluated; false if there is none."""
-    raise NotImplementedError("machine code only: see the overloads")
+    raise NotImplementedError("machine code only: each system says what serves it")
 
 
 def descent(system: Any, point: Any, room: Any, gradient: Array) -> float:
     """gradient <- J' residual, and |J gradient|^2, after :func:`newton_step` at the same point."""
-    raise NotImplementedError("machine code only: see the overloads")
+    raise NotImplementedError("machine code only: each system says what serves it")
 
 
 @inlined

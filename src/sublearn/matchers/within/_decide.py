@@ -9,6 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
+from sublearn._seeds import Turn
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
 from sublearn.matchers._decision import Decision, Effort
@@ -94,15 +95,15 @@ def _curved_attempts(
     most = min(MOST_STARTS, budget.starts)
     shallow = _relu.refused(instance)
     first = FIRST_STARTS if shallow is None else most
-    rng = np.random.default_rng([seed, 0, len(instance.allocation)])
+    rng = np.random.default_rng([seed, Turn.FIRST_STARTS, len(instance.allocation)])
     yield from _search(instance, eps, min(first, most), budget, rng)
     if shallow is None:
-        rng = np.random.default_rng([seed, 1, len(instance.allocation)])
+        rng = np.random.default_rng([seed, Turn.PATTERNS, len(instance.allocation)])
         values, why, note, effort = _relu.branch(instance, eps, budget.nodes, rng)
         yield from _proved(instance, values, eps, "relu", "of one pattern", effort)
         yield from _refuted("relu", why, effort)
         yield Decision("undecided", "relu", note, effort=effort)
-        rng = np.random.default_rng([seed, 2, len(instance.allocation)])
+        rng = np.random.default_rng([seed, Turn.MORE_STARTS, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
     elif _boxes.refused(instance) is None:
         why, seen, _ = _boxes.all_refuted(instance, eps, budget.nodes)
