@@ -235,8 +235,8 @@ class Objective:
             difference = trace.outputs - part.targets
             return difference.reshape(x.shape[0], -1), jacobian(part.folded, weights, trace)
 
-        residual, found = self._run(one, values)
-        return residual, found
+        residual, slopes = self._run(one, values)
+        return residual, slopes
 
     def jacobian(self, values: Floats) -> Floats:
         """d residual / d values, (batch, d m, r)."""
