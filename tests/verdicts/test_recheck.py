@@ -10,7 +10,7 @@ import pytest
 
 import sublearn as sl
 from sublearn.exact import PrimeField, eliminate, random_prime
-from sublearn.verdicts import Point
+from sublearn.verdicts import PrimePoint
 from sublearn.verdicts._recheck import Place, is_prime, jacobian_modulo, rank_modulo, whole_gates
 
 MASK = np.random.default_rng(5).random((4, 4)) < 0.7
@@ -35,7 +35,7 @@ def test_forward_and_backward_agree(net: sl.Network, input_rank: int | None) -> 
     problem = sl.Problem(net, 3, sl.ensembles.Ensemble(inputs=law))
     whole = sl.Allocation.whole(net)
     place = Place(random_prime(np.random.default_rng(3)), 11)
-    point = Point(problem, net, place, free_gates=True)
+    point = PrimePoint(problem, net, place, free_gates=True)
     ours = jacobian_modulo(problem, net, place, whole.labels())
     theirs = point.columns(whole).astype(np.int64) % place.prime
     assert np.array_equal(ours, theirs)

@@ -52,13 +52,13 @@ class Allocation(Shown):
 
     def __init__(self, shapes: Mapping[str, tuple[int, int]], flat: Mapping[str, Indices]) -> None:
         # The door for code that has sorted flat indices already; users come in by from_*.
-        held = {}
+        by_name = {}
         for name in shapes:
             index = np.array(flat.get(name, ()), dtype=np.int64)
             index.flags.writeable = False
-            held[name] = index
+            by_name[name] = index
         object.__setattr__(self, "_shapes", dict(shapes))
-        object.__setattr__(self, "_flat", held)
+        object.__setattr__(self, "_flat", by_name)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an allocation never changes; its operations return new ones.")
@@ -314,14 +314,14 @@ class Allocation(Shown):
                     f"entry ({i}, {j}) lies outside {name}, which is {rows} x {columns}."
                 )
             pairs.append(i * columns + j)
-        held = self._flat[name]
-        if pairs[0] not in held:
+        flat = self._flat[name]
+        if pairs[0] not in flat:
             raise BadInputError(
                 f"entry {tuple(source)} of {name} is not learnable, so it cannot move."
             )
-        if pairs[1] in held:
+        if pairs[1] in flat:
             raise BadInputError(f"entry {tuple(target)} of {name} is learnable already.")
-        moved = np.sort(np.append(held[held != pairs[0]], pairs[1]))
+        moved = np.sort(np.append(flat[flat != pairs[0]], pairs[1]))
         return Allocation(self._shapes, {**self._flat, name: moved})
 
     __or__ = union

@@ -99,24 +99,24 @@ class OwnRule(Rule):
     def draw(self, weight: str, exists: Mask, count: int, rng: np.random.Generator) -> Indices:
         """Sorted flat indices of one draw."""
         try:
-            found = np.asarray(_KNOWN[self.name](exists.copy(), count, rng, **dict(self.numbers)))
+            mask = np.asarray(_KNOWN[self.name](exists.copy(), count, rng, **dict(self.numbers)))
         except BadInputError:
             raise
         except Exception as problem:  # it is somebody else's code
             raise BadInputError(
                 f"the rule {self.name!r} cannot be drawn for {weight}: {first_line(problem)}."
             ) from problem
-        if found.dtype != bool or found.shape != exists.shape:
+        if mask.dtype != bool or mask.shape != exists.shape:
             raise BadInputError(
                 f"the rule {self.name!r} must give a mask of true and false of shape {exists.shape} for "
-                f"{weight}, not {found.dtype} of shape {found.shape}."
+                f"{weight}, not {mask.dtype} of shape {mask.shape}."
             )
-        chosen = int(found.sum())
-        if chosen != count or (found & ~exists).any():
+        chosen = int(mask.sum())
+        if chosen != count or (mask & ~exists).any():
             raise BadInputError(
                 f"the rule {self.name!r} must choose {count} weights of {weight} that exist, not {chosen}."
             )
-        return np.flatnonzero(found)
+        return np.flatnonzero(mask)
 
 
 def _again(
@@ -177,7 +177,7 @@ def load_masks(path: str | Path, network: Network) -> dict[str, Rule]:
         raise BadInputError(f"{file} cannot be read as masks ({problem}).") from None
     if not arrays:
         raise BadInputError(f"{file} holds no masks.")
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     counts, total = set(), 0
     for name, array in arrays.items():
         stack = array if array.ndim == 3 else array[None]
@@ -193,14 +193,14 @@ def load_masks(path: str | Path, network: Network) -> dict[str, Rule]:
             raise BadInputError(f"{file}: {problem}") from None
         counts.add(len(masks))
         total = total + masks.sum(axis=(1, 2)) if len(counts) == 1 else total
-        found[name] = Masks.of(masks)
+        rules[name] = Masks.of(masks)
     if len(counts) > 1:
         raise BadInputError(
             f"{file} must hold as many masks of every weight, not {sorted(counts)}."
         )
     if not np.all(total):
         raise BadInputError(f"{file}: mask {int(np.argmin(total))} has no learnable weight.")
-    return found
+    return rules
 
 
 def is_masks_file(text: str) -> bool:

@@ -104,8 +104,8 @@ def draw_flat(
     if isinstance(rule, FirstColumns):
         turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
         across = None if exists is None else exists.T
-        found = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng, across)
-        return np.sort((found % rows) * columns + found // rows)
+        flat = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng, across)
+        return np.sort((flat % rows) * columns + flat // rows)
     assert isinstance(rule, FirstRows)
     return _first_rows("rows", rule.k, name, shape, bounds, count, rng, exists)
 
@@ -136,9 +136,9 @@ def _first_rows(
             )
         if row_cap == columns and column_cap == k and k * columns > _LARGE:
             return np.sort(rng.choice(k * columns, count, replace=False)).astype(np.int64)
-    held = np.ones((k, columns), dtype=bool) if exists is None else exists[:k]
+    allowed = np.ones((k, columns), dtype=bool) if exists is None else exists[:k]
     for _ in range(_TRIES):
-        drawn = _by_rows(held, row_cap, column_cap, count, rng)
+        drawn = _by_rows(allowed, row_cap, column_cap, count, rng)
         if drawn is not None:
             return np.flatnonzero(drawn)
     if start is None:
@@ -150,7 +150,7 @@ def _first_rows(
 
 
 def _by_rows(
-    held: Mask, cap: int, column_cap: int, count: int, rng: np.random.Generator
+    allowed: Mask, cap: int, column_cap: int, count: int, rng: np.random.Generator
 ) -> Mask | None:
     """Uniform over the masks within ``held`` with ``count`` ones and at most ``cap`` in a row.
 
@@ -158,18 +158,18 @@ def _by_rows(
     (integer) number of completions as weight, then a uniform one of these. None as soon as a column has
     more than ``column_cap``, so that what is left is uniform over the masks that keep both bounds.
     """
-    sizes = tuple(held.sum(axis=1).tolist())
+    sizes = tuple(allowed.sum(axis=1).tolist())
     choices, ways = _completions(sizes, min(cap, count), count)
     if not ways[-1][count]:
         return None
-    mask = np.zeros_like(held)
-    room = np.full(held.shape[1], column_cap)
+    mask = np.zeros_like(allowed)
+    room = np.full(allowed.shape[1], column_cap)
     left = count
-    for row in range(len(held) - 1, -1, -1):
+    for row in range(len(allowed) - 1, -1, -1):
         size, ticket = 0, _below(ways[row + 1][left], rng)
         while ticket >= (weight := choices[sizes[row]][size] * ways[row][left - size]):
             ticket, size = ticket - weight, size + 1
-        chosen = rng.choice(np.flatnonzero(held[row]), size, replace=False)
+        chosen = rng.choice(np.flatnonzero(allowed[row]), size, replace=False)
         mask[row, chosen] = True
         room[chosen] -= 1
         if room.min() < 0:
@@ -238,20 +238,20 @@ def _shuffle(mask: Mask, row_cap: int, column_cap: int, rng: np.random.Generator
     mask = mask.copy()
     k, columns = mask.shape
     row_sizes, column_sizes = mask.sum(axis=1), mask.sum(axis=0)
-    held = np.flatnonzero(mask).tolist()
+    ones = np.flatnonzero(mask).tolist()
     steps = 50 * k * columns
-    picks = rng.integers(0, len(held), (steps, 2)).tolist()
+    picks = rng.integers(0, len(ones), (steps, 2)).tolist()
     targets = rng.integers(0, k * columns, steps).tolist()
     exchanges = rng.integers(0, 2, steps, dtype=np.int8).tolist()
     for (first, second), target, exchange in zip(picks, targets, exchanges, strict=True):
-        i, j = divmod(held[first], columns)
+        i, j = divmod(ones[first], columns)
         if exchange:
-            p, q = divmod(held[second], columns)
+            p, q = divmod(ones[second], columns)
             if mask[i, q] or mask[p, j]:
                 continue
             mask[i, j] = mask[p, q] = False
             mask[i, q] = mask[p, j] = True
-            held[first], held[second] = i * columns + q, p * columns + j
+            ones[first], ones[second] = i * columns + q, p * columns + j
             continue
         p, q = divmod(target, columns)
         if mask[p, q]:
@@ -263,5 +263,5 @@ def _shuffle(mask: Mask, row_cap: int, column_cap: int, rng: np.random.Generator
         column_sizes[j] -= 1
         row_sizes[p] += 1
         column_sizes[q] += 1
-        held[first] = target
+        ones[first] = target
     return mask

@@ -89,13 +89,13 @@ def digits() -> Dataset:
         raise BadInputError(
             "digits needs the package scikit-learn: pip install 'sublearn[data]'."
         ) from None
-    found = load_digits()
-    features = found.data.T.astype(np.uint8)
+    loaded = load_digits()
+    features = loaded.data.T.astype(np.uint8)
     # One scale for all pixels, as for MNIST; from whole numbers, so that it is the same everywhere.
     count, total = features.size, int(features.sum(dtype=np.int64))
     square = int((features.astype(np.int64) ** 2).sum())
     spread = sqrt(count * square - total**2) / count
-    return Dataset("digits", features, found.target, 10, total / count, spread)
+    return Dataset("digits", features, loaded.target, 10, total / count, spread)
 
 
 def noise(features: int, size: int, classes: int = 10, seed: int = 0) -> Dataset:

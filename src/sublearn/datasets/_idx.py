@@ -73,9 +73,9 @@ def _read(path: Path, source: Any, most: int) -> NDArray[Any]:
     check_memory(f"{path}, whose head announces the shape {shape},", 3 * size, "a smaller file")
     content = source.read(size + 1) if size <= most else b""
     if len(content) != size:
-        found = "fewer" if len(content) < size else "more"
+        amount = "fewer" if len(content) < size else "more"
         raise BadInputError(
-            f"{path} is damaged: its head announces {size} bytes of numbers, and {found} follow."
+            f"{path} is damaged: its head announces {size} bytes of numbers, and {amount} follow."
         )
     values = np.frombuffer(content, dtype=kind).reshape(shape)
     return values.astype(kind.newbyteorder("="))

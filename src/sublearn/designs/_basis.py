@@ -9,7 +9,7 @@ from sublearn._seeds import named_stream
 from sublearn.designs._choice import Ids
 from sublearn.designs._over_gates import Basis, BasisQuery, GateSearch, value_of
 from sublearn.exact import greedy
-from sublearn.verdicts import Point, miss_probability, points_needed
+from sublearn.verdicts import PrimePoint, miss_probability, points_needed
 
 
 def best_basis(query: BasisQuery) -> Basis:
@@ -31,7 +31,7 @@ def best_basis(query: BasisQuery) -> Basis:
     miss = min(1.0, miss_probability(problem, network, wanted) + 1e-9)
     points = points_needed(miss, query.error)
     for _ in range(points):
-        point = Point(problem, network, rng)
+        point = PrimePoint(problem, network, rng)
         blocks = point.blocks(choice.names)
         try:
             bases.append(greedy(point.field, blocks, order, rng, start=start, wanted=wanted))

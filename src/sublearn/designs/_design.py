@@ -125,11 +125,11 @@ def design(
     if budget is not None and budget.axis is not None:
         quota, rank = best_in_quotas(query, budget)
         return _scored(query, quota, need, rank, quota.best)
-    found = best_basis(query)
-    if found.ids.size < needed and budget is None:
-        raise BadInputError(_unreachable(choice, found, needed))
-    if wanted == "maximal" and found.ids.size == needed:
-        maximal = _maximal(query, choice.allocation(found.ids), must, budget)
+    basis = best_basis(query)
+    if basis.ids.size < needed and budget is None:
+        raise BadInputError(_unreachable(choice, basis, needed))
+    if wanted == "maximal" and basis.ids.size == needed:
+        maximal = _maximal(query, choice.allocation(basis.ids), must, budget)
         if maximal is not None:
             return maximal
         if budget is None or want is not None:
@@ -138,7 +138,7 @@ def design(
                 f'maximal; "best score" finds one of full rank {needed}'
                 f"{_alternatives(problem, choice)}."
             )
-    return _best_score(query, found, need, budget)
+    return _best_score(query, basis, need, budget)
 
 
 def _may_be_maximal(budget: Count, need: Needed, want: str | None) -> bool:
@@ -154,11 +154,11 @@ def _may_be_maximal(budget: Count, need: Needed, want: str | None) -> bool:
     return False
 
 
-def _best_score(query: BasisQuery, found: Basis, need: Needed, budget: Count | None) -> Design:
+def _best_score(query: BasisQuery, basis: Basis, need: Needed, budget: Count | None) -> Design:
     """The best basis, and the rest by score where the budget allows more."""
-    problem, choice, ids = query.problem, query.choice, found.ids
-    value, bound, best = found.value[1], found.bound[1], found.best
-    if found.bound[0] > found.value[0]:  # what has a smaller rank may score higher
+    problem, choice, ids = query.problem, query.choice, basis.ids
+    value, bound, best = basis.value[1], basis.bound[1], basis.best
+    if basis.bound[0] > basis.value[0]:  # what has a smaller rank may score higher
         bound = fsum(np.sort(choice.score[choice.allowed])[-query.wanted :])
     if budget is not None and ids.size < budget.total:
         core, ids = ids, topped_up(choice, ids, budget.total)
@@ -172,19 +172,19 @@ def _best_score(query: BasisQuery, found: Basis, need: Needed, budget: Count | N
             bound = max(value, bound)
         else:
             bound = value
-    whole = replace(found, ids=ids, value=(found.value[0], value), bound=(found.value[0], bound))
-    return _scored(query, whole, need, found.ids.size, best)
+    whole = replace(basis, ids=ids, value=(basis.value[0], value), bound=(basis.value[0], bound))
+    return _scored(query, whole, need, basis.ids.size, best)
 
 
-def _scored(query: BasisQuery, found: Basis, need: Needed, rank: int, best: bool) -> Design:
+def _scored(query: BasisQuery, basis: Basis, need: Needed, rank: int, best: bool) -> Design:
     """The weights of a basis as a design of this rank, and whether none scores higher."""
-    chosen = query.choice.allocation(found.ids)
+    chosen = query.choice.allocation(basis.ids)
     return Design(
         chosen,
         claim=Claim.BEST if best else Claim.GOOD,
-        grade=weakest(found.grade, need.grade),
-        value=found.value[1],
-        bound=found.bound[1],
+        grade=weakest(basis.grade, need.grade),
+        value=basis.value[1],
+        bound=basis.bound[1],
         gates=_share(query.problem, chosen, min(query.wanted, rank), query.seed),
         needed=need.rank,
         short=max(0, need.rank - rank),
@@ -224,7 +224,7 @@ def _needed(problem: Problem, error: float, seed: int) -> Needed:
         return needed_rank(problem, error=error, seed=seed)
     own = replace(problem, network=teacher, teacher=None)
     choice = Choice(teacher, teacher.shapes, None, None)
-    found = best_basis(
+    basis = best_basis(
         BasisQuery(
             problem=own,
             choice=choice,
@@ -234,7 +234,7 @@ def _needed(problem: Problem, error: float, seed: int) -> Needed:
             seed=seed,
         )
     )
-    return Needed(found.ids.size, found.grade if found.best else NUMERICAL)
+    return Needed(basis.ids.size, basis.grade if basis.best else NUMERICAL)
 
 
 def _share(problem: Problem, chosen: Allocation, wanted: int, seed: int) -> GateShare | None:
@@ -290,8 +290,8 @@ def repair(
     verdict = certify(problem, allocation, error=error, seed=seed)
     names = allocation.names if learn is None else Choice(problem.network, learn, None, None).names
     choice = Choice(problem.network, [*names, *allocation.names], scores, forbidden)
-    held = choice.ids(allocation)
-    _check_allowed(choice, held, "learnable")
+    before = choice.ids(allocation)
+    _check_allowed(choice, before, "learnable")
     gated = problem.network.has_gates
     need = _needed(problem, error, seed) if gated else Needed(verdict.needed, verdict.needed_grade)
     if not gated and not verdict.wasted:
@@ -301,14 +301,14 @@ def repair(
     for name in allocation.names:
         if name not in names:  # its weights may stay, but none may come in
             choice.part(choice.allowed, name)[:] = False
-    wanted = min(held.size, need.rank)
+    wanted = min(before.size, need.rank)
     # The weights held come first, so that as many as possible stay; among these the best-scoring.
-    within = held[np.argsort(-choice.score[held], kind="stable")]
-    choice.allowed[held] = False
+    within = before[np.argsort(-choice.score[before], kind="stable")]
+    choice.allowed[before] = False
     order = np.concatenate([within, choice.order(_load(choice, allocation))])
     stays = np.zeros(choice.allowed.size)
-    stays[held] = 1.0
-    found = best_basis(
+    stays[before] = 1.0
+    basis = best_basis(
         BasisQuery(
             problem=problem,
             choice=choice,
@@ -321,13 +321,13 @@ def repair(
             progress=progress,
         )
     )
-    if found.ids.size < wanted:
-        raise BadInputError(_unreachable(choice, found, wanted))
-    idle = within[~np.isin(within, found.ids)]  # best first, so the last ones go
-    stay = idle[: held.size - found.ids.size]
-    mended = choice.allocation(np.concatenate([found.ids, stay]))
-    grades = [found.grade, need.grade] if gated else [found.grade, need.grade, verdict.rank_grade]
-    moved, least = wanted - found.value[1], wanted - found.bound[1]
+    if basis.ids.size < wanted:
+        raise BadInputError(_unreachable(choice, basis, wanted))
+    idle = within[~np.isin(within, basis.ids)]  # best first, so the last ones go
+    stay = idle[: before.size - basis.ids.size]
+    mended = choice.allocation(np.concatenate([basis.ids, stay]))
+    grades = [basis.grade, need.grade] if gated else [basis.grade, need.grade, verdict.rank_grade]
+    moved, least = wanted - basis.value[1], wanted - basis.bound[1]
     return Design(
         mended,
         claim=Claim.FEWEST if moved <= least else Claim.FEW,
@@ -407,14 +407,14 @@ def _load(choice: Choice, allocation: Allocation) -> np.ndarray:
     return np.asarray(out * choice.allowed.size + choice.evenly())
 
 
-def _unreachable(choice: Choice, found: Basis, needed: int) -> str:
+def _unreachable(choice: Choice, basis: Basis, needed: int) -> str:
     names = " and ".join(choice.names)
-    if found.bound[0] >= needed:  # ReLU networks only: the search ended too early to know
+    if basis.bound[0] >= needed:  # ReLU networks only: the search ended too early to know
         return (
-            f"the allowed weights of {names} reach rank {found.ids.size} at the gates that were found, "
+            f"the allowed weights of {names} reach rank {basis.ids.size} at the gates that were found, "
             f"but {needed} is needed: allow more weights, learn others as well, or raise effort."
         )
     return (
-        f"the allowed weights of {names} reach rank {found.ids.size}, but {needed} is "
+        f"the allowed weights of {names} reach rank {basis.ids.size}, but {needed} is "
         "needed: allow more weights, or learn others as well."
     )

@@ -33,7 +33,7 @@ from sublearn.designs._witness import realise
 from sublearn.ensembles import Problem
 from sublearn.exact import eliminate, greedy
 from sublearn.networks import Gates
-from sublearn.verdicts import Point, drawn_gates, miss_probability, points_needed
+from sublearn.verdicts import PrimePoint, drawn_gates, miss_probability, points_needed
 
 EFFORT = 2000
 """How many nodes are bounded, unless told otherwise."""
@@ -182,10 +182,10 @@ class GateSearch:
             if progress is not None:
                 progress(min(nodes, self.effort), self.effort)
             for child in self._children(state, -depth):
-                found, worth = self._bound(child, bound)
+                basis, worth = self._bound(child, bound)
                 if worth > value:
                     count += 1
-                    entry = (tuple(-v for v in worth), depth - 1, count, child, found)
+                    entry = (tuple(-v for v in worth), depth - 1, count, child, basis)
                     heappush(heap, entry)
         left = tuple(-v for v in heap[0][0]) if heap else value
         bound = max(value, unsettled, left)
@@ -288,7 +288,7 @@ class GateSearch:
         """The greedy basis at one random point modulo a random prime."""
         numbers = self.rng.integers(-(2**21), 2**21, state.size)
         gates = self._gates(np.where(state < 0, numbers, state).astype(np.float64))
-        point = Point(self.problem, self.problem.network, self.rng, gates)
+        point = PrimePoint(self.problem, self.problem.network, self.rng, gates)
         if self.pool is not None:
             columns = np.ascontiguousarray(point.columns(self.pool)[:, self.columns])
             ids = self.candidates[eliminate(point.field, columns).pivots[: self.wanted]]
@@ -314,12 +314,12 @@ def share_of_gates(
         gates = None
         while gates is None:
             gates = drawn_gates(problem, network, rng)
-        key = b"".join(held.astype(np.int8).tobytes() for held in gates.values())
+        key = b"".join(gate.astype(np.int8).tobytes() for gate in gates.values())
         if key not in known:
             # Twice: a point that misses full rank is rarer than one in a thousand.
             known[key] = any(
                 eliminate(point.field, point.columns(allocation)).rank >= wanted
-                for point in (Point(problem, network, rng, gates) for _ in range(2))
+                for point in (PrimePoint(problem, network, rng, gates) for _ in range(2))
             )
         full += known[key]
     return GateShare(full, sampled)

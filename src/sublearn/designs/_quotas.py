@@ -21,7 +21,7 @@ from sublearn.designs._choice import Ids
 from sublearn.designs._count import Count
 from sublearn.designs._over_gates import Basis, BasisQuery
 from sublearn.exact import PrimeField, within_quotas
-from sublearn.verdicts import Point, miss_probability, occurring_gates, points_needed
+from sublearn.verdicts import PrimePoint, miss_probability, occurring_gates, points_needed
 
 _MOST_WORK = 400_000_000  # rows x columns x weights; beyond it a good set is found, not the best
 _GATES = 8
@@ -35,25 +35,25 @@ def best_in_quotas(query: BasisQuery, count: Count) -> tuple[Basis, int]:
     ``value`` and ``bound`` are (rank, sum of scores). Of ReLU networks the best at the gates of some draws
     is kept, and free gates give the bound; of large ones the best of each row or column that are independent.
     """
-    problem, pool = query.problem, np.sort(query.candidates)
+    problem, network, pool = query.problem, query.problem.network, np.sort(query.candidates)
     rows = problem.equations + count.total
     if rows * pool.size * count.total > _MOST_WORK:
         return _good(query, count)
-    gated = problem.network.has_gates
+    gated = network.has_gates
     rng = named_stream(query.seed, "quotas", problem.digest)
     search = _Search(query, count, pool, rng)
-    miss = miss_probability(problem, problem.network, query.wanted, free_gates=gated)
+    miss = miss_probability(problem, network, query.wanted, free_gates=gated)
     miss = min(1.0, miss + count.total / 2**22)
     points = points_needed(miss, query.error)
     top = max(
-        (search.at(Point(problem, problem.network, rng, free_gates=gated)) for _ in range(points)),
+        (search.at(PrimePoint(problem, network, rng, free_gates=gated)) for _ in range(points)),
         key=lambda basis: basis.value,
     )
     best = top
     if gated:
-        drawn = [occurring_gates(problem, problem.network, rng) for _ in range(_GATES)]
+        drawn = [occurring_gates(problem, network, rng) for _ in range(_GATES)]
         best = max(
-            (search.at(Point(problem, problem.network, rng, gates)) for gates in drawn),
+            (search.at(PrimePoint(problem, network, rng, gates)) for gates in drawn),
             key=lambda basis: basis.value,
         )
     bound = top.bound if gated else best.bound
@@ -92,24 +92,24 @@ class _Search:
         worth = (whole << below) + (place[self.pool] if ties else 0)
         return worth, 0.0 if exact else unit
 
-    def at(self, point: Point) -> Basis:
+    def at(self, point: PrimePoint) -> Basis:
         """The best weights at one point."""
         field, count = point.field, self.count
         columns = point.columns(self.allocation)
         wanted = min(self.query.wanted, count.total)
         try:
-            found = self._within(field, columns, wanted)
-            rank = found.size
+            kept = self._within(field, columns, wanted)
+            rank = kept.size
             if rank < count.total:
                 more = field.random(self.rng, (count.total - rank, columns.shape[1]))
-                found = self._within(field, np.vstack([columns, more]), count.total)
+                kept = self._within(field, np.vstack([columns, more]), count.total)
         except ValueError:  # what is required is dependent at this point
             return Basis(self.pool[:0], (-1.0, 0.0), (-1.0, 0.0), PROOF)
-        value = (float(rank), fsum(self.score[found]))
-        slack = self.unit * found.size
+        value = (float(rank), fsum(self.score[kept]))
+        slack = self.unit * kept.size
         largest = float(np.abs(self.score).max(initial=0.0))
         bound = value if slack <= _NEAR * largest else (value[0], value[1] + slack)
-        return Basis(self.pool[found], value, bound, PROOF)
+        return Basis(self.pool[kept], value, bound, PROOF)
 
     def _within(self, field: PrimeField, columns: Array, wanted: int) -> Ids:
         rules = (self.worth, self.groups, self.quotas)
@@ -125,12 +125,12 @@ def _good(query: BasisQuery, count: Count) -> tuple[Basis, int]:
     """Independent ones among the best of each row or column, and the rest by score."""
     choice, order = query.choice, query.candidates
     best_of_each = count.filled(choice, order, query.start)
-    found = best_basis(replace(query, order=best_of_each))
-    ids = count.filled(choice, order, found.ids)
+    basis = best_basis(replace(query, order=best_of_each))
+    ids = count.filled(choice, order, basis.ids)
     score = choice.score
     return Basis(
         ids,
-        (found.value[0], fsum(score[ids])),
+        (basis.value[0], fsum(score[ids])),
         (float(min(query.wanted, count.total)), fsum(score[best_of_each])),
-        found.grade,
-    ), found.ids.size
+        basis.grade,
+    ), basis.ids.size

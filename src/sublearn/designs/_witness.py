@@ -34,8 +34,8 @@ def realise(problem: Problem, gates: Gates, rng: np.random.Generator) -> bool:
             continue
         settled = settled_gates(network, *point, doubt_of(problem, point[1]))
         if settled is not None:
-            found, free = settled
-            if all(((found[p] == gates[p]) | free[p]).all() for p in gates):
+            is_on, free = settled
+            if all(((is_on[p] == gates[p]) | free[p]).all() for p in gates):
                 return True
     return False
 
@@ -105,10 +105,10 @@ def _rows(signs: Array, seen: Array, rng: np.random.Generator) -> Array | None:
     rows = []
     for row in wanted:
         program = -(row * columns).T
-        found = linprog(
+        solved = linprog(
             rng.random(columns.shape[0]), program, -np.ones(row.size), bounds=(-1e6, 1e6)
         )
-        if found.status != 0:
+        if solved.status != 0:
             return None
-        rows.append(found.x)
+        rows.append(solved.x)
     return np.array(rows)

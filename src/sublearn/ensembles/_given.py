@@ -61,8 +61,8 @@ class Given:
     @property
     def parts(self) -> tuple[str, ...]:
         """What is given, of weights, inputs and targets."""
-        held = {"weights": self.weights or None, "inputs": self.inputs, "targets": self.targets}
-        return tuple(part for part, value in held.items() if value is not None)
+        arrays = {"weights": self.weights or None, "inputs": self.inputs, "targets": self.targets}
+        return tuple(part for part, value in arrays.items() if value is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,14 +115,14 @@ class Given:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of names, shapes and numbers."""
-        held = {f"weight {name}": self.weights[name] for name in sorted(self.weights)}
-        held |= {part: getattr(self, part) for part in self.parts if part != "weights"}
+        arrays = {f"weight {name}": self.weights[name] for name in sorted(self.weights)}
+        arrays |= {part: getattr(self, part) for part in self.parts if part != "weights"}
         head = {
             "format": "sublearn given 1",
-            "shapes": [[name, *value.shape] for name, value in held.items()],
+            "shapes": [[name, *value.shape] for name, value in arrays.items()],
         }
         h = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-        for value in held.values():
+        for value in arrays.values():
             h.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
         return h.hexdigest()
 

@@ -71,8 +71,8 @@ class Instance:
         network.check_weights(self.weights)
         for name, shape in network.shapes.items():
             if np.ndim(self.weights[name]) != 2:
-                found = np.shape(self.weights[name])
-                raise BadInputError(f"weight {name} must have shape {shape}, not {found}.")
+                given = np.shape(self.weights[name])
+                raise BadInputError(f"weight {name} must have shape {shape}, not {given}.")
         frozen, learnable = {}, []
         for name in network.shapes:
             value = real_numbers(f"weight {name}", self.weights[name])
@@ -232,10 +232,10 @@ class Instance:
         if factors is not None:
             factors = factors[0], np.ascontiguousarray(factors[1][:, kept])
         inputs = np.ascontiguousarray(self.inputs[..., kept])
-        network, held, whole = self.network, self.allocation, self._as_given()
+        network, chosen, whole = self.network, self.allocation, self._as_given()
         if self.teacher is None:
-            return Instance.given(network, held, whole, factors or inputs, self.targets[:, kept])
-        return self._made(network, held, whole, inputs, self.teacher, factors)
+            return Instance.given(network, chosen, whole, factors or inputs, self.targets[:, kept])
+        return self._made(network, chosen, whole, inputs, self.teacher, factors)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
@@ -262,14 +262,14 @@ class Instance:
 
     def _made_of(self) -> tuple[list[Network], dict[str, Array]]:
         """The networks, and all numbers by what they are."""
-        networks, held = [self.network], {"inputs": self.inputs, "targets": self.targets}
-        held |= {f"weight {name}": value for name, value in self.weights.items()}
+        networks, numbers = [self.network], {"inputs": self.inputs, "targets": self.targets}
+        numbers |= {f"weight {name}": value for name, value in self.weights.items()}
         if self.teacher is not None:
             networks.append(self.teacher.network)
-            held |= {f"teacher {name}": value for name, value in self.teacher.weights.items()}
+            numbers |= {f"teacher {name}": value for name, value in self.teacher.weights.items()}
         if self.input_factors is not None:
-            held |= zip(("left", "right"), self.input_factors, strict=True)
-        return networks, held
+            numbers |= zip(("left", "right"), self.input_factors, strict=True)
+        return networks, numbers
 
     @property
     def inputs_are_rounded(self) -> bool:
@@ -280,8 +280,8 @@ class Instance:
     def asking(self) -> tuple[Teacher, Dyadics] | None:
         """The teacher whose outputs are the targets, and its inputs; None where targets are given."""
         if "_asking" in vars(self):
-            held: tuple[Teacher, Dyadics] | None = vars(self)["_asking"]
-            return held
+            asked: tuple[Teacher, Dyadics] | None = vars(self)["_asking"]
+            return asked
         return None if self.teacher is None else (self.teacher, self.exact_inputs)
 
     def on(
@@ -442,23 +442,23 @@ def draw(
     whole_number("seed", seed, least=0)
     whole_number("trial", trial, least=0)
     if isinstance(allocation, Allocation):
-        held = allocation
+        chosen = allocation
     else:
-        held = problem.draw_allocation(
+        chosen = problem.draw_allocation(
             allocation, trial_stream(seed, problem.digest, trial, Purpose.ALLOCATION), trial
         )
     rng = trial_stream(seed, problem.digest, trial, Purpose.WEIGHTS)
-    return draw_from(rng, problem, held, Origin(problem, int(seed), int(trial)))
+    return draw_from(rng, problem, chosen, Origin(problem, int(seed), int(trial)))
 
 
 def draw_from(
-    rng: np.random.Generator, problem: Problem, held: Allocation, origin: Origin | None = None
+    rng: np.random.Generator, problem: Problem, chosen: Allocation, origin: Origin | None = None
 ) -> Instance:
     """One draw of a problem from a stream of the caller's: a given instance without ``origin``."""
     network, given = problem.network, problem.ensemble.given
     weights = {**draw_weights(network, problem.ensemble.weights, rng), **given.weights}
     drawn = given.instead_of(problem.source.draw(problem, rng))
-    return Instance._made(network, held, weights, drawn.inputs, drawn.asks, drawn.factors, origin)
+    return Instance._made(network, chosen, weights, drawn.inputs, drawn.asks, drawn.factors, origin)
 
 
 def fresh_samples(

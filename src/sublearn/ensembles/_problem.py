@@ -164,21 +164,21 @@ class Problem:
         """
         laws = Ensemble() if ensemble is None else ensemble
         parts: dict[str, Any] = {"weights": weights, "inputs": inputs, "targets": targets}
-        held = Given(**{part: value for part, value in parts.items() if value is not None})
-        if not held.parts:
+        own = Given(**{part: value for part, value in parts.items() if value is not None})
+        if not own.parts:
             raise BadInputError("nothing is given: weights, inputs or targets.")
-        if held.inputs is None:
+        if own.inputs is None:
             if samples is None:
                 raise BadInputError("give samples, the number of them to draw, or inputs.")
-            return cls(network, samples, replace(laws, given=held), teacher)
-        like = cls.from_arrays(network, held.inputs, held.targets)
+            return cls(network, samples, replace(laws, given=own), teacher)
+        like = cls.from_arrays(network, own.inputs, own.targets)
         if samples is not None and samples != like.samples:
             raise BadInputError(f"samples is {samples}, but inputs hold {like.samples}.")
         if laws.inputs != Normal():
             raise BadInputError("inputs are given; leave the ensemble's inputs as they are.")
-        if teacher is not None and held.targets is not None:
+        if teacher is not None and own.targets is not None:
             raise BadInputError("targets are given; leave the teacher out.")
-        laws = replace(laws, inputs=like.ensemble.inputs, given=held)
+        laws = replace(laws, inputs=like.ensemble.inputs, given=own)
         return replace(like, ensemble=laws, teacher=like.teacher if teacher is None else teacher)
 
     def _check_memory(self) -> None:

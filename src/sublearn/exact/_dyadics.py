@@ -106,8 +106,8 @@ class Dyadics:
 
     def floats(self) -> Array:
         """The nearest float64 numbers; infinite beyond their range."""
-        found = [nearest(int(e), self.exponent) for e in self.whole.entries()]
-        return np.array(found).reshape(self.shape)
+        floats = [nearest(int(e), self.exponent) for e in self.whole.entries()]
+        return np.array(floats).reshape(self.shape)
 
     def rationals(self) -> list[list[Any]]:
         """Rows of fractions (flint's)."""

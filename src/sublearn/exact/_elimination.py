@@ -91,46 +91,46 @@ def _eliminate_panel(
             panel[column, row] = remainder(matrix[top + row, start + column], p, inverse)
     sources = np.empty(width, np.int64)
     upper = np.empty(width, np.int64)  # how many leading entries of a column belong to U
-    found = width * 0  # not a literal, for which there would be a second copy of the loop
+    rank = width * 0  # not a literal, for which there would be a second copy of the loop
     for column in range(width):
-        _subtract_columns(panel, column, sources, found, p, inverse)
+        _subtract_columns(panel, column, sources, rank, p, inverse)
         target = panel[column]
         pivot = -1
-        for row in range(found, height):
+        for row in range(rank, height):
             target[row] = remainder(target[row], p, inverse)
-        for row in range(found, height):
+        for row in range(rank, height):
             if target[row] != 0.0:
                 pivot = row
                 break
-        upper[column] = found
+        upper[column] = rank
         if pivot < 0:
             continue
-        if pivot != found:
+        if pivot != rank:
             for other in range(width):
-                kept = panel[other, found]
-                panel[other, found] = panel[other, pivot]
+                kept = panel[other, rank]
+                panel[other, rank] = panel[other, pivot]
                 panel[other, pivot] = kept
             for other in range(matrix.shape[1]):
-                kept = matrix[top + found, other]
-                matrix[top + found, other] = matrix[top + pivot, other]
+                kept = matrix[top + rank, other]
+                matrix[top + rank, other] = matrix[top + pivot, other]
                 matrix[top + pivot, other] = kept
-            place = order[top + found]
-            order[top + found] = order[top + pivot]
+            place = order[top + rank]
+            order[top + rank] = order[top + pivot]
             order[top + pivot] = place
-        scale = reciprocal(target[found], p)
-        for row in range(found + 1, height):
+        scale = reciprocal(target[rank], p)
+        for row in range(rank + 1, height):
             target[row] = remainder(target[row] * scale, p, inverse)
-        sources[found] = column
-        pivots[top + found] = start + column
-        found += 1
-        upper[column] = found
+        sources[rank] = column
+        pivots[top + rank] = start + column
+        rank += 1
+        upper[column] = rank
     for row in range(height):
         for column in range(width):
             matrix[top + row, start + column] = panel[column, row] if row < upper[column] else 0.0
         # Column top + k is at most the pivot's own column, and zero below row k by now.
-        for k in range(min(found, row)):
+        for k in range(min(rank, row)):
             matrix[top + row, top + k] = panel[sources[k], row]
-    return found
+    return rank
 
 
 @compiled

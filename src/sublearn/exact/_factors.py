@@ -34,10 +34,10 @@ def check_factors(left: Array, right: Array) -> tuple[int, int, int, int]:
 
 def within(words: str, numbers: ArrayLike, limit: int) -> Indices:
     """Whole numbers from 0 to ``limit`` - 1; ValueError when one lies outside."""
-    found = np.asarray(numbers, dtype=np.int64)
-    if found.size and not 0 <= found.min() <= found.max() < limit:
+    whole = np.asarray(numbers, dtype=np.int64)
+    if whole.size and not 0 <= whole.min() <= whole.max() < limit:
         raise ValueError(f"{words} in 0..{limit - 1}")
-    return found
+    return whole
 
 
 @compiled

@@ -69,14 +69,14 @@ class _Weights:
             _, _, rows, cols = self.sizes[b]
             part = slice(self.offsets[b], self.offsets[b + 1])
             doubtful = open_[part].reshape(rows, cols).copy()
-            found = alive[part].reshape(rows, cols)
+            still = alive[part].reshape(rows, cols)
             for k in range(SCREENS):
                 # Only rows with a weight still in doubt: after the first vector these are few.
                 rest = np.flatnonzero(doubtful.any(axis=1))
                 if rest.size == 0:
                     break
                 values = screen(self.field, left[:, :, rest], right, vectors[:, k])
-                found[rest] |= doubtful[rest] & (values != 0.0)
+                still[rest] |= doubtful[rest] & (values != 0.0)
                 doubtful[rest] &= values == 0.0
         return alive
 

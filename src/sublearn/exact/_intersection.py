@@ -46,15 +46,15 @@ def within_quotas(
             field, beyond, worth[others], groups[others], left, wanted - start.size
         )
         return np.sort(np.concatenate([start, others[more]]))
-    held: Mask = np.zeros(matrix.shape[1], dtype=bool)
-    while held.sum() < wanted:
-        path = _cheapest_path(pivots, worth, groups, quotas, held)
+    chosen: Mask = np.zeros(matrix.shape[1], dtype=bool)
+    while chosen.sum() < wanted:
+        path = _cheapest_path(pivots, worth, groups, quotas, chosen)
         if path is None:
             break
         coming, leaving = path[::2], path[1::2]
-        held[coming], held[leaving] = True, False
+        chosen[coming], chosen[leaving] = True, False
         pivots.exchange(leaving, coming)
-    return np.flatnonzero(held)
+    return np.flatnonzero(chosen)
 
 
 class _Pivots:
@@ -65,12 +65,12 @@ class _Pivots:
         self.reduced: Array = np.array(matrix, dtype=np.float64)
         self.owner: Indices = np.full(matrix.shape[0], -1, dtype=np.int64)
 
-    def rows_of(self, held: Indices) -> Indices:
+    def rows_of(self, chosen: Indices) -> Indices:
         """The row in which each of these columns is 1."""
         place = np.empty(self.reduced.shape[1], dtype=np.int64)
         taken = np.flatnonzero(self.owner >= 0)
         place[self.owner[taken]] = taken
-        return place[held]
+        return place[chosen]
 
     @property
     def free(self) -> Mask:
@@ -102,7 +102,7 @@ class _Pivots:
 
 
 def _cheapest_path(
-    pivots: _Pivots, worth: Indices, groups: Indices, quotas: Indices, held: Mask
+    pivots: _Pivots, worth: Indices, groups: Indices, quotas: Indices, chosen: Mask
 ) -> Indices | None:
     """Columns that come and go by turns, first and last one that comes; None: there is no path.
 
@@ -110,16 +110,16 @@ def _cheapest_path(
     independence by turns, to a column whose group has room: Bellman and Ford, one exchange of each kind a
     round.
     """
-    inside = np.flatnonzero(held)
-    free = pivots.free & ~held
-    room = (np.bincount(groups[inside], minlength=quotas.size) < quotas)[groups] & ~held
+    inside = np.flatnonzero(chosen)
+    free = pivots.free & ~chosen
+    room = (np.bincount(groups[inside], minlength=quotas.size) < quotas)[groups] & ~chosen
     cost = np.where(free, -worth, FAR)
-    before = np.full(held.size, -1, dtype=np.int64)
+    before = np.full(chosen.size, -1, dtype=np.int64)
     at, leave, where = np.full(inside.size, FAR), np.full(inside.size, -1, dtype=np.int64), inside
     linked = pivots.reduced[pivots.rows_of(inside)] != 0
     linked[:, free] = True
-    linked[:, held] = False
-    outside = np.flatnonzero(~held)
+    linked[:, chosen] = False
+    outside = np.flatnonzero(~chosen)
     for _ in range(inside.size):
         # What leaves: any column of the same group, or any at all for what has room.
         reach = np.full(quotas.size, FAR)
@@ -137,7 +137,7 @@ def _cheapest_path(
         at[better], leave[better] = (come + worth[where])[better], by[better]
         through = np.where(linked, at[:, None], FAR)
         nearest = through.argmin(axis=0)
-        length = through[nearest, np.arange(held.size)]
+        length = through[nearest, np.arange(chosen.size)]
         better_out = (length < FAR) & (length - worth < cost)
         if not better_out.any():
             break

@@ -192,10 +192,10 @@ def _tableau(program: Table, basis: Sequence[int]) -> Table | None:
             for r in range(rows):
                 square[r][t] = program[r][column]
     try:
-        found: Table = fmpq_mat(square).solve(fmpq_mat(program)).tolist()
+        table: Table = fmpq_mat(square).solve(fmpq_mat(program)).tolist()
     except ZeroDivisionError:
         return None
-    return found
+    return table
 
 
 def _leaving(table: Table, basis: Sequence[int], is_open: Sequence[bool] | Mask) -> tuple[int, int]:
@@ -203,8 +203,8 @@ def _leaving(table: Table, basis: Sequence[int], is_open: Sequence[bool] | Mask)
     best, leave, sign = 0, -1, 1
     for r, column in enumerate(basis):
         x = table[r][-1]
-        held = column < 0 or not is_open[column]
-        if (x < 0 or (held and x > 0)) and (leave < 0 or column < best):
+        fixed = column < 0 or not is_open[column]
+        if (x < 0 or (fixed and x > 0)) and (leave < 0 or column < best):
             best, leave, sign = column, r, 1 if x < 0 else -1
     return leave, sign
 

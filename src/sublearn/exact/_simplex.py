@@ -42,10 +42,10 @@ def solve_table(
         worst, leave, sign = TOLERANCE, -1, 1.0
         for r in range(rows):
             x = table[r, right]
-            held = basis[r] < 0 or not open_[basis[r]]
+            fixed = basis[r] < 0 or not open_[basis[r]]
             if -x > worst:
                 worst, leave, sign = -x, r, 1.0
-            elif held and x > worst:
+            elif fixed and x > worst:
                 worst, leave, sign = x, r, -1.0
         if leave < 0:
             out[0], out[3] = FEASIBLE, step

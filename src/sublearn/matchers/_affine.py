@@ -56,8 +56,8 @@ class Affine(Matcher):
             prime = random_prime(rng)
             if full_rank_modulo(instance, prime):
                 why = f"the outputs are affine and their coefficients have rank d m = {equations}"
-                found = _solution(instance, budget.bits, None)
-                return self._matched(instance, why, *found, PROOF, prime)
+                match = _solution(instance, budget.bits, None)
+                return self._matched(instance, why, *match, PROOF, prime)
         return self._by_ranks(instance, budget, rng)
 
     def _by_ranks(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
@@ -78,9 +78,9 @@ class Affine(Matcher):
         single_inner = miss_probability(instance, size, augmented=False)
         single_outer = miss_probability(instance, min(size + 1, instance.equations), augmented=True)
         for _ in range(MOST_PRIMES):
-            found, augmented = ranks_modulo(instance, random_prime(rng, LARGE_BITS))
-            if inner is None or found.rank > inner.rank:
-                inner = found
+            alone, augmented = ranks_modulo(instance, random_prime(rng, LARGE_BITS))
+            if inner is None or alone.rank > inner.rank:
+                inner = alone
             outer = max(outer, augmented)
             missed_inner *= single_inner
             missed_outer *= single_outer
@@ -186,23 +186,23 @@ def _solution(
             scale = np.abs(jacobian) @ np.abs(start) + np.abs(wanted)
             if bool(np.all(error <= POOR * scale)):
                 return start, 53
-    held = zero if start is None else start
+    base = zero if start is None else start
     if minor is None:
-        free = free_positions(instance, held)
+        free = free_positions(instance, base)
         if free is None:
             return start, 53
         minor = list(range(instance.equations)), free.tolist()
-    return _refined(instance, held, *minor, max_bits)
+    return _refined(instance, base, *minor, max_bits)
 
 
 def _refined(
-    instance: Instance, held: Array, rows: list[int], free: list[int], max_bits: int
+    instance: Instance, base: Array, rows: list[int], free: list[int], max_bits: int
 ) -> tuple[Array | None, int]:
     """Solve the equations ``rows`` for the weights ``free`` in balls, the others held."""
     bits = 106
     while bits <= max_bits:
         with precision(bits):
-            chain = ChainEquations(instance, free, held)
+            chain = ChainEquations(instance, free, base)
             residual, jacobian = chain.linearised([0] * len(free))
             constants = residual.entries()
             square = BALLS.part(jacobian, rows, range(len(free)))
@@ -212,7 +212,7 @@ def _refined(
                 balls = []
             # Enough digits that rounding to float64 is all that is lost.
             if balls and all(ball.rel_accuracy_bits() > 60 or ball.is_zero() for ball in balls):
-                values = held.copy()
+                values = base.copy()
                 values[free] = middles(balls)
                 return (values if np.isfinite(values).all() else None), bits
         bits *= 2

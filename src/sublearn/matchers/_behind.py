@@ -41,10 +41,10 @@ def is_affine_behind(instance: Instance) -> bool:
 def behind_output(instance: Instance) -> Instance:
     """The same student up to its last pre-activations, with targets 0: what it puts out is z itself."""
     network, nothing = instance.network.before_output(), np.zeros_like(instance.targets)
-    held, weights = instance.allocation, instance.weights
+    allocation, weights = instance.allocation, instance.weights
     if instance.inputs_are_rounded:
-        return instance.on(network, held, weights, instance.exact_inputs, targets=nothing)
-    return Instance(network, held, weights, instance.inputs, nothing)
+        return instance.on(network, allocation, weights, instance.exact_inputs, targets=nothing)
+    return Instance(network, allocation, weights, instance.inputs, nothing)
 
 
 def affine_part(instance: Instance) -> tuple[BallMatrix, list[Ball]]:
@@ -78,11 +78,11 @@ def linear_system(instance: Instance) -> tuple[BallMatrix, list[Ball]] | None:
 def least_squares(instance: Instance) -> Array | None:
     """A float64 solution of the linear system as far as it has one, or None."""
     with precision(BITS[0]):
-        found = linear_system(instance)
-        if found is None:
+        system = linear_system(instance)
+        if system is None:
             return None
-        jacobian = float_matrix(found[0])
-        right = middles(found[1])
+        jacobian = float_matrix(system[0])
+        right = middles(system[1])
     return shortest_solution(jacobian, right)
 
 
@@ -91,10 +91,10 @@ def shortest_solution(matrix: Array, right: Array) -> Array | None:
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
         return None
     try:
-        found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
+        answer = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
-    return found if np.isfinite(found).all() else None
+    return answer if np.isfinite(answer).all() else None
 
 
 def solved(instance: Instance, bits: int) -> tuple[list[Dyadic], list[int]] | None:
@@ -104,10 +104,10 @@ def solved(instance: Instance, bits: int) -> tuple[list[Dyadic], list[int]] | No
     differ in the hundredth digit, need more of them than float64 has.
     """
     with precision(bits):
-        found = linear_system(instance)
-        if found is None:
+        system = linear_system(instance)
+        if system is None:
             return None
-        jacobian, right = found
+        jacobian, right = system
         free = _pivots(jacobian)
         if free is None:
             return None
@@ -158,12 +158,12 @@ def contradiction(instance: Instance) -> str | None:
         names.append(f"the {instance.equations} equations")
     for bits in BITS:
         with precision(bits):
-            found = linear_system(instance)
-            if found is None:
+            system = linear_system(instance)
+            if system is None:
                 return None
             for rows, name in zip(groups, names, strict=True):
-                inside = BALLS.met(found[0], rows)
-                if len(inside) < len(rows) and _independent(*found, rows, inside):
+                inside = BALLS.met(system[0], rows)
+                if len(inside) < len(rows) and _independent(*system, rows, inside):
                     return f"{name} hold {len(inside)} learnable weights and contradict each other"
     return None
 

@@ -51,9 +51,9 @@ class Boxed(Matcher):
         effort = Effort(nodes=seen)
         if why is not None:
             return Decision("refuted", self.name, why, PROOF, effort=effort)
-        found = None if point is None else prove(instance, point, min(BITS, budget.bits))
-        if found is not None:
+        proof = None if point is None else prove(instance, point, min(BITS, budget.bits))
+        if proof is not None:
             reason = "a solution in one of the boxes that are left, and proved to exist"
-            return certified(self.name, reason, found, effort + Effort(bits=found.bits))
+            return certified(self.name, reason, proof, effort + Effort(bits=proof.bits))
         reason = f"{seen} boxes of weights settled nothing"
         return Decision("undecided", self.name, reason, effort=effort)

@@ -66,10 +66,10 @@ class Construct(Matcher):
                     if solution is None:
                         continue
                     centre = [from_ball(value) for value in solution]
-                found = prove_from(instance, centre, bits, bits, kind="construction")
-                if found is not None:
+                proof = prove_from(instance, centre, bits, bits, kind="construction")
+                if proof is not None:
                     reason = f"the {form} of the saturated allocation solve a linear system"
-                    return certified(self.name, reason, found, Effort(bits=bits))
+                    return certified(self.name, reason, proof, Effort(bits=bits))
             if bits >= budget.bits:
                 break
             bits = min(2 * bits, budget.bits)

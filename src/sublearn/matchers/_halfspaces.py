@@ -85,13 +85,13 @@ class Halfspaces(Matcher):
                 [*slopes[row], *(-e for e in slopes[row]), *slack, wanted[row] - begin[row]]
             )
         columns = 2 * size + len(off)
-        found = decide_program(program, [True] * columns)
-        if isinstance(found, Infeasible):
+        reply = decide_program(program, [True] * columns)
+        if isinstance(reply, Infeasible):
             reason = f"no weights put {len(off)} outputs at 0 or below and give the others exactly"
             return Decision("refuted", self.name, reason, PROOF)
-        if not isinstance(found, Feasible):
+        if not isinstance(reply, Feasible):
             return Decision("undecided", self.name, "the program in fractions takes too many steps")
-        exact = [found.values.get(k, zero) - found.values.get(size + k, zero) for k in range(size)]
+        exact = [reply.values.get(k, zero) - reply.values.get(size + k, zero) for k in range(size)]
         values = np.array([to_float(value) for value in exact])
         reason = "weights in fractions solve the program"
         weights = instance.with_values(values)

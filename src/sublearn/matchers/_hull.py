@@ -115,13 +115,13 @@ def _direction(weight: Array, offset: Array, box: Bands, asked: Bands) -> Array 
     limits = [(0.0, 0.0 if lost else 1.0) for lost in (*asked.no_low, *asked.no_high)]
     if not (np.isfinite(goal).all() and np.isfinite(rows).all()):
         return None
-    found = linprog(
+    solved = linprog(
         goal,
         A_ub=np.array(rows) if rows else None,
         b_ub=np.array(right) if rows else None,
         bounds=[*limits, *[(None, None)] * n],
         method="highs",
     )
-    if found.status != 0 or not found.fun < -1e-12:
+    if solved.status != 0 or not solved.fun < -1e-12:
         return None
-    return np.asarray(found.x[:d] - found.x[d : 2 * d], dtype=np.float64)
+    return np.asarray(solved.x[:d] - solved.x[d : 2 * d], dtype=np.float64)

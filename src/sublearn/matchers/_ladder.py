@@ -92,12 +92,12 @@ def decide(
             # Each rung has a stream of its own, by its name, so that no other rung moves its luck.
             named = crc32(matcher.name.encode()), tried[matcher.name]
             rng = np.random.default_rng([seed, *named, len(instance.allocation)])
-            found = matcher.attempt(instance, budget or Budget(), rng)
-            spent = spent + found.effort
-            if found.kind != "undecided" and found.grade != NUMERICAL:
-                return _about(given, replace(found, effort=spent))
-            said = "" if found.kind == "undecided" else f"{found.kind}, only numerical: "
-            reasons.append(f"{matcher.name}: {said}{found.reason}")
+            decision = matcher.attempt(instance, budget or Budget(), rng)
+            spent = spent + decision.effort
+            if decision.kind != "undecided" and decision.grade != NUMERICAL:
+                return _about(given, replace(decision, effort=spent))
+            said = "" if decision.kind == "undecided" else f"{decision.kind}, only numerical: "
+            reasons.append(f"{matcher.name}: {said}{decision.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     said = "; ".join(dict.fromkeys(reasons))
     step = _next_step(given)

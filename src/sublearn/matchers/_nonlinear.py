@@ -80,8 +80,8 @@ class Nonlinear(Matcher):
         if affine:
             return _solved(instance, budget)  # there is nothing to search: one linear system
         most = min(self.starts, budget.starts)
-        found = candidates(instance, most, budget.iterations, rng)
-        return first_proved(self.name, instance, found, budget.bits)
+        roots = candidates(instance, most, budget.iterations, rng)
+        return first_proved(self.name, instance, roots, budget.bits)
 
 
 def too_large(instance: Instance) -> str | None:
@@ -97,9 +97,9 @@ def _solved(instance: Instance, budget: Budget) -> Decision:
     values, bits = least_squares(instance), 2 * FIRST_BITS
     certificate = None if values is None else prove(instance, values, budget.bits)
     while certificate is None and bits <= budget.bits and instance.equations <= MOST_EQUATIONS:
-        found = solved(instance, bits)
-        if found is not None:
-            certificate = prove_from(instance, found[0], bits, budget.bits, "krawczyk", found[1])
+        root = solved(instance, bits)
+        if root is not None:
+            certificate = prove_from(instance, root[0], bits, budget.bits, "krawczyk", root[1])
         bits *= 2
     if certificate is None:
         reason = "the linear system behind the activations is singular, or nearly"
@@ -146,7 +146,7 @@ def descents(
             [learner.scales[start % len(learner.scales)] for start in range(used, used + count)]
         )
         noise = rng.standard_normal((count, size.size)) * size * scales[:, None]
-        found = descend(
+        ended = descend(
             Objective(instance, starts=count),
             learner,
             noise,
@@ -154,6 +154,6 @@ def descents(
             goal=Goal(eps=goal),
             streams=Streams(0, [()] * count),  # which this learner never asks
         )
-        yield found, spent
-        spent = spent + Effort(count, int(found.steps.sum()))
+        yield ended, spent
+        spent = spent + Effort(count, int(ended.steps.sum()))
         block *= 2

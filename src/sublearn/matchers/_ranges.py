@@ -71,15 +71,15 @@ def out_of_range(instance: Instance) -> str | None:
     with precision(BITS):
         final, last = ranges(instance), instance.network.steps[-1].activation
         targets = wanted(instance, BALLS).entries()
-        found = beyond(final, targets)
+        entry = beyond(final, targets)
         first, second = IMAGES[last]
         if last in OPEN and first is not None and second is not None:
             # The ends of an open image are exact numbers, which no pre-activation reaches.
             ends = (at for at, x in enumerate(targets) if x <= first or x >= second)
-            found = min((at for at in (found, next(ends, None)) if at is not None), default=None)
-        if found is None:
+            entry = min((at for at in (entry, next(ends, None)) if at is not None), default=None)
+        if entry is None:
             return None
-        o, s = divmod(found, instance.samples)
+        o, s = divmod(entry, instance.samples)
         left = "-inf" if final.no_low[o, s] else f"{float(final.low[o, s].mid()):.6g}"
         right = "inf" if final.no_high[o, s] else f"{float(final.high[o, s].mid()):.6g}"
         shown = f"({left}, {right})" if last in OPEN else f"[{left}, {right}]"

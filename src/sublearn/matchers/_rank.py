@@ -47,19 +47,19 @@ class Rank(Matcher):
         problem = instance.problem
         assert problem is not None, "a generic instance was drawn from a problem"
         try:
-            found, needed = _ranks(problem, instance.allocation)
+            rank, needed = _ranks(problem, instance.allocation)
         except UnknownRankError as error:
             return Decision("undecided", self.name, str(error).rstrip("."))
-        if found.rank < needed.rank:
+        if rank.rank < needed.rank:
             reason = (
-                f"generic rank {found.rank} of {needed.rank} needed: no match, with probability 1"
+                f"generic rank {rank.rank} of {needed.rank} needed: no match, with probability 1"
             )
             # What is needed is never too large.
-            return Decision("refuted", self.name, reason, found.grade)
+            return Decision("refuted", self.name, reason, rank.grade)
         return Decision("undecided", self.name, "full generic rank")
 
 
 @lru_cache(maxsize=4096)
 def _ranks(problem: Problem, allocation: Allocation) -> tuple[GenericRank, Needed]:
-    found = generic_rank(problem, allocation, error=1e-12, seed=0)
-    return found, needed_rank(problem, found.rank, error=1e-12, seed=0)
+    rank = generic_rank(problem, allocation, error=1e-12, seed=0)
+    return rank, needed_rank(problem, rank.rank, error=1e-12, seed=0)

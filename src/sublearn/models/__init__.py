@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -58,8 +58,8 @@ def __getattr__(name: str) -> Any:
         raise BadInputError(
             f"{what} needs PyTorch, which is not installed: pip install 'sublearn[torch]'."
         ) from None
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -36,8 +36,8 @@ class Slot:
 
     def entries(self, base: Tensor) -> Tensor:
         """The effective values at the places, in the base's type."""
-        held = base.detach().reshape(-1)[self.index].to(self.delta.dtype)
-        return (held + self.delta).to(base.dtype)
+        values = base.detach().reshape(-1)[self.index].to(self.delta.dtype)
+        return (values + self.delta).to(base.dtype)
 
     def effective(self, base: Tensor) -> Tensor:
         """The parameter that the model sees."""
@@ -46,10 +46,10 @@ class Slot:
         if self.cache is not None:
             return self.cache
         flat = base.detach().reshape(-1)
-        found = flat.index_copy(0, self.index, self.entries(base)).view(base.shape)
+        whole = flat.index_copy(0, self.index, self.entries(base)).view(base.shape)
         if self.caching:
-            self.cache = found
-        return found
+            self.cache = whole
+        return whole
 
 
 class Attached:
@@ -89,8 +89,8 @@ class Attached:
 
     def _redirect(self, module: Any, attribute: str, slot: Slot) -> None:
         """Let ``module.attribute`` be the effective parameter; the base stays where it was."""
-        held = module.__dict__.setdefault("_sublearn_slots", {})
-        if not held:
+        slots = module.__dict__.setdefault("_sublearn_slots", {})
+        if not slots:
             self._classes.append((module, type(module)))
             body: dict[str, Any] = {"__module__": type(module).__module__}
             if isinstance(module, torch.nn.RNNBase):
@@ -100,7 +100,7 @@ class Attached:
                     lambda self, value: None,
                 )
             module.__class__ = type(type(module).__name__, (type(module),), body)
-        held[attribute] = slot
+        slots[attribute] = slot
 
         def get(self: Any) -> Tensor:
             base = self._parameters[attribute]
@@ -150,15 +150,15 @@ class Attached:
     def state_dict(self) -> dict[str, Tensor]:
         """The plain model's state dict with the tuned values in it."""
         attached = {f"sublearn_delta_{number}" for number in range(len(self._slots))}
-        found = {n: v for n, v in self.model.state_dict().items() if n not in attached}
+        state = {n: v for n, v in self.model.state_dict().items() if n not in attached}
         if self.merged:
-            return found
+            return state
         data = {id(p): name for name, p in self.model.named_parameters()}
         for module_name, p in self.model.named_parameters(remove_duplicate=False):
             slot = self._slots.get(data.get(id(p), ""))
-            if slot is not None and module_name in found:
-                found[module_name] = slot.effective(p).detach().clone()
-        return found
+            if slot is not None and module_name in state:
+                state[module_name] = slot.effective(p).detach().clone()
+        return state
 
     # Into the base and out again.
 
@@ -239,11 +239,11 @@ class Attached:
 
 def _slots_of(model: Any) -> list[Slot]:
     """The slots of a model or of a copy of it, whose own they are then."""
-    found = {}
+    slots = {}
     for module in model.modules():
         for slot in module.__dict__.get("_sublearn_slots", {}).values():
-            found[id(slot)] = slot
-    return list(found.values())
+            slots[id(slot)] = slot
+    return list(slots.values())
 
 
 def _flat(name: str, base: Tensor) -> Tensor:
@@ -274,12 +274,12 @@ def load_delta(model: Any, path: str | Path) -> Attached:
     stored = read_delta(path)
     own = dict(model.named_parameters())
     masks = as_masks(
-        model, {name: mask_at(held["shape"], held["entries"]) for name, held in stored.items()}
+        model, {name: mask_at(saved["shape"], saved["entries"]) for name, saved in stored.items()}
     )
     for name in masks:
-        held = stored[name]
-        base = own[name].detach().reshape(-1)[torch.from_numpy(held["entries"])]
-        if not np.array_equal(base.to(torch.from_numpy(held["base"]).dtype).cpu(), held["base"]):
+        saved = stored[name]
+        base = own[name].detach().reshape(-1)[torch.from_numpy(saved["entries"])]
+        if not np.array_equal(base.to(torch.from_numpy(saved["base"]).dtype).cpu(), saved["base"]):
             raise BadInputError(
                 f"{path} was made for other base weights: {name} differs where it would be changed."
             )

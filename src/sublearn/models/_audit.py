@@ -16,7 +16,7 @@ from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
 from sublearn.models._jax import JaxModel
-from sublearn.models._labels import Labels, as_labels
+from sublearn.models._labels import GivenLabels, as_labels
 from sublearn.models._masks import as_masks, mask_at
 from sublearn.models._pursuit import Derivatives
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
@@ -231,10 +231,10 @@ def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | No
         raise BadInputError("give labels or targets, not both.")
     values = np.asarray(derivatives.outputs, dtype=np.float64)
     if targets is None:
-        goal = Labels(as_labels(labels), values.shape, finite=True)
+        goal = GivenLabels(as_labels(labels), values.shape, finite=True)
     else:
         numbers = np.asarray(targets, dtype=np.float64)
-        goal = Labels(numbers, values.shape, finite=True, called="targets")
+        goal = GivenLabels(numbers, values.shape, finite=True, called="targets")
     return goal.target(values, slice(None)).ravel()
 
 
@@ -258,11 +258,11 @@ def audit_derivatives(
         for part in _pieces(masks, order, max(1, DENSE // needed)):
             yield np.asarray(derivatives.gather(part), dtype=np.float64)
 
-    found = spectrum(blocks, needed, count, precision=precision, residual=residual)
-    zero = zero_columns(found.lengths, precision)
+    seen = spectrum(blocks, needed, count, precision=precision, residual=residual)
+    zero = zero_columns(seen.lengths, precision)
     rows, entries, zeros = [], [], {}
     ends = np.cumsum(list(counts.values()))[:-1]
-    leverage = dict(zip(order, np.split(found.leverage, ends), strict=True))
+    leverage = dict(zip(order, np.split(seen.leverage, ends), strict=True))
     for name, still in zip(order, np.split(zero, ends), strict=True):
         flat = np.flatnonzero(masks[name])
         entries += [(name, int(e)) for e in flat]
@@ -277,27 +277,27 @@ def audit_derivatives(
                 _dead_rows(flat, still, masks[name].shape),
             )
         )
-    parallel = tuple(tuple(entries[i] for i in group) for group in found.parallel)
+    parallel = tuple(tuple(entries[i] for i in group) for group in seen.parallel)
     covered = structure.covered(order) if structure else (len(order), len(derivatives.shapes))
-    verdict, reasons = _judge(found, rows, count, needed, len(parallel), covered)
-    if structure is not None and (zero.any() or found.rank < min(count, needed)):
+    verdict, reasons = _judge(seen, rows, count, needed, len(parallel), covered)
+    if structure is not None and (zero.any() or seen.rank < min(count, needed)):
         reasons += structure.explain({row.name: row.idle for row in rows}, zeros)
     return Audit(
-        rank=found.rank,
+        rank=seen.rank,
         needed=needed,
         count=count,
         verdict=verdict,
         reasons=tuple(reasons),
         layers=tuple(rows),
         covered=covered,
-        gap=found.gap,
-        clear=found.clear,
-        reachable=found.reachable,
+        gap=seen.gap,
+        clear=seen.clear,
+        reachable=seen.reachable,
         parallel=parallel,
         perturbed=perturbed,
         precision=precision,
         samples=int(outputs.shape[0]),
-        values=found.values,
+        values=seen.values,
         leverage=leverage,
     )
 
@@ -307,17 +307,17 @@ def _pieces(
 ) -> Iterator[dict[str, Mask]]:
     """Masks in pieces of at most ``most`` entries, in order."""
     piece: dict[str, Mask] = {}
-    held = 0
+    size = 0
     for name in order:
         flat = np.flatnonzero(masks[name])
         while flat.size:
-            room = most - held
+            room = most - size
             piece[name] = mask_at(masks[name].shape, flat[:room])
-            held += min(room, flat.size)
+            size += min(room, flat.size)
             flat = flat[room:]
-            if held == most:
+            if size == most:
                 yield piece
-                piece, held = {}, 0
+                piece, size = {}, 0
     if piece:
         yield piece
 
@@ -330,7 +330,7 @@ def _dead_rows(flat: Indices, zero: Mask, shape: tuple[int, ...]) -> int:
 
 
 def _judge(
-    found: Spectrum,
+    seen: Spectrum,
     rows: Sequence[LayerRow],
     count: int,
     needed: int,
@@ -339,7 +339,7 @@ def _judge(
 ) -> tuple[Answer, list[str]]:
     """The verdict and what stands against these weights, worst first."""
     best = min(count, needed)
-    wasted = best - found.rank
+    wasted = best - seen.rank
     verdict: Answer = "ok"
     reasons: list[str] = []
 
@@ -348,13 +348,13 @@ def _judge(
         verdict = max(verdict, level, key=ORDER.index)
         reasons.append(sentence)
 
-    if found.rank == 0:
+    if seen.rank == 0:
         say("fail", "no weight that may change moves any output on these samples.")
         return verdict, reasons
-    if not found.clear:
+    if not seen.clear:
         say(
             "warn",
-            f"the singular values show no clear gap at the rank (a jump by {found.gap:.1e}), so the "
+            f"the singular values show no clear gap at the rank (a jump by {seen.gap:.1e}), so the "
             "rank is uncertain: more samples, or double precision, may settle it.",
         )
     if wasted >= 0.5 * best:
@@ -379,10 +379,10 @@ def _judge(
         say(
             "ok", f"{parallel} groups of weights have derivatives that are multiples of each other."
         )
-    if found.reachable is not None and found.reachable < 0.1:
+    if seen.reachable is not None and seen.reachable < 0.1:
         say(
             "warn",
-            f"only {found.reachable:.1%} of the residual lies in the span of the directions that are "
+            f"only {seen.reachable:.1%} of the residual lies in the span of the directions that are "
             f"reached easily (singular values above {STRONG:g} of the largest).",
         )
     return verdict, reasons

@@ -81,15 +81,15 @@ class Choice:
     @classmethod
     def from_masks(cls, masks: Mapping[str, ArrayLike], method: str = "by hand") -> Choice:
         """A choice of one's own: anything that numpy can read as booleans, by name."""
-        held: dict[str, Mask] = {}
+        own: dict[str, Mask] = {}
         for name, values in masks.items():
             array = np.asarray(values)
             if array.dtype != np.bool_:
                 raise BadInputError(
                     f"masks[{name!r}] must hold truth values, not {array.dtype.name}."
                 )
-            held[name] = array
-        return cls(held, entries_in(held), method)
+            own[name] = array
+        return cls(own, entries_in(own), method)
 
     @property
     def count(self) -> int:
@@ -198,7 +198,7 @@ def load(path: str | Path) -> Choice:
     True
     """
     with reading_entries(path, FORMAT, "a choice") as (about, stored):
-        masks = {name: mask_at(held["shape"], held["entries"]) for name, held in stored.items()}
+        masks = {name: mask_at(saved["shape"], saved["entries"]) for name, saved in stored.items()}
         standings = tuple(
             Standing(
                 row["rule"],

@@ -164,13 +164,13 @@ class Comparison(Shown):
                     "first": first,
                     "second": method,
                     "budget": budget,
-                    "mean": found.mean,
-                    "low": found.low if found.pairs > 1 else None,
-                    "high": found.high if found.pairs > 1 else None,
+                    "mean": gap.mean,
+                    "low": gap.low if gap.pairs > 1 else None,
+                    "high": gap.high if gap.pairs > 1 else None,
                 }
                 for method in self.methods[1:]
                 for budget in self.budgets
-                for found in [self.difference(first, method, budget)]
+                for gap in [self.difference(first, method, budget)]
             ],
             "notes": list(self.notes),
         }
@@ -184,12 +184,12 @@ class Comparison(Shown):
         fig, axes = panels(1, width=6.4)
         # The first method last, so that it lies on top where lines meet.
         for colour, method in reversed(list(enumerate(self.methods))):
-            held = [np.array(self.scores(method, budget)) for budget in self.budgets]
-            means = np.array([values.mean() for values in held])
+            runs = [np.array(self.scores(method, budget)) for budget in self.budgets]
+            means = np.array([values.mean() for values in runs])
             errors = np.array(
                 [
                     values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-                    for values in held
+                    for values in runs
                 ]
             )
             curve(
@@ -336,10 +336,10 @@ def _races(
 ) -> dict[str, tuple[list[str], Sequence[float]]]:
     """Who runs for each method, and at which rates: a rule has a race of its own among its rates."""
     slow = [rate / 10 for rate in rates]
-    found = {rule: ([rule], slow if rule == ALL else rates) for rule in rules}
+    races = {rule: ([rule], slow if rule == ALL else rates) for rule in rules}
     if RACE in methods:
-        found[RACE] = [rule for rule in rules if rule != ALL], rates
-    return found
+        races[RACE] = [rule for rule in rules if rule != ALL], rates
+    return races
 
 
 def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:
@@ -382,5 +382,5 @@ def _exam(trainer: Trainer, count: int | None, seed: int) -> tuple[Indices, Indi
     if count is not None:
         return np.arange(count), np.arange(count, trainer.samples)
     # Seeded apart from the folds within, which start from the same seed.
-    held = round(TESTED * trainer.samples)
-    return split_once(trainer.samples, held, seed + (1 << 32), trainer.goal.classes)
+    kept = round(TESTED * trainer.samples)
+    return split_once(trainer.samples, kept, seed + (1 << 32), trainer.goal.classes)

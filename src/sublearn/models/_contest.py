@@ -16,7 +16,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._jax import JaxModel
-from sublearn.models._labels import OWN, Labels
+from sublearn.models._labels import OWN, GivenLabels
 from sublearn.models._limits import Chosen, Limits, Picked, Where
 from sublearn.models._race import Outcome, split_samples
 from sublearn.models._rules import Rule, Setting, View, apply_rule
@@ -31,7 +31,7 @@ Loop = Callable[[Any, Mapping[str, Mask], Any, Any, float], Any]
 Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
-class Training(TypedDict, total=False):
+class TuningOptions(TypedDict, total=False):
     """How chosen entries are tuned and scored; see :class:`How`."""
 
     steps: int
@@ -70,7 +70,7 @@ class How:
         if labels is None and self.step is None:
             raise BadInputError("labels may be left out only where step computes the loss itself.")
 
-    def scores(self, goal: Labels) -> str:
+    def scores(self, goal: GivenLabels) -> str:
         """What the scores are, in a word."""
         if self.metric is not None:
             return str(getattr(self.metric, "__name__", "own metric"))
@@ -83,7 +83,7 @@ class How:
         return repr([getattr(function, "__qualname__", None) for function in own]).encode()
 
 
-class Bounds(TypedDict, total=False):
+class LimitOptions(TypedDict, total=False):
     """What may be chosen; see :class:`sublearn.models._limits.Limits`."""
 
     within: Where
@@ -93,7 +93,7 @@ class Bounds(TypedDict, total=False):
     unit: str
 
 
-class Options(Training, Bounds, total=False):
+class Options(TuningOptions, LimitOptions, total=False):
     """What ``choose`` and ``compare`` take besides their own."""
 
 
@@ -103,7 +103,7 @@ class Trainer(Protocol):
     how: How
     samples: int
     shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
-    goal: Labels
+    goal: GivenLabels
     metric: str  # what the scores are, in a word
 
     def tuned(
@@ -130,7 +130,7 @@ def prepare(
     """The trainer of a torch or JAX model, and the limits, from the options that a person gave."""
     for name in options:
         one_of("an option", name, Options.__annotations__)
-    training: Any = {k: v for k, v in options.items() if k in Training.__annotations__}
+    training: Any = {k: v for k, v in options.items() if k in TuningOptions.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
     from sublearn import models  # the room, which says so where torch is not installed
 
@@ -183,8 +183,8 @@ class Contest:
         key = (rule, -1 if fold is None else fold)
         kept = self._chosen.get(key)
         if kept is None:
-            found = self._choose(rule, key[1])
-            kept = Picked({n: np.flatnonzero(mask) for n, mask in found.masks.items()}, found.gap)
+            choice = self._choose(rule, key[1])
+            kept = Picked({n: np.flatnonzero(mask) for n, mask in choice.masks.items()}, choice.gap)
             self._chosen[key] = kept
         return Chosen(kept.masks(self.limits.shapes), kept.gap)
 

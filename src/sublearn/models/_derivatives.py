@@ -89,8 +89,8 @@ class Derivatives:
         refuse_random_layers(model)
         first = next(iter(self.parameters.values()))
         self.dtype, self.device = first.dtype, first.device
-        held = sum(p.numel() * p.element_size() for p in self.parameters.values())
-        self._trims = held >= LARGE
+        size = sum(p.numel() * p.element_size() for p in self.parameters.values())
+        self._trims = size >= LARGE
         self._generator = torch.Generator().manual_seed(seed)
         self._kept: Pass | None = None
         self._written: list[int] = []  # versions of the weights at that pass
@@ -131,8 +131,8 @@ class Derivatives:
             )
         passes = self._passes()
         if len(passes) == 1:
-            found = self._run(*passes[0]).scores(wanted, self._single)
-            return {name: array_of(score) for name, score in found}
+            pairs = self._run(*passes[0]).scores(wanted, self._single)
+            return {name: array_of(score) for name, score in pairs}
         total = self._zeros()
         for low, high in passes:
             for name, score in self._run(low, high).scores(wanted[low:high], self._single):
@@ -151,9 +151,9 @@ class Derivatives:
                 self._run(low, high).add_squares(total, known)
                 self._trim()
         for _, _, gradients in self._one_by_one(self._single):
-            for name, found in gradients.items():
-                total[name] += found.square()
-        self._norms = {name: array_of(found) for name, found in total.items()}
+            for name, values in gradients.items():
+                total[name] += values.square()
+        self._norms = {name: array_of(values) for name, values in total.items()}
         return self._norms
 
     def gather(self, masks: Mapping[str, Any]) -> NDArray[Any]:
@@ -185,8 +185,8 @@ class Derivatives:
             for low, high in self._passes():
                 self._run(low, high).add_columns(columns[low:high], known, place)
         for i, k, gradients in self._one_by_one([n for n in chosen if n in self._single]):
-            for name, found in gradients.items():
-                columns[i, k, place[name]] = found.flatten()[chosen[name]]
+            for name, whole in gradients.items():
+                columns[i, k, place[name]] = whole.flatten()[chosen[name]]
         return array_of(columns.flatten(0, 1))
 
     def _trim(self) -> None:
@@ -373,5 +373,5 @@ class Derivatives:
         for i in range(self.samples) if names else ():
             run = self._run(i, i + 1)
             for k in range(self.size):
-                found = run.of_output(k, names, only=set())[1]
-                yield i, k, {name: g for name, g in found.items() if g is not None}
+                by_name = run.of_output(k, names, only=set())[1]
+                yield i, k, {name: g for name, g in by_name.items() if g is not None}

@@ -39,8 +39,8 @@ def write_entries(
     said = {"format": form, **(about or {}), "names": list(masks), "shapes": shapes}
     arrays: dict[str, Any] = {}
     for number, (name, mask) in enumerate(masks.items()):
-        held = {"entries": np.flatnonzero(mask), **(values or {}).get(name, {})}
-        arrays |= {f"{what}_{number}": array for what, array in held.items()}
+        parts = {"entries": np.flatnonzero(mask), **(values or {}).get(name, {})}
+        arrays |= {f"{what}_{number}": array for what, array in parts.items()}
     packed = io.BytesIO()
     np.savez_compressed(packed, about=np.array(json.dumps(said, allow_nan=False)), **arrays)
     write_whole(file, packed.getvalue())

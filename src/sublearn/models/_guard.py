@@ -199,8 +199,8 @@ def arrays_of(given: Any) -> dict[str, NDArray[Any]]:
         return dict(given.arrays())
     if hasattr(given, "named_parameters"):
         # What attach() adds is there to move; the base beside it is not.
-        found = given.named_parameters()
-        return {name: _array(p) for name, p in found if not name.startswith("sublearn_delta_")}
+        named = given.named_parameters()
+        return {name: _array(p) for name, p in named if not name.startswith("sublearn_delta_")}
     flat = _flattened(given)
     if not isinstance(flat, Mapping) or "" in flat:
         raise BadInputError(

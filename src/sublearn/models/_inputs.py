@@ -26,20 +26,20 @@ def call_model(model: Any, inputs: Any) -> Any:
 
 def as_outputs(answer: Any, samples: int) -> Tensor:
     """The tensor of outputs in a model's answer: itself, ``.logits``, or the first of a tuple."""
-    found = answer
+    tensor = answer
     if isinstance(answer, Mapping):
-        found = answer.get("logits", next(iter(answer.values()), None))
+        tensor = answer.get("logits", next(iter(answer.values()), None))
     elif not isinstance(answer, torch.Tensor) and hasattr(answer, "logits"):
-        found = answer.logits
+        tensor = answer.logits
     elif isinstance(answer, (tuple, list)) and answer:
-        found = answer[0]
-    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        tensor = answer[0]
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         raise BadInputError(
             f"the model must return a floating-point tensor, not {type(answer).__name__}; give "
             "forward=, a function of (model, inputs) that returns one."
         )
-    one_row_each(found.shape, samples)
-    return found.unsqueeze(1) if found.dim() == 1 else found
+    one_row_each(tensor.shape, samples)
+    return tensor.unsqueeze(1) if tensor.dim() == 1 else tensor
 
 
 def as_inputs(model: Any, inputs: Any) -> Any:

@@ -52,18 +52,18 @@ def shira_mask_fn(model: Any, what: Any) -> Callable[..., Tensor]:
     as many there. Set ``config.mask_fn`` to it, and ``target_modules`` to :func:`shira_layers`.
     """
     masks = as_masks(model, what)
-    held: dict[int, tuple[str, Mask]] = {
+    known: dict[int, tuple[str, Mask]] = {
         id(p): (name, masks[name]) for name, p in model.named_parameters() if name in masks
     }
 
     def mask_fn(base_layer: Any, r: int, **_: Any) -> Tensor:
         weight = base_layer.weight
-        if id(weight) not in held:
+        if id(weight) not in known:
             raise BadInputError(
                 f"SHiRA asks for a mask of a layer of shape {tuple(weight.shape)} in which nothing may "
                 "change: set target_modules to the layers that the choice holds."
             )
-        name, mask = held[id(weight)]
+        name, mask = known[id(weight)]
         wanted = r * (mask.shape[0] + mask.shape[1])
         if int(mask.sum()) != wanted:
             raise BadInputError(
@@ -191,13 +191,13 @@ def from_torch(
     'ffn:2-3-1,activation=relu,bias=yes'
     """
     state = model if isinstance(model, Mapping) else model.state_dict()
-    found = {name: np.asarray(v.detach().cpu().double().numpy()) for name, v in state.items()}
+    given = {name: np.asarray(v.detach().cpu().double().numpy()) for name, v in state.items()}
     if activation is None and isinstance(model, torch.nn.Module):
         activation = _activation_of(model)
-    recurrent = [name for name in found if "weight_hh" in name]
+    recurrent = [name for name in given if "weight_hh" in name]
     if recurrent:
-        return _from_rnn(found, activation or "tanh", steps)
-    return _from_mlp(found, one_of("activation", activation or "linear", _MODULES.values()))
+        return _from_rnn(given, activation or "tanh", steps)
+    return _from_mlp(given, one_of("activation", activation or "linear", _MODULES.values()))
 
 
 def _activation_of(model: Any) -> str | None:
@@ -226,34 +226,34 @@ def _activation_of(model: Any) -> str | None:
     return kinds[0] if kinds else None
 
 
-def _from_mlp(found: Mapping[str, Array], activation: str) -> tuple[Network, dict[str, Array]]:
-    matrices = [name for name, v in found.items() if v.ndim == 2]
-    biases = [name for name, v in found.items() if v.ndim == 1]
-    if not matrices or len(matrices) + len(biases) != len(found):
+def _from_mlp(given: Mapping[str, Array], activation: str) -> tuple[Network, dict[str, Array]]:
+    matrices = [name for name, v in given.items() if v.ndim == 2]
+    biases = [name for name, v in given.items() if v.ndim == 1]
+    if not matrices or len(matrices) + len(biases) != len(given):
         raise BadInputError("a plain chain has matrices and biases only.")
     if biases and len(biases) != len(matrices):
         raise BadInputError("either all layers of a plain chain have a bias, or none.")
-    sizes = [found[matrices[0]].shape[1], *(found[name].shape[0] for name in matrices)]
+    sizes = [given[matrices[0]].shape[1], *(given[name].shape[0] for name in matrices)]
     for name, size in zip(matrices, sizes, strict=False):
-        if found[name].shape[1] != size:
+        if given[name].shape[1] != size:
             raise BadInputError(
-                f"{name} takes {found[name].shape[1]} numbers and the layer before gives {size}: this "
+                f"{name} takes {given[name].shape[1]} numbers and the layer before gives {size}: this "
                 "is no plain chain."
             )
     network = FeedForward(sizes, activation=activation, bias=bool(biases))
-    weights = {f"W{i}": found[name] for i, name in enumerate(matrices, 1)}
-    weights |= {f"b{i}": found[name][:, None] for i, name in enumerate(biases, 1)}
+    weights = {f"W{i}": given[name] for i, name in enumerate(matrices, 1)}
+    weights |= {f"b{i}": given[name][:, None] for i, name in enumerate(biases, 1)}
     return network, weights
 
 
 def _from_rnn(
-    found: Mapping[str, Array], activation: str, steps: int | None
+    given: Mapping[str, Array], activation: str, steps: int | None
 ) -> tuple[Network, dict[str, Array]]:
-    inner = [v for n, v in found.items() if n.endswith("weight_hh_l0")]
-    into = [v for n, v in found.items() if n.endswith("weight_ih_l0")]
-    outer = [v for n, v in found.items() if v.ndim == 2 and "_hh_" not in n and "_ih_" not in n]
-    biases = [n for n, v in found.items() if v.ndim == 1 and v.any()]
-    if biases or (len(inner), len(into), len(outer)) != (1, 1, 1) or any("_l1" in n for n in found):
+    inner = [v for n, v in given.items() if n.endswith("weight_hh_l0")]
+    into = [v for n, v in given.items() if n.endswith("weight_ih_l0")]
+    outer = [v for n, v in given.items() if v.ndim == 2 and "_hh_" not in n and "_ih_" not in n]
+    biases = [n for n, v in given.items() if v.ndim == 1 and v.any()]
+    if biases or (len(inner), len(into), len(outer)) != (1, 1, 1) or any("_l1" in n for n in given):
         raise BadInputError(
             "a plain recurrent model has one torch.nn.RNN layer and one linear readout, both without "
             "bias."

@@ -124,8 +124,8 @@ class JaxModel:
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
-        found = self.named(what)
-        full = {n: found.get(n, np.zeros(s, dtype=bool)) for n, s in self.shapes.items()}
+        masks = self.named(what)
+        full = {n: masks.get(n, np.zeros(s, dtype=bool)) for n, s in self.shapes.items()}
         return self.tree(full)
 
     def arrays(self, params: Any = None) -> dict[str, NDArray[Any]]:
@@ -150,9 +150,9 @@ class JaxModel:
                 size = float(np.sqrt(np.mean(value**2))) or max(value.shape[-1:] or (1,)) ** -0.5
                 value = value + perturb * size * rng.standard_normal(value.shape) * masks[name]
             values[name] = value
-        found = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
+        ready = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
         kinds = {name: "" for name in self.shapes}
-        return found, Structure(kinds), "double"
+        return ready, Structure(kinds), "double"
 
 
 class JaxDerivatives:
@@ -223,8 +223,8 @@ class JaxDerivatives:
                     raw.reshape(self.samples, -1), self._places, axis=1
                 )
 
-            found = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
-            return {name: np.array(found[name]) for name in self._names}
+            pulled = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
+            return {name: np.array(pulled[name]) for name in self._names}
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """The sum of squares of every column of J."""
@@ -245,8 +245,8 @@ class JaxDerivatives:
                 zeros = jax.tree.map(jax.numpy.zeros_like, own)
                 return jax.lax.scan(add, zeros, (inputs, places))[0]
 
-            found = total(self._inputs, self._places)
-            return {name: np.array(found[name]) for name in self._names}
+            squares = total(self._inputs, self._places)
+            return {name: np.array(squares[name]) for name in self._names}
 
     def gather(self, masks: Mapping[str, Mask]) -> NDArray[Any]:
         """The columns of J for the entries that the masks hold, name by name in the order of shapes."""
@@ -269,8 +269,8 @@ class JaxDerivatives:
 
                 return jax.lax.map(sample_rows, (inputs, places))
 
-            found = np.asarray(columns(self._inputs, self._places))
-        return found.reshape(self.samples * size, -1)
+            table = np.asarray(columns(self._inputs, self._places))
+        return table.reshape(self.samples * size, -1)
 
 
 def masked(optimizer: Any, masks: Any) -> Any:
@@ -313,8 +313,8 @@ def tree_names(tree: Any) -> dict[str, Any]:
     """The leaves of a tree by name, as :class:`JaxModel` names them: keys and places with dots between."""
 
     def part(step: Any) -> str:
-        found = (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a))
-        return str(next(found, step))
+        words = (getattr(step, a) for a in ("key", "name", "idx") if hasattr(step, a))
+        return str(next(words, step))
 
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {".".join(map(part, path)): leaf for path, leaf in leaves}
@@ -350,13 +350,13 @@ class JaxAttached:
 
     def merge(self, values: Any) -> Any:
         """The parameters with the values added: round(base + value) at the places, the base elsewhere."""
-        found = dict(self.model._leaves)
+        leaves = dict(self.model._leaves)
         for name, index in self.places.items():
-            base = jax.numpy.asarray(found[name])
+            base = jax.numpy.asarray(leaves[name])
             flat = base.reshape(-1)
             new = (flat[index].astype(values[name].dtype) + values[name]).astype(base.dtype)
-            found[name] = flat.at[index].set(new).reshape(base.shape)
-        return self.model.tree(found)
+            leaves[name] = flat.at[index].set(new).reshape(base.shape)
+        return self.model.tree(leaves)
 
     def __call__(self, values: Any, inputs: Any) -> Any:
         return self.model.apply(self.merge(values), inputs)

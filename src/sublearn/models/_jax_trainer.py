@@ -17,7 +17,7 @@ from sublearn._jax import enable_x64
 from sublearn.models._contest import How
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
-from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
+from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
 from sublearn.models._race import Outcome
@@ -40,7 +40,7 @@ class JaxTrainer:
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.apply(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
-        self.goal = Labels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
+        self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(
                 "labels that are classes need one row of outputs per sample, not outputs of shape "
@@ -139,8 +139,8 @@ class JaxTrainer:
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         now = self.model.arrays(self.params)
-        held = [now[name][masks[name]] for name in self.shapes if name in masks]
-        return np.concatenate(held).astype(np.float64)
+        parts = [now[name][masks[name]] for name in self.shapes if name in masks]
+        return np.concatenate(parts).astype(np.float64)
 
     def view(self, ids: Any, seed: int) -> JaxView:
         return JaxView(self, ids)

@@ -28,12 +28,12 @@ def as_labels(labels: Any) -> Any:
     return labels if plain is None else plain
 
 
-class Labels:
+class GivenLabels:
     """Labels of the samples: classes where they are whole numbers, else numbers; OWN without any.
 
     ``shape`` is that of the model's outputs, samples first; ``called`` is what messages call the labels.
 
-    >>> Labels(np.array([0, 1]), (2, 3), finite=True).score(np.eye(3)[:2], slice(None))
+    >>> GivenLabels(np.array([0, 1]), (2, 3), finite=True).score(np.eye(3)[:2], slice(None))
     1.0
     """
 

@@ -263,17 +263,17 @@ class Limits:
         """The weights that a name, a layer's name or a pattern stands for."""
         if not isinstance(pattern, str):
             raise BadInputError(f"{argument} must name layers, and {pattern!r} is no name.")
-        found = [
+        named = [
             name
             for name in self.shapes
             if name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
         ]
-        if not found:
+        if not named:
             layers = {name.rsplit(".", depth)[0] for name in self.shapes for depth in range(1, 5)}
             close = get_close_matches(pattern, [*self.shapes, *sorted(layers)], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise BadInputError(f"{argument}: the model has no weight or layer {pattern!r}.{hint}")
-        return found
+        return named
 
     def _read_caps(self, at_most: int | Mapping[str, int] | None) -> dict[str, int]:
         if at_most is None:
@@ -296,7 +296,7 @@ def layer_of(name: str) -> str:
 
 def _largest(score: NDArray[Any], free: Mask, count: int) -> Indices:
     """Indices of the ``count`` largest finite free scores, in blocks; of equals the smaller index."""
-    held = np.empty(0, dtype=np.int64)
+    best = np.empty(0, dtype=np.int64)
     values = score[:0]
     cut = -np.inf  # of equals the earlier ones are held, so what comes must be above it
     for low in range(0, len(score) if count > 0 else 0, _BLOCK):
@@ -306,11 +306,11 @@ def _largest(score: NDArray[Any], free: Mask, count: int) -> Indices:
         if not len(ids):
             continue
         values = np.concatenate([values, block[ids]])
-        held = np.concatenate([held, ids + low])
-        if len(held) >= count:
-            least = np.partition(values, len(held) - count)[len(held) - count]
+        best = np.concatenate([best, ids + low])
+        if len(best) >= count:
+            least = np.partition(values, len(best) - count)[len(best) - count]
             above = np.flatnonzero(values > least)
             ties = np.flatnonzero(values == least)[: count - len(above)]
             keep = np.sort(np.concatenate([above, ties]))
-            held, values, cut = held[keep], values[keep], least
-    return held
+            best, values, cut = best[keep], values[keep], least
+    return best

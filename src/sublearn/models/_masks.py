@@ -98,15 +98,15 @@ def resolve_masks(
             f"None, not {type(what).__name__}."
         )
     names = [*shapes, *(tied or {})]
-    found: dict[str, Mask] = {}
+    masks: dict[str, Mask] = {}
     for name, values in given.items():
         if name not in names:
             few = names if len(names) <= 12 else get_close_matches(str(name), names, 5, cutoff=0.0)
             one_of("a parameter's name", name, few)
         own = (tied or {}).get(name, name)
         mask = _mask(name, values, tuple(shapes[own]))
-        found[own] = found[own] | mask if own in found else mask
-    kept = {name: found[name] for name in shapes if name in found and found[name].any()}
+        masks[own] = masks[own] | mask if own in masks else mask
+    kept = {name: masks[name] for name in shapes if name in masks and masks[name].any()}
     if not kept:
         raise BadInputError("the masks hold no weight: nothing may change.")
     return kept

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sublearn.models._squares import Plan, plans_for
+from sublearn.models._squares import SquaresPlan, plans_for
 from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use
 
 PIECE = 1 << 24
@@ -50,15 +50,15 @@ class Pass:
         asked, where = self._asked(only)
         if not self.outputs.requires_grad or not (asked or names):
             return [None] * len(self.uses), dict.fromkeys(names)
-        found = torch.autograd.grad(
+        grads = torch.autograd.grad(
             self.outputs,
             [*asked, *(self.leaves[name] for name in names)],
             grad_outputs=R,
             retain_graph=True,
             allow_unused=True,
         )
-        return [None if i is None else found[i] for i in where], dict(
-            zip(names, found[len(asked) :], strict=True)
+        return [None if i is None else grads[i] for i in where], dict(
+            zip(names, grads[len(asked) :], strict=True)
         )
 
     def of_output(
@@ -120,11 +120,11 @@ class Pass:
         """Sums of the gradients over samples, parameter by parameter; of ``others`` by autograd."""
         cotangents, gradients = self.cotangents(R, others, only=set(self.parameters) - set(others))
         for name, uses in self.by_name().items():
-            found = gradients.get(name)
-            if found is None:
-                found = self._zeros(name)
-                self._add(found, uses, cotangents)  # nothing for the others
-            yield name, found
+            total = gradients.get(name)
+            if total is None:
+                total = self._zeros(name)
+                self._add(total, uses, cotangents)  # nothing for the others
+            yield name, total
 
     def _zeros(self, name: str) -> Tensor:
         shape = self.parameters[name].shape
@@ -153,10 +153,10 @@ class Pass:
         few = keep and self._bytes(names) * outputs <= KEPT_COTANGENTS
         held: list[list[Tensor | None]] | None = [] if few else None
         for k in range(outputs):
-            found = self.of_output(k, only=names)[0]
+            some = self.of_output(k, only=names)[0]
             if held is not None:
-                held.append(found)
-            yield k, found
+                held.append(some)
+            yield k, some
         if held is not None:
             self.kept = (names, held)
 
@@ -189,7 +189,7 @@ class Pass:
                 continue
             some = columns[:, k + 1 - len(held) : k + 1]
             for i, plan in plans:
-                given = [G for found in held if (G := found[i]) is not None]
+                given = [G for one in held if (G := one[i]) is not None]
                 # The graph says whether outputs depend on a use, the same for each of them.
                 if given:
                     plan.add(some, plan.entries(given).transpose(0, 1))
@@ -200,7 +200,7 @@ class Pass:
     def add_squares(self, total: dict[str, Tensor], names: Sequence[str]) -> None:
         """Add the squares of the samples' gradients, for every output."""
         wanted = set(names)
-        plans: list[Plan] = []
+        plans: list[SquaresPlan] = []
         for name, uses in self.by_name().items():
             if name in wanted and uses:
                 shape = self.parameters[name].shape
@@ -244,7 +244,7 @@ class _Columns:
             return G[(..., *self.where)] if self.where else G.flatten(1).unsqueeze(-1)
         pick = self.where[0 if isinstance(use, Matrix) else 1]
         step = max(1, PIECE // max(1, math.prod(G.shape[:-1])))
-        found = []
+        sums = []
         for low in range(0, len(pick), step):
             part = slice(low, low + step)
             # Along the last dimension gather is twice as fast as index_select.
@@ -252,8 +252,8 @@ class _Columns:
             if self._factor is None or len(pick) > step:
                 self._factor = self._others(part)
             taken = taken.mul_(self._factor)
-            found.append(taken.squeeze(2) if taken.shape[2] == 1 else taken.sum(2))
-        return found[0] if len(found) == 1 else torch.cat(found, -1)
+            sums.append(taken.squeeze(2) if taken.shape[2] == 1 else taken.sum(2))
+        return sums[0] if len(sums) == 1 else torch.cat(sums, -1)
 
     def _others(self, part: slice) -> Tensor:
         """What the picked cotangents are multiplied by, (samples, positions, r)."""
@@ -270,13 +270,13 @@ class _Columns:
         """From whole gradients, where so many entries are chosen that these cost less."""
         rows, columns = self.where
         at = rows * right.shape[-1] + columns
-        found = left.new_empty(len(left), len(at))
+        taken = left.new_empty(len(left), len(at))
         step = max(1, PIECE // size)
         for low in range(0, len(left), step):
             some = slice(low, low + step)
             whole = torch.einsum("btgo,btgi->bgoi", left[some], right[some])
-            found[some] = whole.flatten(1)[:, at]
-        return found
+            taken[some] = whole.flatten(1)[:, at]
+        return taken
 
 
 def _largest(values: Tensor) -> float:

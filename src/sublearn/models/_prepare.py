@@ -33,8 +33,8 @@ def prepared(
     ready = copied(model, torch.float64 if double else None)
     options = dict(asked)
     perturb_entries(ready, masks, options.pop("perturb"), options["seed"])
-    found = Derivatives(ready, inputs, names=list(masks), **options)
-    return found, structure_of(model), "double" if found.coarsest == torch.float64 else "single"
+    made = Derivatives(ready, inputs, names=list(masks), **options)
+    return made, structure_of(model), "double" if made.coarsest == torch.float64 else "single"
 
 
 def copied(model: Any, dtype: Any) -> Any:

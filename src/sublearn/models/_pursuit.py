@@ -162,7 +162,7 @@ def _one_by_one(
     masks = pool.masks(limits.shapes)
     columns = np.asarray(derivatives.gather(masks), dtype=np.float64)
     ids = {name: np.flatnonzero(mask) for name, mask in masks.items()}
-    owner = np.concatenate([np.full(len(found), k) for k, found in enumerate(ids.values())])
+    owner = np.concatenate([np.full(len(some), k) for k, some in enumerate(ids.values())])
     entry = np.concatenate(list(ids.values()))
     names = list(ids)
     layers = [layer_of(name) for name in names]
@@ -200,8 +200,8 @@ def _percentile(norms: Mapping[str, NDArray[Any]], limits: Limits) -> float:
         norms[name].reshape(-1)[::step][mask.reshape(-1)[::step]]
         for name, mask in limits.allowed.items()
     ]
-    found = np.concatenate(parts).astype(np.float64)
-    return float(np.quantile(found, 0.99)) if len(found) else 0.0
+    whole = np.concatenate(parts).astype(np.float64)
+    return float(np.quantile(whole, 0.99)) if len(whole) else 0.0
 
 
 class _Ridge:

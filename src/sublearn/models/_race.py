@@ -44,10 +44,10 @@ def stages(entrants: int, folds: int) -> list[int]:
     >>> stages(48, 3), stages(10, 4)
     ([48, 24, 12], [10, 5, 4, 4])
     """
-    found = [entrants]
-    while len(found) < folds:
-        found.append(max(min(FEW, found[-1]), int(np.ceil(found[-1] * KEPT))))
-    return found
+    left = [entrants]
+    while len(left) < folds:
+        left.append(max(min(FEW, left[-1]), int(np.ceil(left[-1] * KEPT))))
+    return left
 
 
 def race(

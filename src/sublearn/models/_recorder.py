@@ -56,10 +56,10 @@ class Recorder(TorchFunctionMode):
         """The parameter that this tensor is, or is a view of."""
         if not isinstance(tensor, torch.Tensor):
             return None
-        found = self.names.get(id(tensor))
-        if found is None and tensor._is_view():
-            found = self.names.get(id(tensor._base))
-        return found
+        name = self.names.get(id(tensor))
+        if name is None and tensor._is_view():
+            name = self.names.get(id(tensor._base))
+        return name
 
     def view_of(self, tensor: Tensor) -> View:
         """Its place in the parameter."""
@@ -438,14 +438,14 @@ def _unrolled(
             into, again, *rest = own
             gates = F.linear(x, into, rest[0] if bias else None).unbind(steps)
             state = tuple(s[at] for s in states)
-            found = []
+            ends = []
             for one in reversed(gates) if way else gates:
                 hidden = F.linear(state[0], again, rest[1] if bias else None)
                 state = step(one, hidden, state)
                 if projected:
                     state = (F.linear(state[0], own[-1]), *state[1:])
-                found.append(state[0])
-            sides.append(torch.stack(found[::-1] if way else found, steps))
+                ends.append(state[0])
+            sides.append(torch.stack(ends[::-1] if way else ends, steps))
             for kept, s in zip(last, state, strict=True):
                 kept.append(s)
         x = sides[0] if ways == 1 else torch.cat(sides, -1)

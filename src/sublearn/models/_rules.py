@@ -210,19 +210,19 @@ def read_rules(rules: Iterable[str | Rule] | str | Rule | None) -> dict[str, Rul
     if rules is None:
         return dict(RULES)
     listed = [rules] if isinstance(rules, str) or callable(rules) else list(rules)
-    found: dict[str, Rule] = {}
+    named: dict[str, Rule] = {}
     for rule in listed:
         if callable(rule):
             name = getattr(rule, "__name__", type(rule).__name__)
-            if name in found or name in RULES:
+            if name in named or name in RULES:
                 raise BadInputError(f"two rules are called {name}: give yours another name.")
-            found[name] = rule
+            named[name] = rule
         else:
             name = one_of("method", rule, RULES)
-            found[name] = RULES[name]
-    if not found:
+            named[name] = RULES[name]
+    if not named:
         raise BadInputError("rules must name at least one rule.")
-    return found
+    return named
 
 
 def apply_rule(name: str, rule: Rule, setting: Setting) -> Chosen:
@@ -261,19 +261,19 @@ def _from_the_end(setting: Setting, scores: Values) -> dict[str, NDArray[Any]]:
     """Only as many layers, from the output backwards, as the budget needs; earlier ones come last."""
     limits = setting.limits
     need = setting.budget
-    found: dict[str, NDArray[Any]] = {}
+    ranked: dict[str, NDArray[Any]] = {}
     for place, names in enumerate(setting.view.layers):
-        held = [name for name in names if name in limits.shapes and limits.allowed[name].any()]
-        if not held:
+        free = [name for name in names if name in limits.shapes and limits.allowed[name].any()]
+        if not free:
             continue
-        top = max(float(scores[name].max(initial=0.0)) for name in held) or 1.0
-        for name in held:
+        top = max(float(scores[name].max(initial=0.0)) for name in free) or 1.0
+        for name in free:
             # Scores of one layer lie in [0, 1]; each layer stands below the one after it.
-            found[name] = scores[name] / top - 2.0 * place
+            ranked[name] = scores[name] / top - 2.0 * place
             need -= int(limits.allowed[name].sum())
         if need <= 0 and limits.unit == "entry" and not limits.capped:
             break
-    return found
+    return ranked
 
 
 def _ranks(values: NDArray[Any]) -> Array:

@@ -15,7 +15,7 @@ BLOCK = 1 << 18
 Numbered = tuple[int, Use]
 
 
-class Plan:
+class SquaresPlan:
     """How the squared gradients of one group of uses of a parameter are added up.
 
     ``uses`` come with their places in the list of cotangents.
@@ -37,7 +37,7 @@ class Plan:
         return [(use, use.by_sample(G)) for i, use in self.uses if (G := cotangents[i]) is not None]
 
 
-class _DirectPlan(Plan):
+class _DirectPlan(SquaresPlan):
     def add(self, cotangents: list[Tensor | None], total: Tensor) -> None:
         given = self.given(cotangents)
         if given:
@@ -45,7 +45,7 @@ class _DirectPlan(Plan):
             self.view.of(total).add_(whole.square().sum(0))
 
 
-class _OncePlan(Plan):
+class _OncePlan(SquaresPlan):
     """One position per sample: the square of a product is the product of the squares."""
 
     squares: Tensor | None = None
@@ -64,7 +64,7 @@ class _OncePlan(Plan):
         self.squares = None
 
 
-class _MatrixPlan(Plan):
+class _MatrixPlan(SquaresPlan):
     """Several positions, or several uses: the gradient of each sample, squared in blocks."""
 
     def add(self, cotangents: list[Tensor | None], total: Tensor) -> None:
@@ -105,7 +105,7 @@ class _MatrixPlan(Plan):
                 block.addcmul_(made, made)
 
 
-class _RowsPlan(Plan):
+class _RowsPlan(SquaresPlan):
     """Rows of a table, and a matrix whose rows are the same (a tied head): few rows per sample."""
 
     def add(self, cotangents: list[Tensor | None], total: Tensor) -> None:
@@ -129,7 +129,7 @@ class _RowsPlan(Plan):
             part[rows] += made.square_()
 
 
-class _MixedPlan(Plan):
+class _MixedPlan(SquaresPlan):
     """Uses that see different parts of a parameter, and overlap: a whole gradient per sample."""
 
     def add(self, cotangents: list[Tensor | None], total: Tensor) -> None:
@@ -141,7 +141,7 @@ class _MixedPlan(Plan):
             total += whole.square_()
 
 
-def plans_for(name: str, shape: Any, uses: Sequence[Numbered]) -> list[Plan]:
+def plans_for(name: str, shape: Any, uses: Sequence[Numbered]) -> list[SquaresPlan]:
     """Group the uses by the part they see; parts that do not overlap are added up on their own."""
     parts: dict[View, list[Numbered]] = {}
     for i, use in uses:
@@ -155,7 +155,7 @@ def plans_for(name: str, shape: Any, uses: Sequence[Numbered]) -> list[Plan]:
     return [_kind(group)(name, group) for group in parts.values()]
 
 
-def _kind(group: Sequence[Numbered]) -> type[Plan]:
+def _kind(group: Sequence[Numbered]) -> type[SquaresPlan]:
     uses = [use for _, use in group]
     matrices = [use for use in uses if isinstance(use, Matrix)]
     direct = sum(isinstance(use, Direct) for use in uses)

@@ -29,7 +29,7 @@ class Structure:
 
     def explain(self, idle: Mapping[str, float], zeros: Mapping[str, Indices]) -> list[str]:
         """Known causes of the waste that was measured, one sentence each."""
-        found: list[str] = []
+        lines: list[str] = []
 
         def idle_in(names: Sequence[str]) -> float:
             return sum(idle.get(name, 0.0) for name in names)
@@ -39,14 +39,14 @@ class Structure:
         ]
         if keys:
             count = sum(int(zeros[n].size) for n in keys)
-            found.append(
+            lines.append(
                 f"known cause: {count} key biases add the same number to every score of a query, "
                 "which softmax takes away."
             )
         values = [n for n in idle if _VALUE_BIAS.search(n) or _JOINT_BIAS.search(n)]
         rest = sum(idle[n] - zeros[n].size for n in values)
         if rest > 0.5:
-            found.append(
+            lines.append(
                 "known cause: value biases pass through attention unchanged, since its weights sum to "
                 "one, and do what the bias of the output projection does."
             )
@@ -56,29 +56,29 @@ class Structure:
             if "Norm" in self.kinds.get(n, "") and n.endswith("bias") and idle[n] > 0.5
         ]
         if norms:
-            found.append(
+            lines.append(
                 f"known cause: shifts of normalisations ({idle_in(norms):.0f} of them) do what the biases of "
                 "the layers after them do."
             )
         before = [n for n in self._before_norm() if idle.get(n, 0.0) > 0.5]
         if before:
-            found.append(
+            lines.append(
                 f"known cause: a normalisation takes away the mean of the biases before it "
                 f"({idle_in(before):.0f} wasted there)."
             )
         names = list(self.kinds)
         heads = [n for n in names[-2:] if n.endswith("bias") and "Norm" not in self.kinds[n]]
         if heads and norms and idle.get(heads[-1], 0.0) > 0.5:
-            found.append(
+            lines.append(
                 "known cause: the bias of the head does what the shift of the last normalisation does."
             )
         adapters = [n for n in idle if "lora_A" in n or "lora_B" in n]
         if adapters and idle_in(adapters) > 0.5:
-            found.append(
+            lines.append(
                 "known cause: A and B of LoRA can be rescaled against each other, so each adapter of "
                 "rank k has k x k directions that change nothing."
             )
-        return found
+        return lines
 
     def _before_norm(self) -> list[str]:
         """Biases whose next parameter belongs to a normalisation over features."""

@@ -23,7 +23,7 @@ from sublearn.models._inputs import (
     samples_of,
     take,
 )
-from sublearn.models._labels import CLASSES, OWN, Labels, as_labels
+from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._places import running
 from sublearn.models._view import TorchView
 
@@ -61,7 +61,7 @@ class TorchTrainer:
             outputs = self.outputs(slice(0, min(self.samples, BATCH)))
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.output_shape = tuple(outputs.shape[1:])
-        self.goal = Labels(
+        self.goal = GivenLabels(
             None if self.labels is None else array_of(self.labels),
             (self.samples, *self.output_shape),
             finite=bool(torch.isfinite(outputs).all()),
@@ -137,8 +137,8 @@ class TorchTrainer:
                 )
                 gradient = torch.cat(
                     [
-                        torch.zeros_like(old) if found is None else found[place].to(wide)
-                        for found, place, old in zip(gradients, places, before, strict=True)
+                        torch.zeros_like(old) if grad is None else grad[place].to(wide)
+                        for grad, place, old in zip(gradients, places, before, strict=True)
                     ]
                 )
                 # Adam (Kingma and Ba, 2015), on the chosen entries and nothing else.
@@ -206,9 +206,9 @@ class TorchTrainer:
                 yield part.detach().double().contiguous().cpu().numpy().tobytes()
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
-        held = [
+        parts = [
             parameter.detach().cpu()[torch.from_numpy(masks[name])].double()
             for name, parameter in self.free.items()
             if name in masks
         ]
-        return torch.cat(held).numpy()
+        return torch.cat(parts).numpy()

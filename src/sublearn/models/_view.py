@@ -35,19 +35,19 @@ class TorchView:
 
     @cached_property
     def weights(self) -> dict[str, NDArray[Any]]:
-        found = {name: array_of(parameter) for name, parameter in self._trainer.free.items()}
-        for values in found.values():
+        arrays = {name: array_of(parameter) for name, parameter in self._trainer.free.items()}
+        for values in arrays.values():
             values.flags.writeable = False  # they are the model's own
-        return found
+        return arrays
 
     @cached_property
     def gradient(self) -> dict[str, NDArray[Any]]:
         parts, count = self._ids.split(PART), len(self._ids)
-        return self._summed(parts, lambda held, g, part: held.add_(g, alpha=len(part) / count))
+        return self._summed(parts, lambda total, g, part: total.add_(g, alpha=len(part) / count))
 
     @cached_property
     def squared_gradients(self) -> dict[str, NDArray[Any]]:
-        return self._summed(self._ids.split(1), lambda held, g, _: held.addcmul_(g, g))
+        return self._summed(self._ids.split(1), lambda total, g, _: total.addcmul_(g, g))
 
     def _summed(self, parts: Any, add: Callable[[Any, Any, Any], Any]) -> dict[str, NDArray[Any]]:
         """What ``add`` makes of the gradients of the loss on each of the parts, by name."""
@@ -56,11 +56,11 @@ class TorchView:
         for part in parts:
             with trainer.evaluating():
                 loss = trainer.loss(part)
-                found = torch.autograd.grad(loss, list(free.values()), allow_unused=True)
-            for held, gradient in zip(total.values(), found, strict=True):
+                grads = torch.autograd.grad(loss, list(free.values()), allow_unused=True)
+            for summed, gradient in zip(total.values(), grads, strict=True):
                 if gradient is not None:
-                    add(held, gradient, part)
-        return {name: array_of(held) for name, held in total.items()}
+                    add(summed, gradient, part)
+        return {name: array_of(summed) for name, summed in total.items()}
 
     @cached_property
     def _looked_at(self) -> tuple[torch.Tensor | None, torch.Tensor]:
@@ -167,9 +167,9 @@ def layers_backwards(model: Any, inputs: Any, free: Mapping[str, Any]) -> list[l
     seen: set[str] = set()
     layers: list[list[str]] = []
     for module in [*reversed(whole), *reversed(around), *model.modules()]:
-        held = [names[id(p)] for p in module.parameters(recurse=False) if id(p) in names]
-        held = [name for name in held if name not in seen]
-        seen.update(held)
-        if held:
-            layers.append(held)
+        own = [names[id(p)] for p in module.parameters(recurse=False) if id(p) in names]
+        own = [name for name in own if name not in seen]
+        seen.update(own)
+        if own:
+            layers.append(own)
     return layers

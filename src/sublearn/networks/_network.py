@@ -467,10 +467,10 @@ class Network(ABC):
         return hvp(self, weights, inputs, cotangent, tangent)
 
     def _check_cotangent(self, inputs: Array, cotangent: Array) -> None:
-        samples, found = self.split_inputs(inputs)[0].shape[-1], np.shape(cotangent)
+        samples, given = self.split_inputs(inputs)[0].shape[-1], np.shape(cotangent)
         wanted = (self.output_size, samples)
-        if found[-2:] != wanted:
-            raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {found}.")
+        if given[-2:] != wanted:
+            raise BadInputError(f"the cotangent must have shape (d, m) = {wanted}, not {given}.")
 
 
 def before_both(student: Network, teacher: Network) -> tuple[Network, Network] | None:

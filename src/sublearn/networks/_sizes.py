@@ -92,8 +92,8 @@ def entry_size(network: Network, sample: Size) -> Size:
     numbers = _Sizes(bent=True)
     # What a bias adds is no larger than what the weight of its step does.
     names = set(network.shapes) - {step.bias for step in network.steps}
-    found = uses(_walked(network, sample, numbers), network.shapes, numbers, ONE, names)
-    total = functools.reduce(_sum, (_product(left, right) for _, left, right in found))
+    terms = uses(_walked(network, sample, numbers), network.shapes, numbers, ONE, names)
+    total = functools.reduce(_sum, (_product(left, right) for _, left, right in terms))
     return Size(total.degree, total.norm + leak_bits(network))
 
 

@@ -36,7 +36,7 @@ EXACT_WORK = 4e9
 
 
 @dataclass(frozen=True)
-class Trace:
+class MatrixTrace:
     """A trace and its standard error: 0 where it is exact, else from ``probes`` random signs."""
 
     value: float
@@ -184,7 +184,7 @@ def exact_work(instance: Instance, count: int) -> float:
 
 def probed_trace(
     along: Along, index: Indices, size: int, each: int, probes: int, seed: int
-) -> Trace:
+) -> MatrixTrace:
     """The trace over the weights ``index``, as in :func:`diagonal_at`, by ``probes`` random sign vectors."""
     rng = np.random.default_rng([seed, Tag.PROBES])
     products = np.empty(probes)
@@ -194,12 +194,12 @@ def probed_trace(
         directions[:, index] = 2.0 * signs - 1.0
         products[part] = along(directions)
     error = float(products.std(ddof=1) / math.sqrt(probes))
-    return Trace(float(products.mean()), error, probes)
+    return MatrixTrace(float(products.mean()), error, probes)
 
 
 def traces(
     instance: Instance, sets: list[Indices], method: str, probes: int, seed: int
-) -> list[Trace]:
+) -> list[MatrixTrace]:
     """Traces of H over each set of weights, by ``method``: "exact", "estimate" or "auto"."""
     most = max(index.size for index in sets)
     cheap = exact_work(instance, most) <= EXACT_WORK
@@ -210,7 +210,7 @@ def traces(
             union = np.unique(np.concatenate(sets))
             diagonal = np.zeros(instance.network.cells)
             diagonal[union] = basis_diagonal(instance, union)
-        return [Trace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
+        return [MatrixTrace(float(diagonal[index].sum()), 0.0, 0) for index in sets]
     known = gauss_newton_diagonal(instance)
     guessed = [probed_trace(*_second_order_at(instance, i), probes, seed) for i in sets]
     return [

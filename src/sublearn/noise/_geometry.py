@@ -29,7 +29,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
-from sublearn.noise._curvature import Trace, curvature_along, traces
+from sublearn.noise._curvature import MatrixTrace, curvature_along, traces
 from sublearn.noise._loss import (
     error_signal,
     flatten,
@@ -404,7 +404,7 @@ class Surface:
         """|g_M|."""
         return float(np.linalg.norm(self.gradient))
 
-    def geometry(self, over: Sequence[Trace], **rest: Any) -> Geometry:
+    def geometry(self, over: Sequence[MatrixTrace], **rest: Any) -> Geometry:
         """The geometry here, with traces over the plastic weights and, last, over the noisy ones."""
         return Geometry(
             gradient_norm=self.norm,

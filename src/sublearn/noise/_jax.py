@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.noise._curvature import Trace, diagonal_at, probed_trace
+from sublearn.noise._curvature import MatrixTrace, diagonal_at, probed_trace
 from sublearn.noise._geometry import Geometry, Surface, check_how
 
 EXACT_WEIGHTS = 2000
@@ -85,7 +85,7 @@ def loss_geometry(
         if trace == "exact" or (trace == "auto" and noisy.size <= EXACT_WEIGHTS):
             diagonal = np.zeros(size)
             diagonal[noisy] = diagonal_at(curvatures, noisy, size, size)
-            over = [Trace(float(diagonal[index].sum()), 0.0, 0) for index in (plastic, noisy)]
+            over = [MatrixTrace(float(diagonal[index].sum()), 0.0, 0) for index in (plastic, noisy)]
         else:
             sets = (plastic, noisy)
             over = [probed_trace(curvatures, index, size, size, probes, seed) for index in sets]

@@ -60,13 +60,13 @@ def pattern_feasible(instance: Instance, pattern: ArrayLike) -> PatternFeasibili
     """
     system = require_system(instance)
     rows = learnable_rows(instance.allocation)
-    held = as_pattern(pattern, (len(rows), instance.samples))
-    found = decide_pattern(system, held)
-    if found is None:
+    signs = as_pattern(pattern, (len(rows), instance.samples))
+    answer = decide_pattern(system, signs)
+    if answer is None:
         raise BadInputError("the numbers of the instance are too far apart for the exact program.")
-    if isinstance(found, Infeasible):
+    if isinstance(answer, Infeasible):
         return PatternFeasibility(False)
-    return PatternFeasibility(True, rounded_weights(system, found.values))
+    return PatternFeasibility(True, rounded_weights(system, answer.values))
 
 
 def decide_pattern(system: System, pattern: Mask) -> Feasible | Infeasible | None:
@@ -111,8 +111,8 @@ def rounded_weights(system: System, values: dict[int, Rational]) -> Array:
             want = (values.get(a_is, zero) - values.get(u_is, zero)) / factor
             lines.append([system.inputs[j][s] for j in columns] + [want - system.frozen[i][s]])
         reduced, rank = fmpq_mat(lines).rref()
-        found = reduced.tolist()[:rank]
-        for pivot, line in zip(leading(found), found, strict=True):
+        pivoted = reduced.tolist()[:rank]
+        for pivot, line in zip(leading(pivoted), pivoted, strict=True):
             assert pivot < len(columns), "a_i - u_i lies in c_i + V_i"
             out[system.places[i][pivot]] = line[-1]
     return np.array([to_float(x) for x in out])

@@ -39,10 +39,10 @@ def full_rank_patterns(problem: Problem, allocation: Allocation, *, seed: int = 
             f"k m = {k * m} gives 2^{k * m} patterns; at most 2^{MOST_BITS} are listed."
         )
     gates = np.ones((layers.sizes[1], m))
-    found = 0
+    count = 0
     for bits in product((0.0, 1.0), repeat=k * m):
         gates[list(rows)] = np.array(bits).reshape(k, m)
         pattern = gates[list(rows)]
         if enough_rows(pattern, d) and enough_samples(pattern, list(rows.values()), d):
-            found += gated_rank(problem, allocation, {0: gates}, seed=seed).rank == d * m
-    return found
+            count += gated_rank(problem, allocation, {0: gates}, seed=seed).rank == d * m
+    return count

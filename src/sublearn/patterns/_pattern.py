@@ -27,16 +27,16 @@ def activation_pattern(
     [[1, 0], [1, 1], [0, 0]]
     """
     shallow = require_shallow(network)
-    held = {name: np.asarray(value, dtype=np.float64) for name, value in weights.items()}
-    network.check_weights(held)
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in weights.items()}
+    network.check_weights(arrays)
     x = np.asarray(inputs, dtype=np.float64)
     if x.ndim != 2 or x.shape[0] != shallow.sizes[0]:
         raise BadInputError(f"inputs must have shape ({shallow.sizes[0]}, m), not {x.shape}.")
-    before = held[shallow.weights[0]] @ x
+    before = arrays[shallow.weights[0]] @ x
     if shallow.biases:
-        before = before + held[shallow.biases[0]]
-    found: Pattern = before > 0
-    return found
+        before = before + arrays[shallow.biases[0]]
+    gates: Pattern = before > 0
+    return gates
 
 
 def pattern_agrees(pattern: ArrayLike, before: ArrayLike) -> bool:

@@ -39,11 +39,11 @@ def realizable_patterns(instance: Instance, row: int) -> Mask:
     most = sum(comb(instance.samples, j) for j in range(rows[row] + 1))
     if most > MOST_PATTERNS:
         raise BadInputError(f"row {row} can have {most} patterns, more than {MOST_PATTERNS}.")
-    found: list[list[bool]] = [[]]
+    cells: list[list[bool]] = [[]]
     for _ in range(instance.samples):
-        longer = [[*signs, on] for signs in found for on in (False, True)]
-        found = [signs for signs in longer if _has_cell(system, list(rows).index(row), signs)]
-    return np.array(sorted(found), dtype=np.bool_)
+        longer = [[*signs, on] for signs in cells for on in (False, True)]
+        cells = [signs for signs in longer if _has_cell(system, list(rows).index(row), signs)]
+    return np.array(sorted(cells), dtype=np.bool_)
 
 
 def _has_cell(system: System, unit: int, signs: list[bool]) -> bool:

@@ -82,8 +82,8 @@ def shade(colour: int) -> str:
     ...     shade(0) == COLOURS[0], shade(6) == COLOURS[6]
     (True, False)
     """
-    found = COLOURS[colour % len(COLOURS)]
-    return ink() if found == INK else found
+    shown = COLOURS[colour % len(COLOURS)]
+    return ink() if shown == INK else shown
 
 
 def learnable_shade() -> str:

@@ -44,10 +44,10 @@ def summary(states: Mapping[str, State]) -> str:
 
 def damage(run: Run) -> str:
     """What of the run's folder cannot be used, if anything; it counts as not there."""
-    found = run.damage
-    if not found:
+    damaged = run.damage
+    if not damaged:
         return ""
-    items = "".join(tag("li", sentence) for sentence in found)
+    items = "".join(tag("li", sentence) for sentence in damaged)
     words = "Parts of this run are damaged and left out; the commands below make them anew"
     return around("div", tag("h3", words) + around("ul", items), class_="warn", role="note")
 

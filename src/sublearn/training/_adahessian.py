@@ -41,8 +41,8 @@ class AdaHessian(Adam):
         self, objective: Objective, values: Floats, streams: Streams
     ) -> tuple[Floats, Indices | None, Floats, Floats]:
         z = streams.signs(objective.size).astype(objective.dtype)
-        found, product = objective.evaluate_second(values, z)
-        return found.loss, found.right, found.gradient, z * product
+        seen, product = objective.evaluate_second(values, z)
+        return seen.loss, seen.right, seen.gradient, z * product
 
     def spread(self, root: Floats) -> Floats:
         return np.asarray(root**self.power)

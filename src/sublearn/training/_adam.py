@@ -57,8 +57,8 @@ class Adam(Learner):
         self, objective: Objective, values: Floats, streams: Streams
     ) -> tuple[Floats, Indices | None, Floats, Floats]:
         """Loss, labels right, gradient and scale at some values."""
-        found = objective.evaluate(values)
-        return found.loss, found.right, found.gradient, found.gradient
+        seen = objective.evaluate(values)
+        return seen.loss, seen.right, seen.gradient, seen.gradient
 
     def spread(self, root: Floats) -> Floats:
         """What a step is divided by, but for eps, from the root of the averaged square."""

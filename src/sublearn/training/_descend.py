@@ -128,8 +128,8 @@ def descend(
             if rows.size < going.size:
                 objective, state = objective.select(going), state.select(going)
                 streams = streams.select(going)
-        found = labels if objective.has_labels else None
-        return Descent(best, lowest, found, reached, made, np.array(looks), np.array(curve))
+        labelled = labels if objective.has_labels else None
+        return Descent(best, lowest, labelled, reached, made, np.array(looks), np.array(curve))
 
 
 def starting_values(

@@ -238,20 +238,20 @@ class _Folding:
         if step.bias is not None:  # a bias is one more column, into which 1 enters
             ones = np.ones((*entering.shape[:-2], 1, entering.shape[-1]))
             entering = np.concatenate([entering, ones], axis=-2)
-        found = [self._entries(instance, step, n_in) for instance in self.instances]
+        parts = [self._entries(instance, step, n_in) for instance in self.instances]
         active, used, still = np.arange(pre.shape[-2]), np.arange(entering.shape[-2]), _NONE
         if not self.stacked:
-            active, used = np.unique(found[0][0]), np.unique(found[0][1])
+            active, used = np.unique(parts[0][0]), np.unique(parts[0][1])
             varies = (entering[0, used] != entering[0, used, :1]).any(axis=-1)
             used, still = used[varies], used[~varies]
         # Names that no weight of a network has.
         moving = self._new_slot("first, moving", active.size, used.size)
         resting = self._new_slot("first, still", active.size, still.size)
         places = self._nowhere()
-        for number, (rows, columns, values) in enumerate(found):
-            for slot, held in ((moving, used), (resting, still)):
-                here = np.isin(columns, held)
-                i, j = np.searchsorted(active, rows[here]), np.searchsorted(held, columns[here])
+        for number, (rows, columns, values) in enumerate(parts):
+            for slot, group in ((moving, used), (resting, still)):
+                here = np.isin(columns, group)
+                i, j = np.searchsorted(active, rows[here]), np.searchsorted(group, columns[here])
                 places[number, values[here]] = slot.start + i * slot.columns + j
         self.steps.append(
             Link(

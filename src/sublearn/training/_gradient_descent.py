@@ -32,8 +32,8 @@ class GradientDescent(Learner):
         check_settings(self, rate=positive)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> GradientState:
-        found = objective.evaluate(values)
-        return GradientState(values, found.loss, found.right, found.gradient)
+        seen = objective.evaluate(values)
+        return GradientState(values, seen.loss, seen.right, seen.gradient)
 
     def step(self, objective: Objective, state: GradientState, streams: Streams) -> GradientState:
         return self.init(objective, state.values - self.rate * state.gradient, streams)

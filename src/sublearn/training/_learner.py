@@ -28,8 +28,8 @@ class State:
 
     def select(self, kept: Any) -> Self:
         """The state of some rows only."""
-        held = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {n: value[kept] for n, value in held.items() if isinstance(value, np.ndarray)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {n: value[kept] for n, value in values.items() if isinstance(value, np.ndarray)}
         return replace(self, **arrays)
 
 

@@ -123,9 +123,9 @@ def _moved(
     x = values[rows]
     new = _here(part, x, f[rows], loss[rows], part.jacobian(x))
     for name, fresh in new.items():
-        held = getattr(state, name)
+        old = getattr(state, name)
         if not everywhere and fresh is not None:
-            whole = held.copy()
+            whole = old.copy()
             whole[rows] = fresh
             new[name] = whole
     out = replace(state, **new)

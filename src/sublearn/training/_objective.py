@@ -176,10 +176,10 @@ class Objective:
         """How many labels are right, (batch,)."""
         if not self._labelled:
             raise BadInputError("the targets are no labels (one 1 in each column, else 0).")
-        found: Indices = self._run(lambda part, x: (part.right(outputs(part.folded, x)),), values)[
+        right: Indices = self._run(lambda part, x: (part.right(outputs(part.folded, x)),), values)[
             0
         ]
-        return found
+        return right
 
     def evaluate(self, values: Floats) -> Evaluation:
         """Loss, gradient and labels right, in one pass forward and one back."""
@@ -235,8 +235,8 @@ class Objective:
             difference = trace.outputs - part.targets
             return difference.reshape(x.shape[0], -1), jacobian(part.folded, weights, trace)
 
-        residual, found = self._run(one, values)
-        return residual, found
+        residual, slopes = self._run(one, values)
+        return residual, slopes
 
     def jacobian(self, values: Floats) -> Floats:
         """d residual / d values, (batch, d m, r)."""
@@ -252,20 +252,20 @@ class Objective:
     def _run(self, action: Callable[..., tuple[Floats, ...]], *arrays: Floats) -> list[Floats]:
         """``action`` on each part and its rows of the arrays; what it returns, put together."""
         given = [self._rows(array) for array in arrays]
-        found = [action(part, *(x[rows] for x in given)) for part, rows in self._split()]
-        if len(found) == 1:
-            return list(found[0])
-        return [np.concatenate(pieces) for pieces in zip(*found, strict=True)]
+        results = [action(part, *(x[rows] for x in given)) for part, rows in self._split()]
+        if len(results) == 1:
+            return list(results[0])
+        return [np.concatenate(pieces) for pieces in zip(*results, strict=True)]
 
     def _rows(self, values: Floats) -> Floats:
-        found = np.asarray(values, dtype=self.dtype)
-        if found.shape != (self.batch, self.size):
+        rows = np.asarray(values, dtype=self.dtype)
+        if rows.shape != (self.batch, self.size):
             wanted = (self.batch, self.size)
-            raise BadInputError(f"values must have shape (batch, r) = {wanted}, not {found.shape}.")
-        return found
+            raise BadInputError(f"values must have shape (batch, r) = {wanted}, not {rows.shape}.")
+        return rows
 
-    def _with_right(self, found: list[Floats]) -> list[Any]:
-        return found if self._labelled else [*found, None]
+    def _with_right(self, results: list[Floats]) -> list[Any]:
+        return results if self._labelled else [*results, None]
 
 
 @dataclass(frozen=True)

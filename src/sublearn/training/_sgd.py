@@ -37,16 +37,16 @@ class SGD(Learner):
         check_settings(self, rate=positive, size=partial(whole_number, least=1), momentum=fraction)
 
     def init(self, objective: Objective, values: Floats, streams: Streams) -> SGDState:
-        found = objective.evaluate(values)
-        return SGDState(values, found.loss, found.right, np.zeros_like(values))
+        seen = objective.evaluate(values)
+        return SGDState(values, seen.loss, seen.right, np.zeros_like(values))
 
     def step(self, objective: Objective, state: SGDState, streams: Streams) -> SGDState:
         samples = objective.samples
         chosen = streams.mini_batches(samples, min(self.size, samples))
-        found = objective.at(chosen).evaluate(state.values)
-        velocity = self.momentum * state.velocity + found.gradient
+        seen = objective.at(chosen).evaluate(state.values)
+        velocity = self.momentum * state.velocity + seen.gradient
         values = state.values - self.rate * velocity
-        return SGDState(values, found.loss, found.right, velocity)
+        return SGDState(values, seen.loss, seen.right, velocity)
 
     def epoch(self, objective: Objective) -> int:
         return objective.samples // min(self.size, objective.samples)

@@ -224,18 +224,18 @@ def train_keyed(
     values = starting_values([instance], streams, starts, course.scale)
     if course.start == "given":
         values[0] = instance.values(instance.start)
-    found = descend(
+    descent = descend(
         objective, chosen, values, steps=course.steps, goal=goal, streams=streams, watch=watch
     )
     # The one that reached the goal first, else the one with the lowest loss.
-    order = np.where(found.reached, found.steps - float(course.steps) - 1.0, found.loss)
+    order = np.where(descent.reached, descent.steps - float(course.steps) - 1.0, descent.loss)
     best = int(np.argmin(np.where(np.isnan(order), np.inf, order)))
-    values = np.asarray(found.values[best], dtype=np.float64)
+    values = np.asarray(descent.values[best], dtype=np.float64)
     loss, right = judge(instance, values, name)
     labels = None if right is None else np.array([right])
     there = bool(goal.reached(np.array([loss]), labels, instance.samples)[0])
     told = (chosen, name, goal, course.seed, best)
-    return Training(instance, *told, values, loss, right, there, found)
+    return Training(instance, *told, values, loss, right, there, descent)
 
 
 def asked_of(problem: Problem | None, loss: str | None, eps: float | None) -> tuple[str, Goal]:

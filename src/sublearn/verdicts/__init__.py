@@ -21,7 +21,7 @@ from sublearn.verdicts._needed import Needed as Needed
 from sublearn.verdicts._needed import needed_rank as needed_rank
 from sublearn.verdicts._needed import reachable_equations as reachable_equations
 from sublearn.verdicts._needed import teacher_may_collapse as teacher_may_collapse
-from sublearn.verdicts._points import Point as Point
+from sublearn.verdicts._points import PrimePoint as PrimePoint
 from sublearn.verdicts._points import UnknownRankError as UnknownRankError
 from sublearn.verdicts._points import check_options as check_options
 from sublearn.verdicts._points import miss_probability as miss_probability

@@ -32,7 +32,7 @@ class BrokenBound:
 
 def broken_bounds(problem: Problem, allocation: Allocation) -> tuple[BrokenBound, ...]:
     """Every row and column that breaks its degree bound, rows first."""
-    found = []
+    broken = []
     for name in allocation.names:
         bounds = problem.network.degree_bounds(name, problem.effective_samples)
         for axis, counts, limit in (
@@ -41,11 +41,11 @@ def broken_bounds(problem: Problem, allocation: Allocation) -> tuple[BrokenBound
         ):
             if limit is None:
                 continue
-            found += [
+            broken += [
                 BrokenBound(name, axis, int(i), int(counts[i]), limit)
                 for i in np.flatnonzero(counts > limit)
             ]
-    return tuple(found)
+    return tuple(broken)
 
 
 def rank_bound(problem: Problem, allocation: Allocation) -> int:
@@ -101,12 +101,12 @@ def _largest_within(problem: Problem, allocation: Allocation, name: str) -> tupl
         [np.full(rows, bounds.row), np.ones(i.size), np.full(columns, column_limit)]
     ).astype(np.int32)
     graph = csr_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1))
-    found = maximum_flow(graph, source, sink)
+    flow = maximum_flow(graph, source, sink)
     # What is still in reach of the source lies on its side of a least cut.
-    residual = (graph - found.flow).tocsr()
+    residual = (graph - flow.flow).tocsr()
     residual.eliminate_zeros()
     near = breadth_first_order(residual, source, return_predecessors=False)
     reached = np.zeros(sink + 1, dtype=bool)
     reached[near] = True
     cut = np.flatnonzero(~reached[:rows] & (row_sizes > 0)), np.flatnonzero(reached[rows:source])
-    return int(found.flow_value), (tuple(cut[0].tolist()), tuple(cut[1].tolist()))
+    return int(flow.flow_value), (tuple(cut[0].tolist()), tuple(cut[1].tolist()))

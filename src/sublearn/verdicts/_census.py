@@ -18,7 +18,7 @@ from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
 from sublearn.exact import subset_ranks
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink
-from sublearn.verdicts._points import Point, check_options, miss_probability
+from sublearn.verdicts._points import PrimePoint, check_options, miss_probability
 from sublearn.verdicts._rank import generic_rank, points_needed
 
 LARGEST = 20_000_000
@@ -156,7 +156,7 @@ def _enumerated(
     # The error of the whole count is at most the sum over its members.
     miss = miss_probability(problem, network, size)
     draws = points_needed(miss, error / total)
-    points = [Point(problem, network, rng) for _ in range(draws)]
+    points = [PrimePoint(problem, network, rng) for _ in range(draws)]
     matrices = [(point.field, point.columns(whole)) for point in points]
     feasible = deficient = unbound = doubtful = looked = 0
     for subsets in _chunks(len(whole), size):

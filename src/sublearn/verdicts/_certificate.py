@@ -25,7 +25,7 @@ from sublearn.exact import eliminate, random_prime
 from sublearn.networks import Network, network_from_text
 from sublearn.verdicts._bounds import binding_lines, rank_bound
 from sublearn.verdicts._needed import samples_of
-from sublearn.verdicts._points import Point
+from sublearn.verdicts._points import PrimePoint
 from sublearn.verdicts._rank import generic_rank, look
 from sublearn.verdicts._recheck import Place, whole_gates
 from sublearn.verdicts._verdict import Verdict
@@ -213,7 +213,7 @@ def _minor(problem: Problem, network: Network, allocation: Allocation, wanted: i
             if exact is None:
                 continue
             gates = {step: pattern.astype(np.float64) for step, pattern in exact.items()}
-        point = Point(problem, network, place, gates)
+        point = PrimePoint(problem, network, place, gates)
         columns = look(point, allocation, wanted, rng)[0][:wanted]
         if columns.size <= (0 if best is None else len(best)):
             continue
@@ -241,7 +241,7 @@ def _at_most(problem: Problem, allocation: Allocation, rank: int) -> AtMost:
     rng = named_stream(0, "dependent", problem.digest, allocation.digest)
     limit = problem.equations
     for _ in range(_TRIES):
-        point = Point(problem, problem.network, rng, free_gates=gated)
+        point = PrimePoint(problem, problem.network, rng, free_gates=gated)
         basis, _, involved = look(point, allocation, limit, rng)
         if basis.size == rank:
             return AtMost(rank, "points", among=tuple(involved.tolist()))

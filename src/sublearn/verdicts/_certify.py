@@ -99,22 +99,22 @@ def _counted(problem: Problem, allocation: Allocation, verdict: Verdict, seed: i
         return verdict
     if teacher_may_collapse(problem):
         return verdict
-    found = count_solutions(problem, allocation, seed=seed)
-    if found.count is None or found.grade is None:
-        words = f"Solutions were not counted: {found.reason}."
+    solutions = count_solutions(problem, allocation, seed=seed)
+    if solutions.count is None or solutions.grade is None:
+        words = f"Solutions were not counted: {solutions.reason}."
         return replace(verdict, reasons=(*verdict.reasons, words))
-    words = f"At generic parameters there are {found.reason}."
-    if found.count % 2 == 0 or found.grade == NUMERICAL:
-        return replace(verdict, reasons=(*verdict.reasons, words), solutions=found.count)
+    words = f"At generic parameters there are {solutions.reason}."
+    if solutions.count % 2 == 0 or solutions.grade == NUMERICAL:
+        return replace(verdict, reasons=(*verdict.reasons, words), solutions=solutions.count)
     odd = f"{words} An odd number: not all can come in conjugate pairs, so one is real."
     claims, ranks = printed_claims(problem, allocation), (verdict.rank, verdict.needed)
     return replace(
         verdict,
         kind=MAXIMAL,
-        grade=weakest(verdict.grade, found.grade),
+        grade=weakest(verdict.grade, solutions.grade),
         reasons=(odd, *verdict.reasons[1:]),
         theorems=compare(claims, MAXIMAL, *ranks, positive=True),
-        solutions=found.count,
+        solutions=solutions.count,
     )
 
 
@@ -151,8 +151,8 @@ class _Case:
         """Networks whose rank is the same at almost every point."""
         rank = generic_rank(self.problem, self.allocation, error=self.error, seed=self.seed)
         needed = needed_rank(self.problem, rank.rank, error=self.error, seed=self.seed)
-        found = self._at_once() or self._by_rank(rank, needed)
-        return self._verdict(rank, needed, found)
+        finding = self._at_once() or self._by_rank(rank, needed)
+        return self._verdict(rank, needed, finding)
 
     def at_gates(self) -> Verdict:
         """ReLU networks: what holds whatever the gates are is settled, the rest is said of sampled ones."""
@@ -175,19 +175,19 @@ class _Case:
             grade = PROOF if counted <= always.rank else always.grade
         rank = replace(always, rank=sampled.largest, grade=grade)
         seen = _range(sampled, highest)
-        found = self._at_once()
-        if found is not None:
-            found = replace(found, reasons=(*found.reasons, seen))
+        finding = self._at_once()
+        if finding is not None:
+            finding = replace(finding, reasons=(*finding.reasons, seen))
         elif highest < needed.rank:
             # "needed" is the teacher's rank at gates that occur, so never too large.
             why = _too_few(len(allocation), highest, needed.rank, "at most ")
             sure = PROOF if counted < needed.rank else always.grade
             if sampled.sampled < GATED_POINTS:
                 seen += " Counting settles the verdict, so that few gates were sampled."
-            found = _Finding(MINIMAL, sure, (why, seen, *_set_aside(problem, needed)))
+            finding = _Finding(MINIMAL, sure, (why, seen, *_set_aside(problem, needed)))
         else:
-            found = self._between(sampled.largest, needed, seen)
-        return self._verdict(rank, needed, found, sampled)
+            finding = self._between(sampled.largest, needed, seen)
+        return self._verdict(rank, needed, finding, sampled)
 
     def _beyond_count(self, counted: int) -> Needed | None:
         """*needed*, where more of it than counting lets the allocation reach: that settles the verdict."""
@@ -295,11 +295,11 @@ class _Case:
         return None
 
     def _verdict(
-        self, rank: GenericRank, needed: Needed, found: _Finding, gates: GateRanks | None = None
+        self, rank: GenericRank, needed: Needed, finding: _Finding, gates: GateRanks | None = None
     ) -> Verdict:
         problem, allocation = self.problem, self.allocation
         broken = broken_bounds(problem, allocation)
-        lines = [*found.reasons, *shortfall(problem, needed)]
+        lines = [*finding.reasons, *shortfall(problem, needed)]
         lines += [f"{str(bound)[0].upper()}{str(bound)[1:]}." for bound in broken[:5]]
         if len(broken) > 5:
             lines.append(f"{len(broken) - 5} more rows and columns break their bounds.")
@@ -308,11 +308,11 @@ class _Case:
         if rank.basis.size < min(len(allocation), needed.rank):
             circuit = circuit_of(problem, allocation.select(rank.circuit))
             lines.append(circuit.words)
-        between = found.kind == BETWEEN and found.positive
+        between = finding.kind == BETWEEN and finding.positive
         claims = printed_claims(problem, allocation)
         return Verdict(
-            kind=found.kind,
-            grade=found.grade,
+            kind=finding.kind,
+            grade=finding.grade,
             allocation=allocation,
             equations=problem.equations,
             rank=rank.rank,
@@ -321,14 +321,14 @@ class _Case:
             needed_grade=needed.grade,
             affine=is_affine(problem.network, allocation),
             reasons=tuple(lines),
-            theorems=compare(claims, found.kind, rank.rank, needed.rank, positive=between),
+            theorems=compare(claims, finding.kind, rank.rank, needed.rank, positive=between),
             broken=broken,
             idle=allocation.select(rank.idle),
             circuit=circuit,
             counts=equation_counts(problem, allocation),
             gates=gates,
-            set_aside=found.kind == MINIMAL and teacher_may_collapse(problem),
-            proof=Proof(problem, found.ground),
+            set_aside=finding.kind == MINIMAL and teacher_may_collapse(problem),
+            proof=Proof(problem, finding.ground),
         )
 
 

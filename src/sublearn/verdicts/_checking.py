@@ -227,9 +227,9 @@ class Checker:
         chosen = [labels[k] for k in among]
         for _ in range(draws):
             place = Place(random_prime(rng), int(rng.integers(2**62)))
-            found = rank_modulo(jacobian_modulo(problem, network, place, chosen), place.prime)
-            if found > wanted:
-                raise _Wrong(f"{words}, but a point shows {found - wanted} more.")
+            there = rank_modulo(jacobian_modulo(problem, network, place, chosen), place.prime)
+            if there > wanted:
+                raise _Wrong(f"{words}, but a point shows {there - wanted} more.")
         self.seen.append(
             f"{words}, at {draws} random points: wrong with probability {miss**draws:.0e}."
         )

@@ -61,14 +61,14 @@ def gated_rank(
         raise BadInputError(
             f"gates must be given for the steps {sorted(wanted)}, not {sorted(gates)}."
         )
-    held = {}
+    masks = {}
     for position, pattern in gates.items():
         shape = (network.shapes[network.steps[position].weight][0], problem.samples)
         array = np.asarray(pattern, dtype=np.float64)
         if array.shape != shape or not np.isin(array, (0.0, 1.0)).all():
             raise BadInputError(f"the gates of step {position} must be 0 or 1, of shape {shape}.")
-        held[position] = array
-    return generic_rank(problem, allocation, error=error, seed=seed, gates=held)
+        masks[position] = array
+    return generic_rank(problem, allocation, error=error, seed=seed, gates=masks)
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def ranks_at_gates(
 ) -> GateRanks:
     """The rank at the gates of so many points, drawn as the ensemble draws them."""
     rng = named_stream(seed, "gates", problem.digest, allocation.digest)
-    found = []
+    generic = []
     for _ in range(points):
         gates = occurring_gates(problem, problem.network, rng)
         each = error / points
-        found.append(generic_rank(problem, allocation, error=each, seed=seed, gates=gates))
-    ranks = [one.rank for one in found]
+        generic.append(generic_rank(problem, allocation, error=each, seed=seed, gates=gates))
+    ranks = [one.rank for one in generic]
     largest = max(ranks)
-    grade = weakest(*(one.grade for one in found))
+    grade = weakest(*(one.grade for one in generic))
     return GateRanks(len(ranks), min(ranks), largest, ranks.count(largest), grade)
 
 

@@ -139,9 +139,9 @@ def rank_modulo_prime(
     def residues(exact: Dyadics, shape: tuple[int, ...]) -> Array:
         return field.from_integers(exact.residues(field.p)).reshape(shape)
 
-    held = {name: residues(exact, exact.shape) for name, exact in weights.items()}
+    reduced = {name: residues(exact, exact.shape) for name, exact in weights.items()}
     x = residues(inputs, network.input_shape(inputs.shape[1]))
-    parts = factors(network, held, x, field, gates)
+    parts = factors(network, reduced, x, field, gates)
     return eliminate(field, jacobian_columns(field, parts, allocation)).rank
 
 

@@ -12,7 +12,7 @@ from sublearn.ensembles import Ensemble, Problem
 from sublearn.exact import greedy
 from sublearn.networks import Network
 from sublearn.verdicts._gates import GATED_POINTS, occurring_gates
-from sublearn.verdicts._points import Point, miss_probability
+from sublearn.verdicts._points import PrimePoint, miss_probability
 from sublearn.verdicts._rank import points_needed
 
 
@@ -64,7 +64,7 @@ def _full_rank(
     order = np.flatnonzero(exist)[rng.permutation(network.size)]
     gated = network.has_gates
 
-    def rank_at(point: Point, wanted: int) -> int:
+    def rank_at(point: PrimePoint, wanted: int) -> int:
         return greedy(point.field, point.blocks(names), order, rng, wanted=wanted).size
 
     # A draw falls short of the true rank only if it misses a set of at most `limit` columns; the
@@ -73,7 +73,7 @@ def _full_rank(
     draws = points_needed(miss, error)
     best = 0
     for _ in range(draws):
-        best = max(best, rank_at(Point(problem, network, rng, free_gates=gated), limit))
+        best = max(best, rank_at(PrimePoint(problem, network, rng, free_gates=gated), limit))
         if best == limit:
             break
     grade = PROOF if best == limit else wrong_by_chance(miss**draws)
@@ -82,7 +82,7 @@ def _full_rank(
     limit, best = best, least
     for _ in range(GATED_POINTS if least < limit else 0):
         gates = occurring_gates(problem, network, rng)
-        best = max(best, rank_at(Point(problem, network, rng, gates), limit))
+        best = max(best, rank_at(PrimePoint(problem, network, rng, gates), limit))
         if best == limit:
             break
     return Needed(best, grade if best == limit else NUMERICAL)

@@ -38,7 +38,7 @@ def jacobian_columns(
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-class Point:
+class PrimePoint:
     """A random prime with random weights and inputs modulo it, and the factors of every weight.
 
     A :class:`Place` in place of the random stream says which prime and which numbers.

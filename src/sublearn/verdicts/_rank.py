@@ -14,7 +14,7 @@ from sublearn.ensembles import Problem
 from sublearn.exact import dependencies, eliminate, greedy, peel, smallest_circuit
 from sublearn.networks import Gates
 from sublearn.verdicts._bounds import rank_bound
-from sublearn.verdicts._points import Point, miss_probability
+from sublearn.verdicts._points import PrimePoint, miss_probability
 
 Positions = Indices
 
@@ -69,14 +69,14 @@ def generic_rank(
     if layers is not None and not layers.biases and len(allocation.names) == 1:
         layer = layers.layer_of(allocation.names[0])
         leaving, entering = layers.ranks(layer, problem.effective_samples)
-        point = Point(problem, network, rng)
-        found = peel(allocation.mask(allocation.names[0]), leaving, entering, point.field, rng)
-        if found.rank == count:
+        point = PrimePoint(problem, network, rng)
+        peeled = peel(allocation.mask(allocation.names[0]), leaving, entering, point.field, rng)
+        if peeled.rank == count:
             return GenericRank(count, everything, nothing, nothing, PROOF)
-        if found.exact:
-            limit = found.rank
+        if peeled.exact:
+            limit = peeled.rank
     for _ in range(_LIVES):
-        point = Point(problem, network, rng, gates, free_gates=free_gates)
+        point = PrimePoint(problem, network, rng, gates, free_gates=free_gates)
         basis, circuit, involved = look(point, allocation, limit, rng)
         rank = basis.size
         idle = np.setdiff1d(everything, basis, assume_unique=True)
@@ -89,7 +89,7 @@ def generic_rank(
         miss = miss_probability(problem, network, expected + 1, free_gates=free_gates)
         draws = points_needed(miss, error)
         for _ in range(draws):
-            again = Point(problem, network, rng, gates, free_gates=free_gates)
+            again = PrimePoint(problem, network, rng, gates, free_gates=free_gates)
             if look(again, part, limit, rng)[0].size > expected:
                 break  # the first point was unlucky: start over
         else:
@@ -98,7 +98,7 @@ def generic_rank(
 
 
 def look(
-    point: Point, allocation: Allocation, limit: int, rng: np.random.Generator
+    point: PrimePoint, allocation: Allocation, limit: int, rng: np.random.Generator
 ) -> tuple[Positions, Positions, Positions]:
     """Basis, a small circuit, and all columns that take part in a dependency, at one point."""
     count = len(allocation)
@@ -118,7 +118,7 @@ def look(
 
 
 def _greedy_basis(
-    point: Point, allocation: Allocation, limit: int, rng: np.random.Generator
+    point: PrimePoint, allocation: Allocation, limit: int, rng: np.random.Generator
 ) -> Positions:
     names = list(allocation.names)
     sizes = [int(np.prod(allocation.shapes[name])) for name in names]
@@ -127,8 +127,8 @@ def _greedy_basis(
     order = np.concatenate(parts)
     # In a random order the basis fills up early.
     shuffled = rng.permutation(order)
-    found = greedy(point.field, point.blocks(names), shuffled, rng, wanted=limit)
-    return np.searchsorted(order, np.sort(found)).astype(np.int64)
+    basis = greedy(point.field, point.blocks(names), shuffled, rng, wanted=limit)
+    return np.searchsorted(order, np.sort(basis)).astype(np.int64)
 
 
 def points_needed(miss: float, error: float) -> int:

@@ -113,11 +113,11 @@ def jacobian_modulo(
     p, m = place.prime, problem.samples
     weights = _weights(network, place.residues)
     inputs = _inputs(problem, network, place.residues) % p
-    held, states = _slopes(problem, network, place, gates)
+    slopes, states = _slopes(problem, network, place, gates)
 
     def bend(position: int, activation: str, y: Any, dy: Any) -> tuple[Any, Any]:
         if activation == "relu":
-            gate = held[position] % p
+            gate = slopes[position] % p
             return y * gate % p, dy * gate % p
         h = states[position] % p
         slope = (1 - h * h) % p if activation == "tanh" else h * (1 - h) % p
@@ -139,7 +139,7 @@ def _slopes(
     problem: Problem, network: Network, place: Place, gates: Mapping[int, Indices] | None
 ) -> tuple[dict[int, Any], dict[int, Any]]:
     """What bends a chain at a point: gates of ReLU steps, and what tanh and sigmoid steps leave behind."""
-    states, found = {}, dict(gates or {})
+    states, slopes = {}, dict(gates or {})
     heard = None
     if network.connections:
         from sublearn.verdicts._points import Heard
@@ -148,13 +148,13 @@ def _slopes(
     for position, step in enumerate(network.steps):
         shape = (network.shapes[step.weight][0], problem.samples)
         if step.activation == "relu" and gates is None:
-            found[position] = place.residues(f"gate {position}", shape)
+            slopes[position] = place.residues(f"gate {position}", shape)
         elif step.activation in ("tanh", "sigmoid"):
             drawn = place.residues(f"state {position}", shape)
             if heard is not None:
                 drawn = heard.settled(position, drawn.astype(np.float64)).astype(np.int64)
             states[position] = drawn
-    return found, states
+    return slopes, states
 
 
 def _forward(

@@ -35,9 +35,9 @@ class Circuit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        held = {name: [list(pair) for pair in pairs] for name, pairs in self.entries.items()}
+        lists = {name: [list(pair) for pair in pairs] for name, pairs in self.entries.items()}
         return {
-            "entries": {name: pairs for name, pairs in held.items() if pairs},
+            "entries": {name: pairs for name, pairs in lists.items() if pairs},
             "words": self.words,
         }
 

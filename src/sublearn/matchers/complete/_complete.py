@@ -183,10 +183,10 @@ class _Attempt:
         point = self.monodromy.points[position]
         key = point.tobytes()
         if key not in self.enclosures:
-            found = enclose(self.equations, point, self.budget.bits)
-            self.enclosures[key] = found
-            if found is not None:
-                self.bits = max(self.bits, found.bits)
+            ball = enclose(self.equations, point, self.budget.bits)
+            self.enclosures[key] = ball
+            if ball is not None:
+                self.bits = max(self.bits, ball.bits)
         return self.enclosures[key]
 
     def _refute(self) -> Decision | None:

@@ -50,16 +50,16 @@ def enclose(equations: Equations, point: Complex, max_bits: int) -> Enclosure | 
     The precision grows until the solution is enclosed and proved not to be real, or ``max_bits`` is
     reached: a real solution is never proved not to be, so it costs all of them.
     """
-    found, bits = None, FIRST_BITS
+    best, bits = None, FIRST_BITS
     while bits <= max_bits:
         with precision(bits):
             attempt = _enclose_at(equations, point, bits)
         if attempt is not None:
-            found = attempt
-            if found.real is False:
+            best = attempt
+            if best.real is False:
                 break
         bits *= 2
-    return found
+    return best
 
 
 def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | None:

@@ -73,10 +73,10 @@ def doubles(
     )
     numbers[VALUE], given[VALUE, :size], given[VALUE, size:] = weights, inputs.ravel(), 1.0
     now, new, side = (np.empty((3, d, width)) for width in (widest, widest, terms))
-    held = np.zeros(0, np.int64), np.zeros((0, 5), np.int64)
+    unused = np.zeros(0, np.int64), np.zeros((0, 5), np.int64)
     lengths = (steps + 1) * d * widest, steps * widest * m, widest * m
     return Doubles(
-        *(table, numbers, given, targets, *held, now, new, side, beside, nothing),
+        *(table, numbers, given, targets, *unused, now, new, side, beside, nothing),
         np.empty((3, d, m)),
         *(np.empty((2, length)) for length in lengths),
     )

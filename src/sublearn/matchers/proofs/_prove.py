@@ -69,8 +69,8 @@ def prove(
     given, instance = instance, simplify(instance)[0]
     if x.size < instance.equations or not (np.isfinite(x).all() and np.isfinite(rest).all()):
         return None
-    found = _prove(instance, x, rest, max_bits)
-    return None if found is None else replace(found, instance=given)
+    proof = _prove(instance, x, rest, max_bits)
+    return None if proof is None else replace(proof, instance=given)
 
 
 def _prove(instance: Instance, x: Array, rest: Array, max_bits: int) -> Certificate | None:
@@ -107,8 +107,8 @@ def prove_from(
     if varied.size != instance.equations or not np.isfinite(x).all():
         return None
     middle = [centre[i] for i in varied]
-    found = _escalate(instance, x, varied, middle, bits, max_bits, kind)
-    return None if found is None else replace(found, instance=given)
+    proof = _escalate(instance, x, varied, middle, bits, max_bits, kind)
+    return None if proof is None else replace(proof, instance=given)
 
 
 def _escalate(

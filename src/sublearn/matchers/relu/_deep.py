@@ -46,12 +46,12 @@ class Deep(Relu):
         for s in range(m) if m > 1 else ():
             system = build_system(instance.only([s]))
             nodes = min(SINGLE_NODES, budget.nodes)
-            found = decide_by_branching(system, nodes, rng)
-            spent = spent + Effort(nodes=found.nodes)
-            if found.kind == "refuted":
+            result = decide_by_branching(system, nodes, rng)
+            spent = spent + Effort(nodes=result.nodes)
+            if result.kind == "refuted":
                 reason = (
                     f"on sample {s} alone all 2^{system.pairs} patterns are cut off, by "
-                    f"{found.leaves} Farkas vectors"
+                    f"{result.leaves} Farkas vectors"
                 )
                 return Decision("refuted", self.name, reason, PROOF, effort=spent)
         together = m if m == 1 else min(m, MOST_PAIRS // system.k)

@@ -105,8 +105,8 @@ class LeafProofs:
 
         matrix = self.program.columns.matrix[:, is_open]
         none = np.zeros(matrix.shape[1])
-        found = linprog(self.program.columns.right, -matrix.T, none, bounds=(-1.0, 1.0))
-        return np.asarray(found.x) if found.status == 0 and found.fun < -LEVEL else None
+        solved = linprog(self.program.columns.right, -matrix.T, none, bounds=(-1.0, 1.0))
+        return np.asarray(solved.x) if solved.status == 0 and solved.fun < -LEVEL else None
 
     def _proved_by_tilting(self, vector: Array, is_open: Mask) -> bool:
         """Whether some y a little off the simplex's passes the check in float64."""

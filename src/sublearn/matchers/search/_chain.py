@@ -93,11 +93,11 @@ def _projected(instance: Instance) -> str | None:
     """
     network, allocation = instance.network, instance.allocation
     middle = (len(network.shapes) - 1) / 2
-    found = []
+    ranked = []
     for place, name in enumerate(network.shapes):
         count = allocation.flat(name).size
         alone = Allocation(network.shapes, {name: allocation.flat(name)})
         if 0 < count < instance.equations and is_affine(network, alone):
             # Of equals the one in the middle: it leaves the least nonlinear problem behind.
-            found.append((count, -abs(place - middle), name))
-    return max(found)[2] if found else None
+            ranked.append((count, -abs(place - middle), name))
+    return max(ranked)[2] if ranked else None

@@ -69,8 +69,8 @@ class Search(Matcher):
         last = budget.starts if self.last is None else min(self.last, budget.starts)
         starts = max(last - self.first, 0)
         ahead("sublearn.matchers.proofs._quick:rehearse")
-        found = candidates(instance, starts, budget.iterations, rng, before=self.first)
-        return first_proved(self.name, instance, found, budget.bits, self.first)
+        roots = candidates(instance, starts, budget.iterations, rng, before=self.first)
+        return first_proved(self.name, instance, roots, budget.bits, self.first)
 
 
 def candidates(

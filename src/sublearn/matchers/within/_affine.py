@@ -59,11 +59,11 @@ def settle(
                 matrix = BALLS.part(given[0], rows.tolist(), columns.tolist())
                 linear = Linear.of(matrix, [given[1][i] for i in rows.tolist()])
                 mine = asked.select(rows)
-                found = None if linear is None else solve(linear, mine)
-                if linear is None or found is None:
+                solved = None if linear is None else solve(linear, mine)
+                if linear is None or solved is None:
                     whole = False
                     continue
-                x[columns], vectors = found
+                x[columns], vectors = solved
                 if vectors and refutes(linear, mine, vectors):
                     return None, (len(rows), len(columns))
                 if vectors:

@@ -118,35 +118,35 @@ def bands(instance: Instance, eps: float) -> Bands | str:
             low[i] = before_output(activation, [left])[0]
         if not no_high[i]:
             high[i] = before_output(activation, [right])[0]
-    found = Bands(low, high, no_low, no_high)
-    return _joined(instance, found)
+    made = Bands(low, high, no_low, no_high)
+    return _joined(instance, made)
 
 
-def _joined(instance: Instance, found: Bands) -> Bands | str:
+def _joined(instance: Instance, made: Bands) -> Bands | str:
     """Samples with equal inputs share their outputs, and so the intersection of their bands."""
     groups = equal_samples(instance)
     if not groups:
-        return found
-    low, high = list(found.low), list(found.high)
-    no_low, no_high = found.no_low.copy(), found.no_high.copy()
+        return made
+    low, high = list(made.low), list(made.high)
+    no_low, no_high = made.no_low.copy(), made.no_high.copy()
     m = instance.samples
     for group in groups:
         for o in range(instance.network.output_size):
             places = [o * m + s for s in group]
-            lows = [i for i in places if not found.no_low[i]]
-            highs = [i for i in places if not found.no_high[i]]
+            lows = [i for i in places if not made.no_low[i]]
+            highs = [i for i in places if not made.no_high[i]]
             for i in lows:
                 for j in highs:
-                    if found.low[i] > found.high[j]:
+                    if made.low[i] > made.high[j]:
                         return (
                             f"samples {i % m} and {j % m} have the same inputs, and their targets of "
                             f"output {o} differ by more than 2 eps"
                         )
             lowest, highest = None, None
             for i in lows:
-                lowest = found.low[i] if lowest is None else lowest.max(found.low[i])
+                lowest = made.low[i] if lowest is None else lowest.max(made.low[i])
             for i in highs:
-                highest = found.high[i] if highest is None else highest.min(found.high[i])
+                highest = made.high[i] if highest is None else highest.min(made.high[i])
             for i in places:
                 if lowest is not None:
                     low[i], no_low[i] = lowest, False

@@ -343,12 +343,12 @@ class Image:
             terms += [(i, place, ones) for i, _, place in self.places.get(bias, [])]
         sums: dict[int, Interval] = {}
         for i, place, right in terms:
-            found = _times(boxes.coefficients[:, :, place, None], right)
-            sums[i] = _plus(sums[i], found) if i in sums else found
+            part = _times(boxes.coefficients[:, :, place, None], right)
+            sums[i] = _plus(sums[i], part) if i in sums else part
         numbers = {key: number for number, key in enumerate(self.rows)}
         for i, total in sums.items():
-            found = _times(boxes.lengths[:, :, numbers[name, i], None], total)
-            out[:, :, i] = _plus(out[:, :, i], found)
+            part = _times(boxes.lengths[:, :, numbers[name, i], None], total)
+            out[:, :, i] = _plus(out[:, :, i], part)
         return out
 
 

@@ -50,12 +50,12 @@ def decide_within(
     room = positive("eps", eps)
     spent, reasons = Effort(), []
     with single_thread(), np.errstate(all="ignore"):
-        for found in _attempts(instance, room, budget or Budget(), seed):
-            spent = spent + found.effort
-            if found.kind != "undecided":
-                return replace(found, effort=spent, allocation=instance.allocation)
-            if found.reason:
-                reasons.append(f"{found.rung}: {found.reason}")
+        for answer in _attempts(instance, room, budget or Budget(), seed):
+            spent = spent + answer.effort
+            if answer.kind != "undecided":
+                return replace(answer, effort=spent, allocation=instance.allocation)
+            if answer.reason:
+                reasons.append(f"{answer.rung}: {answer.reason}")
     said = "; ".join(dict.fromkeys(reasons))
     step = "see how close training comes: sl.train(instance, starts=10)"
     mine = instance.allocation
@@ -137,15 +137,15 @@ def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decisio
     if not instance.network.is_linear:
         return Decision("undecided", "exact", "")
     rungs = [Affine(), Construct(), Copy(), Intertwine(), Search(last=100)]
-    found = decide(instance, budget=budget, seed=seed, ladder=rungs)
-    if found.kind != "matched" or found.grade != PROOF:
-        return Decision("undecided", "exact", "no exact match proved", effort=found.effort)
+    exact = decide(instance, budget=budget, seed=seed, ladder=rungs)
+    if exact.kind != "matched" or exact.grade != PROOF:
+        return Decision("undecided", "exact", "no exact match proved", effort=exact.effort)
     for proved in _proved(
-        instance, found.values, eps, "exact", "an exact match, rounded", found.effort
+        instance, exact.values, eps, "exact", "an exact match, rounded", exact.effort
     ):
         return proved
     reason = "an exact match exists; its values, rounded to float64, are not within eps themselves"
-    return replace(found, rung="exact", reason=reason)
+    return replace(exact, rung="exact", reason=reason)
 
 
 def _proved(

@@ -104,16 +104,16 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
         # The residual of least squares is orthogonal to J: often enough to refute.
         vectors.append(_placed(miss / half[asked], places, len(rest)))
     up, down = np.isfinite(above), np.isfinite(below)
-    found = deepest(np.vstack([scaled[up], -scaled[down]]), np.r_[above[up], below[down]])
-    if found.status != 0:
+    solved = deepest(np.vstack([scaled[up], -scaled[down]]), np.r_[above[up], below[down]])
+    if solved.status != 0:
         return x, vectors
-    if found.x[-1] < 0:
-        duals = -np.asarray(found.ineqlin.marginals)
+    if solved.x[-1] < 0:
+        duals = -np.asarray(solved.ineqlin.marginals)
         y = np.zeros(places.size)
         y[up] -= duals[: int(up.sum())]
         y[down] += duals[int(up.sum()) :]
         vectors.insert(0, _placed(y / half[asked], places, len(rest)))
-    return x + np.asarray(found.x[:-1]) / sizes, vectors
+    return x + np.asarray(solved.x[:-1]) / sizes, vectors
 
 
 def deepest(table: Array, right: Array, sides: Array | None = None) -> Any:

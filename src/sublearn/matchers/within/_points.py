@@ -117,17 +117,17 @@ def minimax(instance: Instance, values: Array, eps: float, most: int) -> tuple[A
             return x, step
         ones = np.ones((f.size, 1))
         box = radius * (np.abs(x) + np.abs(x).max(initial=0.0) * 1e-3 + 1e-3)
-        found = linprog(
+        solved = linprog(
             np.r_[np.zeros(r), 1.0],
             A_ub=np.block([[table * box, -ones], [-table * box, -ones]]),
             b_ub=np.r_[-f / worst, f / worst],
             bounds=[(-1.0, 1.0)] * r + [(0.0, None)],
             method="highs",
         )
-        if found.status != 0:
+        if solved.status != 0:
             return x, step + 1
-        promised = worst * (1.0 - float(found.fun))
-        moved = x + box * np.asarray(found.x[:r])
+        promised = worst * (1.0 - float(solved.fun))
+        moved = x + box * np.asarray(solved.x[:r])
         now = float(np.abs(instance.residual(moved)).max())
         if now < worst:
             gain = worst - now

@@ -80,14 +80,14 @@ def branch(
         proved.append(values)
         return Feasible({})
 
-    found = decide_by_branching(system, nodes, rng, program, decide)
-    effort = Effort(nodes=found.nodes)
+    result = decide_by_branching(system, nodes, rng, program, decide)
+    effort = Effort(nodes=result.nodes)
     if proved:
         return proved[0], None, "", effort
-    if found.kind == "refuted":
-        why = f"all 2^{plain.pairs} patterns are cut off, by {found.leaves} Farkas vectors"
+    if result.kind == "refuted":
+        why = f"all 2^{plain.pairs} patterns are cut off, by {result.leaves} Farkas vectors"
         return None, why, "", effort
-    note = found.note or f"{found.nodes} nodes over the patterns settled nothing"
+    note = result.note or f"{result.nodes} nodes over the patterns settled nothing"
     return None, None, note, effort
 
 
@@ -158,5 +158,5 @@ def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
     right = np.r_[(1.0 - off)[up], (1.0 + off)[down], -signs * frozen.reshape(-1)]
     if not all(np.isfinite(part).all() for part in (table, side, right)):
         return None
-    found = deepest(table, right, side)
-    return np.asarray(found.x[:r], dtype=np.float64) if found.status == 0 else None
+    solved = deepest(table, right, side)
+    return np.asarray(solved.x[:r], dtype=np.float64) if solved.status == 0 else None

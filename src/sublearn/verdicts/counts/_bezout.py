@@ -113,13 +113,13 @@ def count_bounds(system: LiftedSystem) -> CountBounds:
     for place, equation in enumerate(equations):
         fresh: Classes = {}
         for (powers, used), value in table.items():
-            held = dict(powers)
+            power = dict(powers)
             constant = np.array([0.0, equation.degree * value[0], equation.height * value[0]])
             # The equation is the one left out, or gives the group of the states, or one omega_g.
-            _add(fresh, held, used, constant + (value if equation.states else 0.0))
+            _add(fresh, power, used, constant + (value if equation.states else 0.0))
             for g in equation.groups:
-                if held.get(g, 0) < sizes[g]:
-                    _add(fresh, {**held, g: held.get(g, 0) + 1}, used, value)
+                if power.get(g, 0) < sizes[g]:
+                    _add(fresh, {**power, g: power.get(g, 0) + 1}, used, value)
         table = fresh
         for g in equation.groups:
             if last[g] == place:
@@ -163,8 +163,8 @@ def _shape(system: LiftedSystem, equation: tuple[Term, ...]) -> _Shape:
     )
 
 
-def _add(table: Classes, held: dict[int, int], used: bool, value: Class) -> None:
-    key = (tuple(sorted(held.items())), used)
+def _add(table: Classes, powers: dict[int, int], used: bool, value: Class) -> None:
+    key = (tuple(sorted(powers.items())), used)
     table[key] = table[key] + value if key in table else value
 
 
@@ -172,10 +172,10 @@ def _close(table: Classes, group: int, size: int) -> Classes:
     """No further equation holds the group: it must have its full power, or lack one omega_g."""
     out: Classes = {}
     for (powers, used), value in table.items():
-        held = dict(powers)
-        power = held.pop(group, 0)
+        rest = dict(powers)
+        power = rest.pop(group, 0)
         if power == size:
-            _add(out, held, used, value)
+            _add(out, rest, used, value)
         elif power == size - 1 and not used:
-            _add(out, held, True, value)
+            _add(out, rest, True, value)
     return out

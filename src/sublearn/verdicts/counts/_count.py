@@ -158,7 +158,7 @@ def _agreed(
     system: LiftedSystem, bounds: CountBounds, error: float, rng: np.random.Generator
 ) -> SolutionCount:
     """Draw points and primes until one value has been found often enough."""
-    miss, found = bounds.miss, []
+    miss, counts = bounds.miss, []
     primes = []
     for drawn in range(1, MOST_PRIMES + 1):
         prime = random_prime(rng, BITS)
@@ -167,16 +167,16 @@ def _agreed(
         except MsolveError as trouble:
             return _none(str(trouble))
         primes.append(prime)
-        found.append(value)
+        counts.append(value)
         # The rank is full, which is a proof that a finite number of solutions, not 0, is right.
-        likely = max(set(found) - {None, 0}, key=found.count, default=None)
-        votes = found.count(likely)
+        likely = max(set(counts) - {None, 0}, key=counts.count, default=None)
+        votes = counts.count(likely)
         # A wrong value wins only if all its draws are wrong: some `votes` of the `drawn`.
         wrong = comb(drawn, votes) * miss**votes
         if likely is not None and votes >= FEWEST_PRIMES and 2 * votes > drawn and wrong <= error:
             break
     if likely is None or votes < FEWEST_PRIMES or 2 * votes <= drawn:
-        return _none(f"counts modulo {drawn} primes disagree: {found}")
+        return _none(f"counts modulo {drawn} primes disagree: {counts}")
     words = f"N_C = {likely}, counted at random parameters modulo {votes} random primes"
     if votes < drawn:
         words += f"; {drawn - votes} more say otherwise"

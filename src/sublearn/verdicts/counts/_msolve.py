@@ -99,11 +99,11 @@ def _parse(text: str, variables: int) -> Exponents:
     rows = []
     for monomial in body[1:-2].split(","):
         row = np.zeros(variables, dtype=np.int64)
-        found = _POWER.findall(monomial)
+        factors = _POWER.findall(monomial)
         # Without a variable it must be the constant 1: the ideal is everything.
-        if not found and monomial.strip() != "1":
+        if not factors and monomial.strip() != "1":
             raise MsolveError(f"msolve wrote {monomial.strip()!r} where a monomial was expected")
-        for variable, power in found:
+        for variable, power in factors:
             row[int(variable)] += int(power)
         rows.append(row)
     return np.array(rows)
