@@ -9,6 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
+from sublearn._interrupts import heed
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
 from sublearn.matchers._decision import Decision, Effort
@@ -50,6 +51,7 @@ def decide_within(
     spent, reasons = Effort(), []
     with single_thread(), np.errstate(all="ignore"):
         for found in _attempts(instance, room, budget or Budget(), seed):
+            heed()
             spent = spent + found.effort
             if found.kind != "undecided":
                 return replace(found, effort=spent, allocation=instance.allocation)
