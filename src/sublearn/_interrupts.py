@@ -39,6 +39,15 @@ def safe_point() -> None:
         raise KeyboardInterrupt
 
 
+def heed() -> None:
+    """In what takes long: raise KeyboardInterrupt again where a compiler or unpickler swallowed it.
+
+    Where it is :func:`deferred` it waits for a :func:`safe_point`.
+    """
+    if not _Told.deferred:
+        safe_point()
+
+
 @contextmanager
 def ending(*, process: bool = False) -> Iterator[None]:
     """The command line: however it ends after Ctrl-C, it ends with 130 and without a traceback.
@@ -80,6 +89,25 @@ def deferred() -> Iterator[None]:
         if ours:
             signal.signal(signal.SIGINT, before)
             _Told.times = 0
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Ctrl-C waits outside, and is not lost; processes that start inside inherit that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the business of the main thread
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def let_in(handler: signal.Handlers) -> None:
+    """In a process that started :func:`held_back`: what Ctrl-C does in it from now on."""
+    signal.signal(signal.SIGINT, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _is_ours_to_take(*others: signal.Handlers) -> bool:

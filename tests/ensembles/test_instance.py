@@ -110,6 +110,20 @@ def test_an_edited_draw_is_a_given_instance() -> None:
     assert not other.generic
 
 
+def test_numbers_cannot_be_edited_behind_the_rights_of_a_draw() -> None:
+    """What is generic is compared once, so no number may change afterwards, even on purpose."""
+    low = dataclasses.replace(PROBLEM.ensemble, inputs=sl.ensembles.LowRank(rank=1))
+    for problem in (PROBLEM, dataclasses.replace(PROBLEM, ensemble=low)):
+        drawn = sl.draw(problem, RULE)
+        assert drawn.generic and drawn.teacher is not None
+        arrays = [drawn.inputs, drawn.targets, *drawn.weights.values()]
+        arrays += [*drawn.teacher.weights.values(), *(drawn.input_factors or ())]
+        for array in arrays:
+            assert not isinstance(array.base, np.ndarray)
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.flags.writeable = True
+
+
 def test_a_teacher_of_ones_own() -> None:
     network = sl.FeedForward((2, 1))
     held = sl.Allocation.whole(network)

@@ -270,3 +270,12 @@ def test_problems_are_read_from_points() -> None:
     found = problem_of({**SMALL, "ensemble": "inputs=rademacher"})
     network = sl.LinearRNN(n=2, b=1, d=1, T=2)
     assert found == sl.Problem(network, 2, sl.Ensemble(inputs=sl.ensembles.Rademacher()))
+
+
+CHANGED = ["estimate", "saturation", "estimate-by-equations", "trainability", "generalisation"]
+CHANGED += ["linear-sizes", "placements"]
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_rows_that_differ_from_those_of_0_1_0_are_never_mixed_with_them(name: str) -> None:
+    assert TASKS[name].version > 1

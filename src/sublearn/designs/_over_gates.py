@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, Grade, wrong_by_chance
+from sublearn._interrupts import heed
 from sublearn._intervals import clopper_pearson
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
@@ -166,6 +167,7 @@ class GateSearch:
         unsettled: Value = (-1.0,)
         count, nodes = 0, 0
         while heap and nodes < self.effort:
+            heed()
             key, depth, _, state, ids = heap[0]
             bound = tuple(-v for v in key)
             if bound <= value:

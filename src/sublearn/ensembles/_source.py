@@ -17,7 +17,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.datasets import Dataset
 from sublearn.ensembles._distributions import Distribution, LowRank, Normal, check_law
-from sublearn.ensembles._teacher import Teacher
+from sublearn.ensembles._teacher import Teacher, settled
 from sublearn.networks import Network
 
 if TYPE_CHECKING:
@@ -219,8 +219,8 @@ def _draw_inputs(
     law, shape = problem.ensemble.inputs, problem.network.input_shape(problem.samples)
     if not isinstance(law, LowRank):
         return law.draw(rng, shape), None
-    factors = law.factors(rng, shape)
-    return np.asarray(factors[0] @ factors[1]).reshape(shape), factors
+    left, right = (settled("a factor of the inputs", part) for part in law.factors(rng, shape))
+    return np.asarray(left @ right).reshape(shape), (left, right)
 
 
 def draw_weights(network: Network, law: Distribution, rng: np.random.Generator) -> dict[str, Array]:

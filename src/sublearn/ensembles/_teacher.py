@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, finite_numbers, real_numbers
@@ -74,7 +75,6 @@ def split_rows(network: Network, inputs: Dyadics) -> list[Dyadics]:
 
 
 def settled(name: str, value: ArrayLike) -> Array:
-    """A finite float64 array that nobody writes to."""
-    out = finite_numbers(name, real_numbers(name, value))
-    out.flags.writeable = False
-    return out
+    """A finite float64 array that nobody can write to: its memory is bytes, and stays read-only."""
+    found = finite_numbers(name, real_numbers(name, value))
+    return np.ndarray(found.shape, np.float64, found.tobytes())

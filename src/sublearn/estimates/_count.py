@@ -10,18 +10,17 @@ what has been answered until then is in this process, which alone decides what b
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack
 
 from sublearn._errors import BadInputError, shown, whole_number
+from sublearn._interrupts import heed, held_back, let_in
 from sublearn._intervals import clopper_pearson, confidence_sequence
 from sublearn._limits import check_memory, check_workers, in_time
 from sublearn.allocations import Allocation, Rule
@@ -316,6 +315,7 @@ def count_trials(
                         return result(early=True)
             if progress is not None:
                 progress(result(may_stop))
+            heed()
     except KeyboardInterrupt:
         if not records:
             raise
@@ -356,7 +356,7 @@ def _chunks(
         )
     waiting: list[Future[list[Record]]] = []
     try:
-        with _uninterrupted():  # the first jobs start the processes
+        with held_back():  # the first jobs start the processes
             waiting += [executor.submit(question.answer, chunk) for chunk in chunks[:workers]]
         waiting += [executor.submit(question.answer, chunk) for chunk in chunks[workers:]]
         for future in waiting:
@@ -371,17 +371,4 @@ def _chunks(
 
 def _end_quietly() -> None:
     """Let Ctrl-C end a worker without a word, in place of a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment: processes that start now do so too, until they set it themselves."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the business of the main thread
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    let_in(signal.SIG_DFL)

@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from sublearn._grades import NUMERICAL, PROOF
+from sublearn._interrupts import heed
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
 from sublearn.matchers._decision import Decision, Effort
@@ -84,6 +85,7 @@ def decide(
     with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tried: Counter[str] = Counter()
         for matcher in rungs:
+            heed()
             tried[matcher.name] += 1
             refusal = matcher.refusal(instance)
             if refusal is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import whole_number
 from sublearn._grades import PROOF
+from sublearn._interrupts import heed
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares, solved
 from sublearn.matchers._decision import Decision, Effort, certified, first_proved
@@ -140,6 +141,7 @@ def descents(
     most = max(1, min(LARGEST_BLOCK, LARGEST_BATCH // (instance.equations * size.size)))
     learner = LevenbergMarquardt()
     while spent.starts < starts:
+        heed()
         used = spent.starts
         count = min(block, most, starts - used)
         scales = np.array(

@@ -26,6 +26,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._interrupts import heed
 from sublearn._threads import single_thread
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
@@ -440,6 +441,7 @@ def local_geometry(
     """
     check_instance(instance)
     check_how(on, trace, probes, seed)
+    heed()
     network, weights, x = instance.network, instance.start, instance.inputs
     with single_thread():
         outputs = network.forward(weights, x)

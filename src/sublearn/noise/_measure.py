@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._interrupts import heed
 from sublearn._seeds import Tag
 from sublearn._threads import single_thread
 from sublearn.noise._geometry import Critical, Geometry, Surface
@@ -242,6 +243,7 @@ def measure(geometry: Geometry, noise: Noise, draws: int, seed: int) -> Measured
     losses = np.empty(draws)
     with single_thread():
         for part in pieces(draws, 4 * size, most=1 << 21):
+            heed()
             count = part.stop - part.start
             moved = np.zeros((count, size))
             moved[:, surface.plastic] = T * g2 * unit_rows(rng, count, surface.plastic.size)

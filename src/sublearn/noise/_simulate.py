@@ -12,6 +12,7 @@ import numpy as np
 
 from sublearn._arrays import Array, Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._interrupts import heed
 from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
@@ -402,6 +403,7 @@ def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None]
         for done, _ in enumerate(each(run.repeat, which, range(len(which))), 1):
             if progress is not None:
                 progress(done)
+            heed()
 
 
 def check_repeats(repeats: int | range) -> range:

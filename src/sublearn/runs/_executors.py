@@ -9,13 +9,13 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sublearn._errors import BadInputError, first_line
+from sublearn._interrupts import held_back, let_in
 from sublearn._threads import single_thread
 from sublearn.runs._chunks import Chunk, Outcome, compute
 
@@ -99,7 +99,7 @@ class Processes(Workers):
 
     def submit(self, chunk: Chunk) -> Future[Outcome]:
         # A process that starts now must not hear Ctrl-C before it has said what it does with it.
-        with _blocked():
+        with held_back():
             return self._pool.submit(compute_alone, chunk)
 
     def renew(self) -> None:
@@ -113,21 +113,6 @@ class Processes(Workers):
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._leash.close()
-
-
-@contextmanager
-def _blocked() -> Iterator[None]:
-    """Ctrl-C waits outside; processes that start inside inherit that."""
-    import signal
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Cluster(Workers):
@@ -322,8 +307,7 @@ def _begin(leash: Any) -> None:
     """Start of a worker process: it ends when the process that started it closes its end or dies."""
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    let_in(signal.SIG_IGN)  # Ctrl-C is for the one who started us
     for name in _THREADS:
         os.environ[name] = "1"
 

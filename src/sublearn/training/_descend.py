@@ -9,6 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Floats, Indices, Mask
 from sublearn._errors import BadInputError, positive, whole_number
+from sublearn._interrupts import heed
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance
 from sublearn.training._learner import Learner
@@ -96,6 +97,7 @@ def descend(
         reached = np.zeros(batch, dtype=bool)
         looks, curve = [], []
         for step in range(steps + 1):
+            heed()
             if step:
                 state = learner.step(objective, state, streams)
             if step % (epoch or 1) and step < steps:

@@ -13,6 +13,7 @@ import numpy as np
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
 from sublearn._grades import Grade, wrong_by_chance
+from sublearn._interrupts import heed
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, FirstRows
 from sublearn.ensembles import Problem
@@ -160,6 +161,7 @@ def _enumerated(
     matrices = [(point.field, point.columns(whole)) for point in points]
     feasible = deficient = unbound = doubtful = looked = 0
     for subsets in _chunks(len(whole), size):
+        heed()
         fits = _largest_count(places[subsets] // columns, rows) <= bounds.row
         if bounds.column is not None:
             fits &= _largest_count(places[subsets] % columns, columns) <= bounds.column

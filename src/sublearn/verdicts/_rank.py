@@ -8,6 +8,7 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn._grades import PROOF, Grade, wrong_by_chance
+from sublearn._interrupts import heed
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
@@ -59,6 +60,7 @@ def generic_rank(
     part in a dependency are drawn again, at fresh points modulo fresh primes, until the chance of a
     mistake is at most ``error``.
     """
+    heed()
     network = problem.network
     count = len(allocation)
     everything = np.arange(count, dtype=np.int64)
@@ -89,6 +91,7 @@ def generic_rank(
         miss = miss_probability(problem, network, expected + 1, free_gates=free_gates)
         draws = points_needed(miss, error)
         for _ in range(draws):
+            heed()
             again = PrimePoint(problem, network, rng, gates, free_gates=free_gates)
             if look(again, part, limit, rng)[0].size > expected:
                 break  # the first point was unlucky: start over

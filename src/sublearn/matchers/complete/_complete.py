@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._errors import whole_number
+from sublearn._interrupts import heed
 from sublearn.ensembles import Instance, Problem
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
@@ -130,6 +131,7 @@ class _Attempt:
             monodromy.seed()
         quiet = 0
         while True:
+            heed()
             decision = self._match() or self._refute()
             if decision is not None:
                 return decision

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from sublearn._arrays import Mask
+from sublearn._interrupts import heed
 from sublearn.exact import Feasible, Infeasible, Rational, decide_program
 from sublearn.matchers.relu._kernel import CANDIDATE, REFUTED, Leaves, branch
 from sublearn.matchers.relu._leaf import LeafProofs
@@ -71,6 +72,7 @@ def decide_by_branching(
     counts, last_pattern = np.zeros(5, np.int64), np.empty(pairs, np.bool_)
     spent = 0
     for skip in (*range(CANDIDATES), node_limit):
+        heed()
         limit = node_limit - spent if skip < CANDIDATES else min(node_limit - spent, LAST_NODES)
         status = branch(program.columns, costs, limit, skip, room, counts, last_pattern)
         spent += int(counts[0])

@@ -10,6 +10,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import whole_number
+from sublearn._interrupts import heed
 from sublearn.ensembles import Instance
 from sublearn.matchers._decision import Decision, Effort, first_proved
 from sublearn.matchers._matcher import Budget, Matcher
@@ -97,6 +98,7 @@ def candidates(
     used = steps = turn = 0
     block = form.block
     while used < starts:
+        heed()
         scales = form.scales if before + used < LATER else form.later_scales
         scale = scales[turn % len(scales)]
         turn += 1

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask, zeros
+from sublearn._interrupts import heed
 from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.within._bands import BITS, Bands, bands
@@ -117,6 +118,7 @@ def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None,
     left = _start(image)
     seen = 0
     while len(left):
+        heed()
         now, left = left.select(slice(-batch, None)), left.select(slice(0, -batch))
         seen += len(now)
         open_ = ~image.refuted(now)

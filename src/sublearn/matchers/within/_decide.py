@@ -9,6 +9,7 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
+from sublearn._interrupts import heed
 from sublearn._seeds import Turn
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
@@ -51,6 +52,7 @@ def decide_within(
     spent, reasons = Effort(), []
     with single_thread(), np.errstate(all="ignore"):
         for answer in _attempts(instance, room, budget or Budget(), seed):
+            heed()
             spent = spent + answer.effort
             if answer.kind != "undecided":
                 return replace(answer, effort=spent, allocation=instance.allocation)
