@@ -273,7 +273,7 @@ def test_problems_are_read_from_points() -> None:
 
 
 CHANGED = ["estimate", "saturation", "estimate-by-equations", "trainability", "generalisation"]
-CHANGED += ["linear-sizes", "placements"]
+CHANGED += ["linear-sizes", "placements", "certify", "deep-sizes"]
 
 
 @pytest.mark.parametrize("name", CHANGED)

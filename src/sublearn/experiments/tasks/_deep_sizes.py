@@ -39,6 +39,7 @@ class DeepSizes(Paired):
     """
 
     name = "deep-sizes"
+    version = 2  # simulations round in another order
     columns: Mapping[str, type] = {
         "repeat": int,
         "width": int,
