@@ -60,6 +60,14 @@ def ending(*, process: bool = False) -> Iterator[None]:
             atexit.register(_leave)  # before all others are, so that it comes after them
         signal.signal(signal.SIGINT, _handle)
         _Told.whole_program = True
+    before = sys.unraisablehook
+
+    def swallowed(found: sys.UnraisableHookArgs) -> None:
+        # Raised in a callback of the compiler, which Python prints and drops; it is written down here.
+        if not (interrupted() and issubclass(found.exc_type, KeyboardInterrupt)):
+            before(found)
+
+    sys.unraisablehook = swallowed
     try:
         yield
     except BaseException as problem:
@@ -71,6 +79,7 @@ def ending(*, process: bool = False) -> Iterator[None]:
         _Told.ended = process
         raise SystemExit(INTERRUPTED) from None
     finally:
+        sys.unraisablehook = before
         if ours:
             signal.signal(signal.SIGINT, signal.SIG_IGN if process else signal.default_int_handler)
             _Told.whole_program, _Told.times = False, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -185,6 +186,16 @@ def test_without_the_command_line_and_where_it_is_deferred_nothing_is_changed() 
         press()
         assert sl.estimate(SMALL, ROWS, 2).trials == 2  # the chunk in hand is finished
         safe_point()
+
+
+def test_one_in_a_callback_of_the_compiler_is_heeded_without_a_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """What is raised in a function that C calls is printed by Python and dropped."""
+    with pytest.raises(SystemExit) as end, ending():
+        ctypes.CFUNCTYPE(None)(press)()
+        safe_point()
+    assert end.value.code == 130 and "Traceback" not in capfd.readouterr().err
 
 
 def test_one_while_worker_processes_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
