@@ -63,13 +63,13 @@ def forecast(
     """
     with deferred():
         folder, chosen = at_the_door(experiments, out, budget, seed)
-        found = []
+        forecasts = []
         for declared in chosen.values():
             ledger = Ledger(folder, declared, repair=False)
-            found.append(_of_one(declared.experiment, declared.plan, ledger.trials_left))
-            progress(len(found))
+            forecasts.append(_of_one(declared.experiment, declared.plan, ledger.trials_left))
+            progress(len(forecasts))
             safe_point()
-        return found
+        return forecasts
 
 
 def _of_one(experiment: Experiment, plan: Plan, left: int) -> Forecast:

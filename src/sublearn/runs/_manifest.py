@@ -76,11 +76,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         content = read_json(path, links=False)
         if not isinstance(content, dict) or "format" not in content:
             raise Unreadable("it says no format")
-        found = content["format"]
-        if type(found) is int and found == FORMAT:
+        stated = content["format"]
+        if type(stated) is int and stated == FORMAT:
             return _checked(content)
-        if not isinstance(found, (int, str)) or isinstance(found, bool):
-            raise Unreadable(f"format {found!r} is none")
+        if not isinstance(stated, (int, str)) or isinstance(stated, bool):
+            raise Unreadable(f"format {stated!r} is none")
     except Unreachable as problem:
         raise BadInputError(f"{path} cannot be read ({problem}).") from None
     except Unreadable as problem:
@@ -88,9 +88,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     versions = content.get("versions")
     writer = versions.get("sublearn") if isinstance(versions, dict) else None
     who = f"sublearn {writer if isinstance(writer, str) else 'of unknown version'}"
-    age = "an older" if isinstance(found, int) and found < FORMAT else "another"
+    age = "an older" if isinstance(stated, int) and stated < FORMAT else "another"
     raise BadInputError(
-        f"{path} has {age} format ({found!r}, written by {who}); this version reads format "
+        f"{path} has {age} format ({stated!r}, written by {who}); this version reads format "
         f"{FORMAT}. Give another folder, or use the version that wrote it."
     )
 

@@ -256,10 +256,10 @@ def read_failures(folder: Path) -> list[dict[str, Any]]:
 
 
 def _failures(path: Path) -> list[dict[str, Any]]:
-    found = read_json(path, links=False)
-    if not isinstance(found, list) or not all(_is_failure(entry) for entry in found):
+    failures = read_json(path, links=False)
+    if not isinstance(failures, list) or not all(_is_failure(entry) for entry in failures):
         raise Unreadable("it is no list of failures")
-    return list(found)
+    return list(failures)
 
 
 def _is_failure(entry: object) -> bool:
@@ -305,9 +305,9 @@ def _timings(folder: Path) -> list[tuple[str, float]]:
         content = read_regular(folder / TIMINGS, memory_limit(), links=False)
     except (FileNotFoundError, Unreadable):
         return []
-    found = []
+    timings = []
     for line in content.decode(errors="replace").split("\n"):
         cells = line.split(",")
         if len(cells) == len(_TIMING) and cells[-1] and _SECONDS.fullmatch(cells[-2]):
-            found.append((cells[0], float(cells[-2])))
-    return found
+            timings.append((cells[0], float(cells[-2])))
+    return timings

@@ -78,18 +78,18 @@ def outcomes(
                 missing.append(chunk)
                 continue
             deaths = 0
-            found = _result(future)
-            if isinstance(found, Done):
+            result = _result(future)
+            if isinstance(result, Done):
                 for like in (chunk.index, None):
                     took = longest.get((chunk.experiment, like), 0.0)
-                    longest[chunk.experiment, like] = max(took, found.seconds)
-                yield chunk, found
+                    longest[chunk.experiment, like] = max(took, result.seconds)
+                yield chunk, result
                 continue
             tries[chunk.key] += 1
             if tries[chunk.key] <= retries:
                 waiting.append(chunk)
             else:
-                yield chunk, replace(found, attempts=tries[chunk.key])
+                yield chunk, replace(result, attempts=tries[chunk.key])
         since = {future: since[future] for future in under_way}
         if broken:
             deaths += 1

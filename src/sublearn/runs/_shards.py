@@ -69,9 +69,9 @@ class Shards:
 
     def load(self, *, repair: bool = True) -> dict[int, np.ndarray]:
         """The trials that are there, by point; damaged files are set aside, unless only looked at."""
-        found = self._read_all([POINT, TRIAL], repair)
-        self._rows = {path: table.num_rows for path, table in found.items()}
-        tables = list(found.values())
+        by_path = self._read_all([POINT, TRIAL], repair)
+        self._rows = {path: table.num_rows for path, table in by_path.items()}
+        tables = list(by_path.values())
         if not tables:
             return {}
         point = np.concatenate([t.column(POINT).to_numpy() for t in tables])
@@ -117,13 +117,13 @@ class Shards:
         """Every shard that is whole."""
         paths = sorted(p for p in self.folder.glob(f"*{ENDING}") if _NAME.fullmatch(p.name))
         try:
-            found = {path: self._read(path, names, repair, coded) for path in paths}
+            by_path = {path: self._read(path, names, repair, coded) for path in paths}
         except FileNotFoundError:
             # A run that is under way has just joined some: the list is out of date.
             if not patience:
                 raise
             return self._read_all(names, repair, coded, patience - 1)
-        return {path: table for path, table in found.items() if table is not None}
+        return {path: table for path, table in by_path.items() if table is not None}
 
     def _join(self, paths: list[Path]) -> None:
         read = [self._read(path, None, True) for path in paths]
@@ -251,11 +251,11 @@ def label_in(path: Path) -> dict[str, Any] | None:
 
 
 def _label(schema: Any) -> dict[str, Any] | None:
-    found = parse_json((schema.metadata or {}).get(_LABEL, b"null"))
+    label = parse_json((schema.metadata or {}).get(_LABEL, b"null"))
     wanted = {"format": int, "experiment": str, "declaration": str}
-    if not isinstance(found, dict) or found.keys() - {"format"} != wanted.keys() - {"format"}:
+    if not isinstance(label, dict) or label.keys() - {"format"} != wanted.keys() - {"format"}:
         return None
-    return found if all(type(found[name]) is wanted[name] for name in found) else None
+    return label if all(type(label[name]) is wanted[name] for name in label) else None
 
 
 def _digest(content: bytes) -> str:

@@ -53,7 +53,7 @@ def _parsed(content: bytes) -> dict[str, Any]:
     if not _looks_flat(content):
         raise too_deep
     try:
-        found = tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
+        parsed = tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
         raise Unreadable(f"it is not text in UTF-8: byte {problem.start}") from None
     except tomllib.TOMLDecodeError as problem:
@@ -62,9 +62,9 @@ def _parsed(content: bytes) -> dict[str, Any]:
         raise Unreadable(
             f"a date in it is none, or a number has more than {MOST_DIGITS} digits"
         ) from None
-    if not depth(found, _DEEPEST):
+    if not depth(parsed, _DEEPEST):
         raise too_deep
-    return found
+    return parsed
 
 
 # Comments, and texts of the four kinds; one that does not end goes to the end, so that none is read twice.
@@ -181,25 +181,25 @@ class _Watched(Mapping[str, Json]):
 def _used(content: Mapping[str, Any]) -> set[str]:
     """The axes that stand in braces somewhere."""
     texts = [text for text in _table(content, "params").values() if isinstance(text, str)]
-    found: set[str] = set()
+    names: set[str] = set()
     for text in texts:
         with suppress(ValueError):  # said when it is filled
-            found |= {name for _, name, _, _ in Formatter().parse(text) if name}
-    return found
+            names |= {name for _, name, _, _ in Formatter().parse(text) if name}
+    return names
 
 
 def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = content.get(key, {})
-    if not isinstance(found, Mapping):
-        raise BadInputError(f"{key} must be a table, [{key}], not {found!r}.")
-    return found
+    table = content.get(key, {})
+    if not isinstance(table, Mapping):
+        raise BadInputError(f"{key} must be a table, [{key}], not {table!r}.")
+    return table
 
 
 def _text(content: Mapping[str, Any], key: str, default: str) -> str:
-    found = content.get(key, default)
-    if not isinstance(found, str):
-        raise BadInputError(f"{key} must be text, not {found!r}.")
-    return found
+    text = content.get(key, default)
+    if not isinstance(text, str):
+        raise BadInputError(f"{key} must be text, not {text!r}.")
+    return text
 
 
 def _grid(axes: Mapping[str, Any], skip: Any) -> list[Row]:
