@@ -49,11 +49,11 @@ def answer(name: str, question: str, table: Table, finding: str) -> Answer:
     # The rule of "fig2a" is called _fig2a, and no other name here begins like that.
     rule: Callable[[Table], Found | None] | None = globals().get(f"_{name.replace('-', '_')}")
     try:
-        found = rule(table) if rule is not None and table else None
+        reply = rule(table) if rule is not None and table else None
     except (LookupError, TypeError, ValueError, StopIteration, AssertionError, ArithmeticError):
-        found = None  # rows are missing, or somebody else wrote a table of that name
-    if found is not None:
-        return Answer(question, *found)
+        reply = None  # rows are missing, or somebody else wrote a table of that name
+    if reply is not None:
+        return Answer(question, *reply)
     first = finding.splitlines()[0] if finding else ""
     said = re.match(r"(Yes|No|Not decided)( by this)?[,:.]\s*(.*)", first)  # not "No point ..."
     if said is None:
@@ -159,12 +159,12 @@ def _saturation(table: Table) -> Found | None:
             pairs.append((theirs[-1], ours[-1]))
     if not pairs:
         return None
-    found, there, all_of = (
+    matched, there, all_of = (
         int(sum(one[side][name] for one in pairs))
         for side, name in ((0, "matched"), (1, "matched"), (1, "trials"))
     )
-    words = f"fsolve matches {found} of {all_of} instances, and {there} have a match by proof"
-    return (NO if found < there else OPEN), words
+    words = f"fsolve matches {matched} of {all_of} instances, and {there} have a match by proof"
+    return (NO if matched < there else OPEN), words
 
 
 def _variance(table: Table) -> Found | None:

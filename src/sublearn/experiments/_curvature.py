@@ -23,8 +23,8 @@ def _plane(ax: Axes, rows: Table, bends: str) -> None:
     for colour, towards in enumerate(("flatter", "random")):
         label = f"towards {'the flatter' if towards == 'flatter' else 'a random'} direction"
         look: Row = {"color": COLOURS[colour], "marker": "os"[colour], "markersize": 3.0}
-        for _, held in rows.where(bends=bends, towards=towards).apart("steps"):
-            slope, curvature, start = held.column("slope"), held.column("curvature"), held[0]
+        for _, line in rows.where(bends=bends, towards=towards).apart("steps"):
+            slope, curvature, start = line.column("slope"), line.column("curvature"), line[0]
             ax.plot(slope, curvature, linewidth=1.3, label=label, **look)
             if towards == "flatter":
                 ax.annotate(
@@ -55,11 +55,11 @@ def _turning(ax: Axes, rows: Table) -> None:
     for colour, (towards, bends) in enumerate(
         (t, b) for b in ("up", "down") for t in ("flatter", "random")
     ):
-        held = rows.where(towards=towards, bends=bends)
-        if held:
-            ends = (held.column("fall_low"), held.column("fall_high"))
+        part = rows.where(towards=towards, bends=bends)
+        if part:
+            ends = (part.column("fall_low"), part.column("fall_high"))
             label = f"{towards}, bends {bends}"
-            curve(ax, held.column("angle"), held.column("fall"), *ends, label=label, colour=colour)
+            curve(ax, part.column("angle"), part.column("fall"), *ends, label=label, colour=colour)
     ax.axhline(0.0, color="#777777", linewidth=0.8)
 
 
@@ -100,9 +100,9 @@ def find(table: Table) -> str:
         if table.where(steps=steps, bends=bends, towards="flatter")
     ]
     for bends in _BENDS:
-        held = table.where(towards="random", steps=1.0, bends=bends)
-        if held:
-            last = held[-1]
+        whole = table.where(towards="random", steps=1.0, bends=bends)
+        if whole:
+            last = whole[-1]
             lines.append(
                 f"A wholly random step of length |g|/|q|, F bending {bends}, lowers F for {last['learn']} of "
                 f"{last['students']} students: no slope, and a curvature of "

@@ -55,12 +55,12 @@ def draw(table: Table) -> Figure:
 
 def find(table: Table) -> str:
     firsts = [rows[0] for _, rows in table.apart("approached", "gamma3")]
-    held = [row for row in firsts if row["best"] is not None]
-    if not held:
+    known = [row for row in firsts if row["best"] is not None]
+    if not known:
         return said([], "Too few students to tell where the best size lies." if table else "")
-    kept = [measured_at(row, "best_predicted") for row in held]
+    kept = [measured_at(row, "best_predicted") for row in known]
     yes = False if False in kept else True if all(kept) else None
-    ours = [measured_at(row, "best_of_curve") for row in held]
+    ours = [measured_at(row, "best_of_curve") for row in known]
     text = (
         f"the published equation's best size lies in the measured interval in "
         f"{len(kept) - kept.count(False)} of {len(kept)} settings, that of <k> in "
@@ -72,7 +72,7 @@ def find(table: Table) -> str:
         f"{row['repeats']} students: the rate is largest at {best_words(row)}; by <k> "
         f"{row['best_of_curve']:.0f}, by the published equation {row['best_predicted']:.0f}, by the "
         f"slides {row['best_slides']:.0f}."
-        for row in held
+        for row in known
     ]
     return said(lines)
 

@@ -19,17 +19,17 @@ def _point(gamma3: float, students: int) -> Point:
 def draw(table: Table) -> Figure:
     levels = table.apart("gamma3")
     fig, axes = panels(2 * max(1, len(levels)), across=2, width=4.6, height=3.0)
-    for row, (common, held) in enumerate(levels):
+    for row, (common, level) in enumerate(levels):
         left, right = axes[2 * row : 2 * row + 2]
-        sizes = held.column("size")
-        ends = (held.column("difficulty_low"), held.column("difficulty_high"))
+        sizes = level.column("size")
+        ends = (level.column("difficulty_low"), level.column("difficulty_high"))
         label = "local task difficulty, median and quartiles"
-        curve(left, sizes, held.column("difficulty"), *ends, label=label)
-        critical = held.column("critical")
+        curve(left, sizes, level.column("difficulty"), *ends, label=label)
+        critical = level.column("critical")
         curve(left, sizes, critical, label="critical difficulty", colour=1, dashed=True)
-        ends = (held.column("ratio_low"), held.column("ratio_high"))
+        ends = (level.column("ratio_low"), level.column("ratio_high"))
         label = "difficulty over critical difficulty"
-        curve(right, sizes, held.column("ratio"), *ends, label=label, colour=2)
+        curve(right, sizes, level.column("ratio"), *ends, label=label, colour=2)
         right.axhline(1.0, color="#777777", linewidth=0.8)
         for ax, words in ((left, "difficulty"), (right, "ratio; below 1 it learns")):
             log_ticks(ax)
@@ -48,10 +48,10 @@ def draw(table: Table) -> Figure:
 
 def find(table: Table) -> str:
     lines, best = [], []
-    for common, held in table.apart("gamma3"):
-        first, last = held[0], held[-1]
-        low = min(held, key=lambda row: row["ratio"])
-        most = max(held, key=lambda row: row["learn"])
+    for common, level in table.apart("gamma3"):
+        first, last = level[0], level[-1]
+        low = min(level, key=lambda row: row["ratio"])
+        most = max(level, key=lambda row: row["learn"])
         best.append(low["size"])
         lines.append(
             f"gamma3 = {common['gamma3']:g}, {first['students']} students: the median difficulty falls from "

@@ -38,10 +38,10 @@ def find(table: Table) -> str:
     if above:
         solved, trials = (sum(above.column(name)) for name in ("solved", "trials"))
         low, high = clopper_pearson(solved, trials)
-        held = "as the paper says" if solved == trials else "not always, against the paper"
+        verdict = "as the paper says" if solved == trials else "not always, against the paper"
         lines.append(
             f"Above {ALWAYS} rows together {solved} of {trials} trials are solved (95%: {low:.3f} to "
-            f"{high:.3f}), {held}."
+            f"{high:.3f}), {verdict}."
         )
     missed = table.where(lambda row: row["solved"] != row["trials"])
     if missed:

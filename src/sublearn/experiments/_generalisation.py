@@ -42,12 +42,12 @@ def draw(table: Table) -> Figure:
     for ax, case, first in zip(axes, (RNN, RELU), (0, 3), strict=True):
         rows = table.where(case=case).where(lambda row: row["median"] is not None)
         for colour, learnable in enumerate(rows.distinct("learnable"), first):
-            held = rows.where(learnable=learnable)
+            part = rows.where(learnable=learnable)
             ends = [
-                [max(value, FLOOR) for value in held.column(name)]
+                [max(value, FLOOR) for value in part.column(name)]
                 for name in ("median", "quarter", "three_quarters")
             ]
-            curve(ax, held.column("samples"), *ends, label=learnable, colour=colour)
+            curve(ax, part.column("samples"), *ends, label=learnable, colour=colour)
         ax.axhline(1.0, color="#777777", linewidth=1.0, linestyle=":", label="answering 0")
         ax.set_yscale("log")
         least = f" (>= {FLOOR:g})" if case == RNN else ""

@@ -67,11 +67,11 @@ def find(table: Table) -> str:
         words = f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
         lines.append(decided_words(yes, words))
     for common, some in table.apart("setting", "irrelevant"):
-        held, last = some.where(placement="concentrated"), some[-1]["gamma2"]
+        duels, last = some.where(placement="concentrated"), some[-1]["gamma2"]
         both = "; ".join(f"{row['placement']} {with_error(row)}" for row in some.where(gamma2=last))
-        lost = [row["gamma2"] for row in held if winner(row) < 0]
+        lost = [row["gamma2"] for row in duels if winner(row) < 0]
         ends = f", and loses at gamma2 = {', '.join(f'{g:g}' for g in lost)}" if lost else ""
-        won = f"spreading wins in {sum(winner(row) > 0 for row in held)} of {len(held)}{ends}"
+        won = f"spreading wins in {sum(winner(row) > 0 for row in duels)} of {len(duels)}{ends}"
         where = f"{common['setting']}, {NAMES[str(common['irrelevant'])]}, gamma2 = {last:g}"
         lines.append(f"{where}: {both}; {won}.")
     return said(lines)

@@ -52,12 +52,12 @@ def steady_panel(ax: Axes, rows: Table) -> None:
     """Simulated steady states over sizes, with the predicted ones, for every noise."""
     several = len(rows.distinct("mixing")) > 1
     for place, (gamma, some) in enumerate(rows.apart(*GAMMA)):
-        for common, held in some.apart("mixing"):
+        for common, line in some.apart("mixing"):
             mixing, colour = common["mixing"], 2 * place + bool(common["mixing"])
             label = f"gamma = {_listed(gamma)}" + (f"; mixing {mixing:g}" if several else "")
-            predicted = held.column("predicted")
-            ax.plot(held.column("size"), predicted, color=COLOURS[colour], linewidth=1.0)
-            means(ax, held, "size", label, colour=colour, dashed=True)
+            predicted = line.column("predicted")
+            ax.plot(line.column("size"), predicted, color=COLOURS[colour], linewidth=1.0)
+            means(ax, line, "size", label, colour=colour, dashed=True)
     log_ticks(ax)
     title = "simulated; thin lines: predicted"
     name_axes(ax, "number of weights N", "steady-state error", title=title)
@@ -113,8 +113,8 @@ def steady_words(rows: Table) -> list[str]:
         f"{ratios.min():.2f} and {ratios.max():.2f}, from 0.9 to 1.15 in {inside} of {len(rows)} "
         f"cells{sure}."
     ]
-    for _, held in rows.apart(*GAMMA):
-        for row in (some[0] for _, some in held.apart("mixing") if some[0]["best"] is not None):
+    for _, part in rows.apart(*GAMMA):
+        for row in (some[0] for _, some in part.apart("mixing") if some[0]["best"] is not None):
             lines.append(
                 f"gamma = ({_listed(row)}), mixing {row['mixing']:g}: the error is "
                 f"smallest at {best_words(row)}; {predicted_words(row)}."

@@ -33,9 +33,9 @@ def _points(cycles: int, repeats: int) -> Points:
 def _bars(ax: Axes, table: Table) -> None:
     settings = [name for name in _SETTINGS if table.where(setting=name)]
     for colour, name in enumerate(_NAMES):
-        held = [table.where(setting=setting, placement=name) for setting in settings]
-        places = [k for k, rows in enumerate(held) if rows]
-        rows = Table(rows[0] for rows in held if rows)
+        tables = [table.where(setting=setting, placement=name) for setting in settings]
+        places = [k for k, rows in enumerate(tables) if rows]
+        rows = Table(rows[0] for rows in tables if rows)
         if not rows:
             continue
         at = np.array(places) + (colour - 0.5) * 0.3
@@ -52,12 +52,12 @@ def _bars(ax: Axes, table: Table) -> None:
 
 def _swept(ax: Axes, rows: Table) -> None:
     for colour, name in enumerate(_NAMES):
-        held = rows.where(placement=name)
-        if held:
-            means(ax, held, "gamma2", f"{name}, simulated", colour=colour)
+        part = rows.where(placement=name)
+        if part:
+            means(ax, part, "gamma2", f"{name}, simulated", colour=colour)
             ax.plot(
-                held.column("gamma2"),
-                held.column("predicted"),
+                part.column("gamma2"),
+                part.column("predicted"),
                 "--",
                 color=COLOURS[colour],
                 linewidth=1.0,

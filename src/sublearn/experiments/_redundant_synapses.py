@@ -38,10 +38,10 @@ def _points(repeats: int, draws: int, batches: int) -> Points:
 def draw(table: Table) -> Figure:
     fig, (left, right) = panels(2, width=4.8, height=3.6)
     steady_panel(left, table.where(quantity="steady state"))
-    found = curves(table)
-    if rows := found.get("steady state"):
+    by_kind = curves(table)
+    if rows := by_kind.get("steady state"):
         best_sizes(right, rows, "gamma3", "measured: smallest steady-state error", 0)
-    if rows := found.get("rate"):
+    if rows := by_kind.get("rate"):
         best_sizes(right, rows, "gamma3", "measured: largest rate", 2, 1.03)
         label = "largest rate by formula"
         right.plot(0.05, rows[0]["best_predicted"], "_", ms=22, color=ink(), label=label)
@@ -66,8 +66,8 @@ def _as_predicted(rows: Table) -> str:
 
 
 def find(table: Table) -> str:
-    lines, found = [], curves(table)
-    settled = found.get("steady state", Table())
+    lines, by_kind = [], curves(table)
+    settled = by_kind.get("steady state", Table())
     if settled:
         kept = [exists(row) for row in settled]
         yes = False if False in kept else True if len(kept) > 1 and all(kept) else None
@@ -78,7 +78,7 @@ def find(table: Table) -> str:
         )
         lines.append(decided_words(yes, f"the steady-state error is smallest at {each}."))
         lines.append(_as_predicted(settled))
-    if fast := found.get("rate"):
+    if fast := by_kind.get("rate"):
         lines.append(
             f"The rate of a cycle at gamma3 = 0.05 is largest at {best_words(fast[0])}, by formula "
             f"{fast[0]['best_predicted']:.0f}: what learns fastest does not end lowest."

@@ -24,9 +24,9 @@ def threshold(rows: Table) -> int | None:
 
     The rule is read on the table's own grid, from 25 starts on; None if the matches never stand still.
     """
-    found = {int(row["after"]): row["matched"] for row in rows}
-    for starts in sorted(found):
-        if starts >= 25 and found.get(2 * starts) == found[starts]:
+    matched = {int(row["after"]): row["matched"] for row in rows}
+    for starts in sorted(matched):
+        if starts >= 25 and matched.get(2 * starts) == matched[starts]:
             return starts
     return None
 

@@ -67,12 +67,12 @@ def _mosaic(ax: Any, rows: Table) -> None:
     cells = sorted({(row["rows"], row["cols"]) for row in rows})
     ax.grid(False)
     for up, right in cells:
-        held = rows.where(rows=up, cols=right)
-        side = math.isqrt(_how_many(held) - 1) + 1
+        cell = rows.where(rows=up, cols=right)
+        side = math.isqrt(_how_many(cell) - 1) + 1
         size = 0.88 / side
         filled = size * (0.9 if side <= _SIDE else 1.0)
         patches, faces, edges = [], [], []
-        order = sorted(held, key=lambda r: (list(_COLOUR).index(r["verdict"]), bool(r["wrong"])))
+        order = sorted(cell, key=lambda r: (list(_COLOUR).index(r["verdict"]), bool(r["wrong"])))
         every = (row for row in order for _ in range(row["allocations"]))
         for place, row in enumerate(every):
             x = right - 0.44 + size * (place % side)

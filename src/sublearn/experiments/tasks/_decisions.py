@@ -138,10 +138,10 @@ class Decisions(Counting[Estimate]):
         return lines
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
-        found = self.result(point, rows)
-        verdict = found.question.verdict()
+        estimate = self.result(point, rows)
+        verdict = estimate.question.verdict()
         said = ("", "") if verdict is None else (verdict.kind, verdict.grade.kind)
-        return [{"verdict": said[0], "verdict_grade": said[1], **match_line(found)}]
+        return [{"verdict": said[0], "verdict_grade": said[1], **match_line(estimate)}]
 
 
 class Saturation(Decisions):
@@ -204,18 +204,18 @@ def starts_of(point: Params) -> int:
     return whole_number("starts", point.get("starts") or usual, least=1)
 
 
-def match_line(found: Estimate) -> Row:
+def match_line(estimate: Estimate) -> Row:
     """Counts of the three decisions, the bracket, and the 95% interval around it.
 
     ``error``: the chance that any of the decisions is wrong, added up over those that are not proofs;
     ``numerical``: how many rest on float64 rounding alone.
     """
-    (share, possible), (low, high), grades = found.bracket, found.confidence, found.grades
+    (share, possible), (low, high), grades = estimate.bracket, estimate.confidence, estimate.grades
     return {
-        **found.plain("trials", "matched", "refuted", "undecided"),
+        **estimate.plain("trials", "matched", "refuted", "undecided"),
         "proved": grades.get("proof", 0),
         "numerical": grades.get("numerical", 0),
-        "error": float(np.sum([record.error for record in found.records])),
+        "error": float(np.sum([record.error for record in estimate.records])),
         "share": share,
         "possible": possible,
         "low": low,

@@ -90,11 +90,11 @@ class Labelled(Counting[SolvedEstimate]):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         # Summed up without the data, which need not be there any more.
-        found = self.of(_question(point, 0, problem_of(point)), rows)
-        line: Row = found.plain("trials", "solved", "share")
-        line |= zip(("low", "high"), found.confidence, strict=True)
-        line |= {"median_steps": found.median_steps, "median_right": found.median_accuracy}
-        return [{**line, "median_loss": found.median_loss}]
+        estimate = self.of(_question(point, 0, problem_of(point)), rows)
+        line: Row = estimate.plain("trials", "solved", "share")
+        line |= zip(("low", "high"), estimate.confidence, strict=True)
+        line |= {"median_steps": estimate.median_steps, "median_right": estimate.median_accuracy}
+        return [{**line, "median_loss": estimate.median_loss}]
 
 
 def _question(point: Params, seed: int, problem: Problem) -> SolvedQuestion:

@@ -56,14 +56,14 @@ class _Measured(Decisions):
 
 
 def _headings(measures: Mapping[str, str]) -> dict[str, str]:
-    found = {"found_by": "rungs that found the matches"}
+    headings = {"found_by": "rungs that found the matches"}
     for name, words in measures.items():
-        found |= {
+        headings |= {
             f"{name}_quarter": f"{words}, lower quartile",
             name: f"{words}, median",
             f"{name}_rest": f"{words}, upper quartile",
         }
-    return {**Decisions.headings, **found}
+    return {**Decisions.headings, **headings}
 
 
 class Matches(_Measured):
@@ -141,11 +141,11 @@ class Activity(_Measured):
         question, trial, instance, _ = decided
         network, problem = instance.network, question.problem
         start = instance.values(instance.start)
-        found = [solution]
+        solutions = [solution]
         for other in range(1, _SEEDS + 1):
             again = decide(instance, budget=question.budget, seed=other).values
-            found += [] if again is None else [again]
-        nearest = min(found, key=lambda one: float(np.sum((one - start) ** 2)))
+            solutions += [] if again is None else [again]
+        nearest = min(solutions, key=lambda one: float(np.sum((one - start) ** 2)))
         before = activity(network, instance.start, instance.inputs)
         rng = trial_stream(question.seed, problem.digest, trial, Purpose.TRAINING)
         draws = (draw_weights(network, problem.ensemble.weights, rng) for _ in range(_REDRAWS))

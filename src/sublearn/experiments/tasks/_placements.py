@@ -149,11 +149,11 @@ class Placements(Paired):
 @lru_cache(maxsize=16)
 def candidates(problem: Problem, plastic: int) -> dict[str, Allocation]:
     """The placements that are compared; one that repeats another, such as designed, is left out."""
-    found: dict[str, Allocation] = {}
+    distinct: dict[str, Allocation] = {}
     for name, allocation in candidate_placements(problem, plastic).items():
-        if allocation not in found.values():
-            found[name] = allocation
-    return found
+        if allocation not in distinct.values():
+            distinct[name] = allocation
+    return distinct
 
 
 def second_seed(seed: int) -> int:

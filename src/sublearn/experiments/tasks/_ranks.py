@@ -84,22 +84,22 @@ def _drawn(point: Params, problem: Problem, seed: int, trial: int) -> Allocation
     return problem.draw_allocation(learn, rng)
 
 
-def _one(problem: Problem, held: Allocation, seed: int) -> Row:
-    whole = generic_rank(problem, held, error=_ERROR, seed=seed)
+def _one(problem: Problem, mask: Allocation, seed: int) -> Row:
+    whole = generic_rank(problem, mask, error=_ERROR, seed=seed)
     alone, error = True, whole.grade.error
-    for name in held.names:
-        part = Allocation(held.shapes, {name: held.flat(name)})
-        found = generic_rank(problem, part, error=_ERROR, seed=seed)
-        alone, error = alone and found.rank == len(part), error + found.grade.error
-    useless = sum(_useless(problem, held, name) for name in held.names)
-    may = len(held) - useless >= problem.effective_equations
+    for name in mask.names:
+        part = Allocation(mask.shapes, {name: mask.flat(name)})
+        own = generic_rank(problem, part, error=_ERROR, seed=seed)
+        alone, error = alone and own.rank == len(part), error + own.grade.error
+    useless = sum(_useless(problem, mask, name) for name in mask.names)
+    may = len(mask) - useless >= problem.effective_equations
     return {"rank": whole.rank, "may": may, "alone": alone, "error": error}
 
 
-def _useless(problem: Problem, held: Allocation, name: str) -> int:
+def _useless(problem: Problem, mask: Allocation, name: str) -> int:
     """How many learnable weights of a matrix the bounds on its rows, or on its columns, make useless."""
     bounds = problem.network.degree_bounds(name, problem.samples)
-    over = int(np.maximum(held.row_counts(name) - bounds.row, 0).sum())
+    over = int(np.maximum(mask.row_counts(name) - bounds.row, 0).sum())
     if bounds.column is None:
         return over
-    return max(over, int(np.maximum(held.column_counts(name) - bounds.column, 0).sum()))
+    return max(over, int(np.maximum(mask.column_counts(name) - bounds.column, 0).sum()))

@@ -80,14 +80,14 @@ class Rates(Task):
         # Noise of its own for every cell: what chance does to one it must not do to all.
         text = json.dumps(dict(point), sort_keys=True)
         digest = int.from_bytes(sha256(text.encode()).digest()[:8], "little")
-        found: list[Row] = []
+        lines: list[Row] = []
         for trial in trials:
             words, geometry, slides = cell(point, seed, trial)
             measured = geometry.measure(noise, draws, seed=stream(seed, digest, trial))
             line: Row = {"cell": words, "size": geometry.plastic, "measured": measured.mean}
             line |= {"error": measured.error, "predicted": geometry.rate(noise), "slides": slides}
-            found.append(line)
-        return found
+            lines.append(line)
+        return lines
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         lines: list[Row] = []

@@ -77,9 +77,9 @@ def by_case(rows: Columns, case: str, value: str) -> tuple[list[Any], Array]:
     repeat = rows["repeat"]
     cases = list(dict.fromkeys(rows[case].tolist()))
     own = [repeat == number for number in np.unique(repeat)]
-    held = [dict(zip(rows[case][here].tolist(), rows[value][here], strict=True)) for here in own]
-    whole = [found for found in held if len(found) == len(cases)]
-    return cases, np.array([[found[one] for one in cases] for found in whole], dtype=np.float64)
+    repeats = [dict(zip(rows[case][here].tolist(), rows[value][here], strict=True)) for here in own]
+    whole = [row for row in repeats if len(row) == len(cases)]
+    return cases, np.array([[row[one] for one in cases] for row in whole], dtype=np.float64)
 
 
 def with_errors(**columns: Array) -> Row:
@@ -159,14 +159,14 @@ def listed(point: Params, name: str) -> list[float]:
     """Numbers set apart by spaces, such as ``widths`` = "5 8 12"."""
     words = str(point.get(name) or "").split()
     try:
-        found = [float(word) for word in words]
+        numbers = [float(word) for word in words]
     except ValueError:
-        found = []
-    if not found or len(set(found)) < len(found) or not all(map(math.isfinite, found)):
+        numbers = []
+    if not numbers or len(set(numbers)) < len(numbers) or not all(map(math.isfinite, numbers)):
         raise BadInputError(
             f"{name} must be different numbers set apart by spaces, not {point.get(name)!r}."
         )
-    return found
+    return numbers
 
 
 def widths_of(point: Params, words: str, most: float = math.inf) -> list[int]:

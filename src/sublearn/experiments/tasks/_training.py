@@ -86,18 +86,18 @@ REACHED = {
 }
 
 
-def within_line(found: WithinEstimate) -> Row:
+def within_line(estimate: WithinEstimate) -> Row:
     """How many came within eps, with the 95% interval; "not reached" is not "no"."""
-    low, high = found.confidence
+    low, high = estimate.confidence
     return {
-        **found.plain("trials", "within"),
-        "within_first": found.from_first,
-        "not_reached": found.trials - found.within,
-        "within_share": found.share,
+        **estimate.plain("trials", "within"),
+        "within_first": estimate.from_first,
+        "not_reached": estimate.trials - estimate.within,
+        "within_share": estimate.share,
         "within_low": low,
         "within_high": high,
-        "median_mse": found.median_error,
-        "relative_eps": found.relative_eps,
+        "median_mse": estimate.median_error,
+        "relative_eps": estimate.relative_eps,
     }
 
 
@@ -167,8 +167,8 @@ class ExactOrWithin(Decisions):
             names = ("mse", "square", "starts", "iterations")
             there, others = rows["kind"] == _THERE, [rows[name].tolist() for name in names]
             records = map(WithinTrial, range(len(there)), there.tolist(), *others)
-            found = WithinEstimate(within_question(point, 0), tuple(records))
-            return [{"question": WITHIN, **within_line(found)}]
+            estimate = WithinEstimate(within_question(point, 0), tuple(records))
+            return [{"question": WITHIN, **within_line(estimate)}]
         (line,) = super().summarise(point, rows)
         if point.get("beside"):
             near = rows["mse"] < eps_of(point)
@@ -245,15 +245,15 @@ class Trainability(Task):
         return [rows[instance, names[place]] for instance, place in turns(trials, len(names))]
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
-        found: dict[str, WithinEstimate] = {}
+        estimates: dict[str, WithinEstimate] = {}
         for name, question in _by_learner(point, 0).items():
             here = rows["learner"] == name
             columns = ("instance", "within", "mse", "square", "starts", "steps")
             records = map(WithinTrial, *(rows[column][here].tolist() for column in columns))
-            found[name] = WithinEstimate(question, tuple(records))
+            estimates[name] = WithinEstimate(question, tuple(records))
         solved = {
             name: {record.trial for record in one.records if record.within}
-            for name, one in found.items()
+            for name, one in estimates.items()
         }
         last = solved[list(solved)[-1]]
         return [
@@ -264,7 +264,7 @@ class Trainability(Task):
                 "missed": len(last - solved[name]),
                 "median_steps": float(np.median([record.steps for record in one.records])),
             }
-            for name, one in found.items()
+            for name, one in estimates.items()
             if one.trials
         ]
 
@@ -330,11 +330,11 @@ class FreshErrors(Counting[Generalisation]):
         fresh_samples(problem_of(point), 1)
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
-        found = self.result(point, rows)
+        estimate = self.result(point, rows)
         line: Row = {"question": WITHIN if trains(point) else EXACT}
-        line |= {"trials": found.trials, "solved": found.solved}
-        quartiles = [q if math.isfinite(q) else None for q in found.quantiles(0.25, 0.5, 0.75)]
+        line |= {"trials": estimate.trials, "solved": estimate.solved}
+        quartiles = [q if math.isfinite(q) else None for q in estimate.quantiles(0.25, 0.5, 0.75)]
         line |= zip(("quarter", "median", "three_quarters"), quartiles, strict=True)
-        below = found.better_than_zero if found.solved else None
-        ends = (None, None) if below is None else clopper_pearson(below, found.solved)
+        below = estimate.better_than_zero if estimate.solved else None
+        ends = (None, None) if below is None else clopper_pearson(below, estimate.solved)
         return [{**line, "below_one": below, "below_low": ends[0], "below_high": ends[1]}]

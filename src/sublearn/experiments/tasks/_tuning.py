@@ -97,11 +97,11 @@ def _trial(point: Params, seed: int, trial: int) -> Row:
         untuned, _ = trainer.evaluate(exam)
         budget = limits.check_budget(whole(point, "budget", 100))
         contest = Contest(trainer, limits, RULES, budget, FOLDS, trial, samples=samples)
-        found = {row.method: row for row in compare_cell(contest, [RACE, *RULES], RATES, exam)}
+        by_method = {row.method: row for row in compare_cell(contest, [RACE, *RULES], RATES, exam)}
     finally:
         torch.set_num_threads(threads)
-    scores: Row = {method: row.score for method, row in found.items()}
-    return {**scores, "picked": found[RACE].rule, "untuned": untuned}
+    scores: Row = {method: row.score for method, row in by_method.items()}
+    return {**scores, "picked": by_method[RACE].rule, "untuned": untuned}
 
 
 @lru_cache(maxsize=4)

@@ -57,23 +57,23 @@ class Verdicts(Task):
 
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         problem, inside = problem_of(point), inside_of(point)
-        found = []
-        for held in islice(allocations(problem, inside), trials.start, trials.stop):
-            verdict = certify(problem, held, count=bool(point.get("count")), seed=seed)
-            found.append(_row(verdict, held, inside))
-        return found
+        lines = []
+        for mask in islice(allocations(problem, inside), trials.start, trials.stop):
+            verdict = certify(problem, mask, count=bool(point.get("count")), seed=seed)
+            lines.append(_row(verdict, mask, inside))
+        return lines
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         keys = ("rows", "cols", "verdict", "paper", "wrong")
         groups: dict[tuple[Any, ...], list[int]] = {}
         for place, group in enumerate(zip(*(rows[key].tolist() for key in keys), strict=True)):
             groups.setdefault(group, []).append(place)
-        found = []
+        lines = []
         for group in sorted(groups):
             proved = int((rows["grade"][groups[group]] == "proof").sum())
             line = dict(zip(keys, group, strict=True))
-            found.append({**line, "allocations": len(groups[group]), "proved": proved})
-        return found
+            lines.append({**line, "allocations": len(groups[group]), "proved": proved})
+        return lines
 
 
 def allocations(problem: Problem, inside: str) -> Iterator[Allocation]:
@@ -108,15 +108,15 @@ def check_inside(problem: Problem, inside: str) -> None:
         raise BadInputError(f"{inside} has {rows * columns} weights, fewer than the {size} needed.")
 
 
-def _row(verdict: Verdict, held: Allocation, inside: str) -> Row:
+def _row(verdict: Verdict, mask: Allocation, inside: str) -> Row:
     says = [check for check in verdict.theorems if check.says is not None]
     return {
         "verdict": verdict.kind,
         "grade": verdict.grade.kind,
         "rank": verdict.rank,
         "solutions": -1 if verdict.solutions is None else verdict.solutions,
-        "rows": int(np.count_nonzero(held.row_counts(inside))),
-        "cols": int(np.count_nonzero(held.column_counts(inside))),
+        "rows": int(np.count_nonzero(mask.row_counts(inside))),
+        "cols": int(np.count_nonzero(mask.column_counts(inside))),
         "paper": str(says[0].says) if says else "silent",
         "wrong": any(check.holds is False for check in says),
     }
@@ -146,9 +146,9 @@ class Deficiency(Task):
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
         problem, inside = problem_of(point), inside_of(point)
         if point.get("every"):
-            found = census(problem, inside, seed=seed)
-            line: Row = {"feasible": found.feasible, "deficient": found.deficient}
-            return [{**line, "error": found.grade.error} for _ in trials]
+            counts = census(problem, inside, seed=seed)
+            line: Row = {"feasible": counts.feasible, "deficient": counts.deficient}
+            return [{**line, "error": counts.grade.error} for _ in trials]
         return [_one(problem, inside, seed, trial) for trial in trials]
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
