@@ -52,28 +52,28 @@ def decide(
     rules, seed = learnable.each_trial(problem), one.seed
     instance = one.draw(problem, rules)
     with working("decide"):
-        found = (
+        decision = (
             verb(instance, seed=seed)
             if within is None
             else decide_within(instance, within, seed=seed)
         )
-    proof, mask = found.certificate, instance.allocation
+    proof, mask = decision.certificate, instance.allocation
     more = {} if proof is None else {"certificate.json": proof.save}
-    saved = place.write(found, more if place.is_file else {**more, "mask.json": mask.save})
+    saved = place.write(decision, more if place.is_file else {**more, "mask.json": mask.save})
     if as_json:
         # The rules, if there are any, and in every case the entries that were decided about.
         question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
         question |= {"seed": seed, "trial": one.trial} | (
             {} if within is None else {"within": within}
         )
-        print_json({**question, **found.to_dict(), "saved": saved})
+        print_json({**question, **decision.to_dict(), "saved": saved})
         return
-    if found.kind == "undecided" and not why:
+    if decision.kind == "undecided" and not why:
         say("undecided: neither a match nor its absence is proved (--why: what was tried).")
     else:
-        say(f"undecided: {found.reason}" if found.kind == "undecided" else str(found))
-    if found.kind == "undecided":
-        tell_next(_next_step(context, problem, found, within, one))
+        say(f"undecided: {decision.reason}" if decision.kind == "undecided" else str(decision))
+    if decision.kind == "undecided":
+        tell_next(_next_step(context, problem, decision, within, one))
     tell_written(saved)
     if saved and proof is not None:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
@@ -82,7 +82,7 @@ def decide(
 
 
 def _next_step(
-    context: typer.Context, problem: Any, found: Any, within: float | None, one: OneInstance
+    context: typer.Context, problem: Any, decision: Any, within: float | None, one: OneInstance
 ) -> str:
     """What to do about an instance that nothing decided."""
     from sublearn.verdicts.counts import find_msolve
@@ -91,7 +91,7 @@ def _next_step(
     if within is not None:
         return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
     if problem.network.is_linear and find_msolve() is None:
-        step: str = found.next_step
+        step: str = decision.next_step
         return step
     return ask_again(context, "decide", "--within", "0.001", *drawn)
 
@@ -139,11 +139,11 @@ def doctor(
         chosen = list(ALL.values())
         with progress_bar(2 * len(chosen) + 2, "compile") as advance:
             rehearse(chosen, advance, workers=min(2, os.cpu_count() or 1))
-    found = _examine()
+    parts = _examine()
     if as_json:
-        print_json(found)
+        print_json(parts)
         return
-    for name, value in found.items():
+    for name, value in parts.items():
         missing = (
             f"not found: pip install 'sublearn[{_EXTRA[name]}]'" if name in _EXTRA else "not found"
         )

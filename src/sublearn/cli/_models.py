@@ -85,7 +85,7 @@ def choose(
     from sublearn.models import choose as verb
 
     with _watched("race") as watch:
-        found = verb(
+        choice = verb(
             **made,
             budget=budget,
             **{**vars(runners), "rules": _words(runners.rules)},
@@ -95,11 +95,11 @@ def choose(
             say=_say,
         )
     if file is not None:
-        found.save(file)
+        choice.save(file)
     if as_json:
-        print_json({**found.to_dict(), "saved": None if file is None else str(file)})
+        print_json({**choice.to_dict(), "saved": None if file is None else str(file)})
         return
-    typer.echo(str(found))
+    typer.echo(str(choice))
     if file is not None:
         typer.echo(f"written to {file}")
 
@@ -134,7 +134,7 @@ def audit(
     made = read_maker(maker, labelled=False)
     from sublearn.models import audit as verb
 
-    found = verb(
+    report = verb(
         made["model"],
         made["inputs"],
         mask,
@@ -144,11 +144,11 @@ def audit(
         precision=precision,
         seed=seed,
     )
-    typer.echo(str(found))
+    typer.echo(str(report))
     if file is not None:
-        found.save(file)
+        report.save(file)
         typer.echo(f"written to {file}")
-    raise typer.Exit(found.exit_code(fail_on))
+    raise typer.Exit(report.exit_code(fail_on))
 
 
 class ComparisonOut(Out):
@@ -177,7 +177,7 @@ def compare(
     from sublearn.models import compare as verb
 
     with _watched("comparison") as watch:
-        found = verb(
+        comparison = verb(
             **made,
             budgets=budgets,
             methods=_words(methods),
@@ -186,11 +186,11 @@ def compare(
             watch=watch,
             say=_say,
         )
-    saved = place.write(found)
+    saved = place.write(comparison)
     if as_json:
-        print_json({**found.to_dict(), "saved": saved})
+        print_json({**comparison.to_dict(), "saved": saved})
         return
-    typer.echo(str(found))
+    typer.echo(str(comparison))
     tell_written(saved)
 
 

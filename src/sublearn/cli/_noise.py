@@ -186,7 +186,7 @@ def rate(
         instance = lesson.instance(seed, plastic, lesson.teacher)
         geometry = local_geometry(instance, on=noise.on, seed=seed)
         warnings.simplefilter("ignore", SecondOrderWarning)  # said in its words
-        found = geometry.check(noise, draws=draws, seed=seed)
+        check = geometry.check(noise, draws=draws, seed=seed)
     lines = [f"{lesson.network}, {instance.samples} samples"]  # as it was asked: in full it is long
     printed = None
     if slides:
@@ -195,7 +195,7 @@ def rate(
         printed = slides_rate(geometry, noise)
         lines.append(f"the slides' formula gives <k> {printed:.4g}, which does not hold")
     about = {"network": instance.network.spec, "slides_rate": printed}
-    told.tell(found, about, *lines, masks={"mask.json": instance.allocation})
+    told.tell(check, about, *lines, masks={"mask.json": instance.allocation})
 
 
 class SizeTold(Told):
@@ -254,14 +254,14 @@ def steady(
     noise = levels.noise(mixing=mixing, norm=norm)
     instance = lesson.instance(told.seed, plastic, lesson.teacher)
     with progress_bar(simulated.repeats, "simulate") as advance:
-        found = compare_steady(
+        settled = compare_steady(
             instance,
             noise,
             **vars(simulated),
             seed=told.seed,
             progress=lambda done: advance(done, "repeats"),
         )
-    told.tell(found, {"network": instance.network.spec}, masks={"mask.json": instance.allocation})
+    told.tell(settled, {"network": instance.network.spec}, masks={"mask.json": instance.allocation})
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Placements(Learnable):
         budget = self.plastic or (None if own is None else len(own))
         if budget is None:
             raise BadInputError("give --plastic R, or a placement with --learn or --allocation.")
-        found = candidate_placements(
+        places = candidate_placements(
             problem,
             budget,
             learn=[*(self.among or []), *names] or None,
@@ -328,14 +328,14 @@ class Placements(Learnable):
             seed=seed,
         )
         if own is None:
-            return found
-        if len(found["spread"]) != len(own):
+            return places
+        if len(places["spread"]) != len(own):
             raise BadInputError(
-                f"--plastic {self.plastic} is {found.budget}, but --learn and --allocation name {len(own)}: "
+                f"--plastic {self.plastic} is {places.budget}, but --learn and --allocation name {len(own)}: "
                 "leave --plastic out, or name as many."
             )
-        found["given"] = own
-        return found
+        places["given"] = own
+        return places
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ def place(
     candidates = placements.read(problem, told.seed)
     begun = count()
     with progress_bar(len(candidates) + exchanges, "place") as advance:
-        found = verb(
+        comparison = verb(
             drawn,
             candidates,
             levels.noise(mixing=mixing),
@@ -384,7 +384,7 @@ def place(
             progress=lambda name: advance(next(begun), name),
         )
     about: dict[str, Any] = {"network": problem.network.spec, "repeats": simulated.repeats}
-    told.tell(found, about, f"{candidates.budget} may change", masks=found.masks)
+    told.tell(comparison, about, f"{candidates.budget} may change", masks=comparison.masks)
 
 
 noise_app = typer.Typer(

@@ -111,14 +111,14 @@ def read_entries(problem: Problem, texts: list[str] | None) -> Allocation:
     network = problem.network
     files = [text for text in texts or [] if Path(text).suffix in SUFFIXES]
     rest = [text for text in texts or [] if text not in files]
-    held = learn_from_text(network, rest).draw(problem)
+    entries = learn_from_text(network, rest).draw(problem)
     for text in files:
         name, colon, path = text.partition(":")
         of_weight = bool(colon) and name in network.shapes and text.endswith((".csv", ".npy"))
-        held |= (
+        entries |= (
             Allocation.load(path, network, name) if of_weight else Allocation.load(text, network)
         )
-    return held
+    return entries
 
 
 def read_scores(

@@ -47,11 +47,11 @@ class OwnData:
             raise BadInputError(f"--input-rank goes without --data {self.path}: it holds inputs.")
         if teacher is not None and self.targets is not None:
             raise BadInputError(f"--teacher goes without --data {self.path}: it holds targets.")
-        found = Problem.from_arrays(network, self.inputs, self.targets)
+        by_data = Problem.from_arrays(network, self.inputs, self.targets)
         if teacher is None:
-            return found
+            return by_data
         asked = read_problem(network.spec, given, None, teacher)
-        return Problem(network, given, found.ensemble, asked.teacher)
+        return Problem(network, given, by_data.ensemble, asked.teacher)
 
     def given_in(self, problem: Problem) -> Problem:
         """The problem whose every draw has these arrays; what they lack is drawn by its laws."""
@@ -74,10 +74,10 @@ class OwnData:
             if not as_json:
                 say(words)
             return {"rank_given": None, "lacking": lacking}
-        found = rank_at(network, allocation, self.weights, self.inputs, error=error, seed=seed)
+        rank = rank_at(network, allocation, self.weights, self.inputs, error=error, seed=seed)
         if not as_json:
-            say(str(found))
-        return {"rank_given": found.to_dict()}
+            say(str(rank))
+        return {"rank_given": rank.to_dict()}
 
 
 def is_own(data: str | None) -> bool:

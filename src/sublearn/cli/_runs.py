@@ -60,15 +60,15 @@ class Order:
         check_workers(self.workers)
         options: dict[str, Any] = {"out": folder, "budget": budget, "seed": self.seed}
         with progress_bar(len(chosen), "look") as advance:
-            found = forecast(chosen, progress=lambda done: advance(done, ""), **options)
-        seconds, size = sum(f.seconds for f in found), sum(f.bytes for f in found)
+            forecasts = forecast(chosen, progress=lambda done: advance(done, ""), **options)
+        seconds, size = sum(f.seconds for f in forecasts), sum(f.bytes for f in forecasts)
         if self.as_json:
             together = {"workers": self.workers, "seconds": seconds / self.workers, "bytes": size}
-            experiments = [f.to_dict() for f in found]
+            experiments = [f.to_dict() for f in forecasts]
             print_json({"folder": folder, "experiments": experiments, **together})
             return
         cells = [("experiment", "points", "trials to compute", "of one core", "disk at most")]
-        for f in found:
+        for f in forecasts:
             left = f"{f.trials_left} of {f.trials}"
             cells.append((f.experiment, str(f.points), left, in_time(f.seconds), in_units(f.bytes)))
         say("\n".join(aligned(cells)))
@@ -87,21 +87,21 @@ class Order:
         }
         try:
             with _watching(chosen, budget) as show:
-                found = execute(chosen, out=folder, budget=budget, progress=show, **how)
+                run = execute(chosen, out=folder, budget=budget, progress=show, **how)
         except KeyboardInterrupt:
             typer.echo("stopped; what was finished is kept, and the same command goes on", err=True)
             raise
-        page = write(found.folder)
+        page = write(run.folder)
         names = [e.name for e in chosen]
-        failed = [f for f in found.failures if f["experiment"] in names]
+        failed = [f for f in run.failures if f["experiment"] in names]
         if self.as_json:
-            print_json({**summary(found), "report": str(page)})
+            print_json({**summary(run), "report": str(page)})
         else:
-            _tell(found, names)
+            _tell(run, names)
             typer.echo(f"report: {page}")
         if failed:
             typer.echo(
-                f"{_several(len(failed), 'failure')}, listed in {found.folder / 'failures.json'}; "
+                f"{_several(len(failed), 'failure')}, listed in {run.folder / 'failures.json'}; "
                 "the same command tries again",
                 err=True,
             )
@@ -182,12 +182,12 @@ def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
     from sublearn.runs import open as open_run
     from sublearn.runs import summary
 
-    found = summary(open_run(folder))
+    account = summary(open_run(folder))
     if as_json:
-        print_json(found)
+        print_json(account)
         return
     cells = [("experiment", "budget", "points", "trials", "disk", "state")]
-    for row in found["experiments"]:
+    for row in account["experiments"]:
         left = row["trials"] - row["trials_done"]
         state = "done" if row["finished"] else f"{left} trials left" if left else "no table yet"
         if row["failures"]:
@@ -197,16 +197,16 @@ def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
         size = in_units(row["bytes"])
         cells.append((row["experiment"], row["budget"], points, trials, size, state))
     say("\n".join(aligned(cells)))
-    typer.echo(f"{in_units(found['bytes'])} on disk; computed for {in_time(found['seconds'])}")
-    for failure in found["failures"]:
+    typer.echo(f"{in_units(account['bytes'])} on disk; computed for {in_time(account['seconds'])}")
+    for failure in account["failures"]:
         where = ", ".join(f"{name}={value}" for name, value in failure.get("params", {}).items())
         what = f"{failure['experiment']}, {failure['step']}" + (f", {where}" if where else "")
         error = (failure["error"].splitlines() or [""])[0]
         say(printable(f"failed: {what}: {error}"))
-    for sentence in found["damage"]:
+    for sentence in account["damage"]:
         say(printable(f"{sentence.rstrip('.')}; the same command makes it anew"))
-    if found["damaged"]:
-        say(printable(f"set aside as damaged: {', '.join(found['damaged'])}"))
+    if account["damaged"]:
+        say(printable(f"set aside as damaged: {', '.join(account['damaged'])}"))
 
 
 def report(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -243,15 +243,15 @@ def _list(chosen: list[Experiment], as_json: bool) -> None:
         )
 
 
-def _tell(found: Run, names: list[str]) -> None:
+def _tell(run: Run, names: list[str]) -> None:
     """What was found: whole for one experiment, a line each for several, whose words the report has."""
     from sublearn.experiments import answer
 
     width = max(len(name) for name in names)
     for name in names:
-        finding = "\n".join(map(printable, (found.finds(name) or "").splitlines()))
-        table = found.table(name)
-        said = answer(name, found.asked(name)["title"], table, finding)
+        finding = "\n".join(map(printable, (run.finds(name) or "").splitlines()))
+        table = run.table(name)
+        said = answer(name, run.asked(name)["title"], table, finding)
         if len(names) > 1:
             line = f"{name:<{width}}  {said.word:<11}  {printable(said.question)}"
             typer.echo(_shortened(line, COLUMNS))
@@ -259,7 +259,7 @@ def _tell(found: Run, names: list[str]) -> None:
         if said.word and not finding.lower().startswith(said.word):
             say(f"{printable(said.question)} {said.word.capitalize()}: {printable(said.sentence)}.")
         if finding or table:
-            say(f"{name}: {finding or found.folder / name / 'table.csv'}\n")
+            say(f"{name}: {finding or run.folder / name / 'table.csv'}\n")
 
 
 @contextmanager

@@ -86,14 +86,14 @@ def train(
             if np.isfinite(losses).any():
                 show(step, float(np.nanmin(losses)))
 
-        found = verb(instance, chosen, **learning.course(one.seed), watch=watch)
-    more = {"mask.json": instance.allocation.save, "weights.npz": found.save_weights}
-    saved = place.write(found, more)
+        trained = verb(instance, chosen, **learning.course(one.seed), watch=watch)
+    more = {"mask.json": instance.allocation.save, "weights.npz": trained.save_weights}
+    saved = place.write(trained, more)
     if as_json:
         question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
-        print_json({**question, **found.to_dict(), "trial": one.trial, "saved": saved})
+        print_json({**question, **trained.to_dict(), "trial": one.trial, "saved": saved})
         return
-    say(str(found))
+    say(str(trained))
     tell_written(saved)
 
 

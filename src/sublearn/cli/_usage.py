@@ -94,10 +94,10 @@ def sentence(problem: typer.TyperException) -> str:
 
 def _number(problem: typer.BadParameter) -> str | None:
     """For numbers that cannot be read or are out of bounds; None for anything else."""
-    found = _first_error(problem.__cause__)
-    if found is None or problem.param is None:
+    error = _first_error(problem.__cause__)
+    if error is None or problem.param is None:
         return None
-    kind, value = str(found["type"]), found["input"]
+    kind, value = str(error["type"]), error["input"]
     # Bounds are on whole numbers: what was read as a number before it was compared.
     whole = kind.startswith("int") or (kind in _BOUNDS and _is_whole(value))
     if not whole and not kind.startswith("float") and kind not in _BOUNDS:

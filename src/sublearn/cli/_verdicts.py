@@ -52,11 +52,11 @@ class Sureness:
     seed: SeedOption = 0
     as_json: JsonOption = False
 
-    def rank_given(self, own: OwnData | None, problem: Problem, held: Allocation) -> dict[str, Any]:
+    def rank_given(self, own: OwnData | None, problem: Problem, mask: Allocation) -> dict[str, Any]:
         """Tell the rank at the weights and inputs of --data, or return it for JSON."""
         if own is None:
             return {}
-        return own.tell_rank(problem, held, self.error, self.seed, self.as_json)
+        return own.tell_rank(problem, mask, self.error, self.seed, self.as_json)
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def certify(
     problem, own = about.read()
     without = ""
     with working("certify"):
-        held = learnable.once(problem)
-        files: dict[str, Any] = {"mask.json": held.save}
-        verdict = verb(problem, held, count=count, error=sure.error, seed=sure.seed)
+        mask = learnable.once(problem)
+        files: dict[str, Any] = {"mask.json": mask.save}
+        verdict = verb(problem, mask, count=count, error=sure.error, seed=sure.seed)
         if place.out is not None:
             try:
                 files = {"certificate.json": verdict.certificate().save, **files}
@@ -110,13 +110,13 @@ def certify(
                 without = str(why)
     saved = place.write(verdict, files)
     if sure.as_json:
-        here = sure.rank_given(own, problem, held)
-        print_json({**asked(problem, held), **verdict.to_dict(), **here, "saved": saved})
+        here = sure.rank_given(own, problem, mask)
+        print_json({**asked(problem, mask), **verdict.to_dict(), **here, "saved": saved})
         return
     console = make_console()
-    show_picture(console, held, verdict.idle if verdict.circuit is not None else None)
+    show_picture(console, mask, verdict.idle if verdict.circuit is not None else None)
     show_verdict(console, verdict, theorems=theorems)
-    sure.rank_given(own, problem, held)
+    sure.rank_given(own, problem, mask)
     tell_written(saved)
     if without:
         say(f"no certificate: {without}")
@@ -280,12 +280,12 @@ def patterns(
     from sublearn.patterns import allocation_patterns, full_rank_patterns, learnable_rows
 
     problem = about.problem
-    held = learnable.once(problem)
-    full = full_rank_patterns(problem, held, seed=seed) if rank else None
-    counts = replace(allocation_patterns(problem, held), full_rank=full)
-    rows = learnable_rows(held)
+    mask = learnable.once(problem)
+    full = full_rank_patterns(problem, mask, seed=seed) if rank else None
+    counts = replace(allocation_patterns(problem, mask), full_rank=full)
+    rows = learnable_rows(mask)
     if as_json:
-        print_json({**asked(problem, held), "rows": rows, **counts.to_dict(), "full_rank": full})
+        print_json({**asked(problem, mask), "rows": rows, **counts.to_dict(), "full_rank": full})
         return
     sizes = ", ".join(f"{count} in row {row}" for row, count in rows.items())
     typer.echo(f"learnable: {sizes}; {problem.samples} samples")

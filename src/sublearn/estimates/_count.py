@@ -54,8 +54,8 @@ class Question(ABC, Generic[Record]):
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
             raise BadInputError(f"problem must be a Problem, not {self.problem!r}.")
-        given, held = self.problem.ensemble.given, self.allocation
-        if isinstance(held, Allocation) and given.settles(self.problem, held):
+        given, allocation = self.problem.ensemble.given, self.allocation
+        if isinstance(allocation, Allocation) and given.settles(self.problem, allocation):
             raise BadInputError(
                 "nothing is left to draw: inputs, targets and all frozen weights are given, and the "
                 "allocation is fixed; ask decide about this one instance, or train it."
@@ -159,8 +159,8 @@ class Counted(Shown, Generic[Asked, Record]):
 
     def plain(self, *names: str) -> dict[str, Any]:
         """Some of what is said here by name, for :meth:`facts`: tuples become lists."""
-        found = {name: getattr(self, name) for name in names}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+        named = {name: getattr(self, name) for name in names}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; seconds stand apart from what is reproducible."""

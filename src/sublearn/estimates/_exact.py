@@ -81,11 +81,11 @@ class MatchQuestion(Question[Trial]):
             yield self._record(decision, trial), instance, decision
 
     @staticmethod
-    def _record(found: Decision, trial: int) -> Trial:
-        kind, error = ("", 0.0) if found.grade is None else (found.grade.kind, found.grade.error)
-        effort = found.effort
+    def _record(answer: Decision, trial: int) -> Trial:
+        kind, error = ("", 0.0) if answer.grade is None else (answer.grade.kind, answer.grade.error)
+        effort = answer.effort
         counts = effort.starts, effort.iterations, effort.paths
-        return Trial(trial, found.kind, found.rung, kind, error, *counts)
+        return Trial(trial, answer.kind, answer.rung, kind, error, *counts)
 
     def decision(self, instance: Instance, trial: int) -> Decision:
         """The whole answer, with the weights of a match."""

@@ -51,22 +51,22 @@ def learner_of(plain: Mapping[str, Any]) -> Learner:
     return learner_named(plain["name"], **settings)
 
 
-def save(found: Counted[Any, Any], path: Path) -> None:
+def save(counted: Counted[Any, Any], path: Path) -> None:
     """Write it beside and rename it, so that a reader never sees half a file."""
     if path.exists() and not path.is_file():
         raise BadInputError(f"an estimate must be saved as a file, and {path} is none.")
-    kinds = get_type_hints(found.record)
+    kinds = get_type_hints(counted.record)
     columns: dict[str, Any] = {}
-    for place, name in list(enumerate(found.record._fields))[1:]:  # but for the trial's number
-        cells = [record[place] for record in found.records]
+    for place, name in list(enumerate(counted.record._fields))[1:]:  # but for the trial's number
+        cells = [record[place] for record in counted.records]
         # JSON has no nan.
         columns[name] = [float(v).hex() for v in cells] if kinds[name] is float else cells
     content = {
         "format": FORMAT,
-        "kind": type(found).__name__,
-        "question": described(found.question),
-        "early": found.early,
-        "seconds": found.seconds,
+        "kind": type(counted).__name__,
+        "question": described(counted.question),
+        "early": counted.early,
+        "seconds": counted.seconds,
         "trials": columns,
     }
     write_whole(path, (json.dumps(content, allow_nan=False) + "\n").encode())

@@ -126,8 +126,8 @@ class Generalisation(Counted[FreshQuestion, FreshTrial]):
 
     def quantiles(self, *levels: float) -> list[float]:
         """Quantiles of the relative error over the solved instances; nan where there is none."""
-        found = self.relative
-        return [float(np.quantile(found, q)) if found.size else float("nan") for q in levels]
+        errors = self.relative
+        return [float(np.quantile(errors, q)) if errors.size else float("nan") for q in levels]
 
     @property
     def better_than_zero(self) -> int:

@@ -116,7 +116,7 @@ class WithinQuestion(Question[WithinTrial]):
         most = max(1, LARGEST_BATCH // row)
         used, wave = 0, 1
         while used < self.by.starts:
-            open_ones = [i for i, found in enumerate(best) if not found.within]
+            open_ones = [i for i, one in enumerate(best) if not one.within]
             if not open_ones:
                 break
             wave = min(wave, self.by.starts - used, most)
@@ -150,7 +150,7 @@ class WithinQuestion(Question[WithinTrial]):
         scales = self.by.learner.scales
         sizes = [scales[start % len(scales)] for start in numbers]
         values *= np.tile(sizes, len(mine))[:, None]
-        found = descend(
+        ended = descend(
             Objective(mine, starts=count),
             self.by.learner,
             values,
@@ -160,7 +160,7 @@ class WithinQuestion(Question[WithinTrial]):
         )
         for place, i in enumerate(chosen):
             rows = slice(place * count, (place + 1) * count)
-            best[i].add(found, rows)
+            best[i].add(ended, rows)
 
 
 class Best:
@@ -170,14 +170,14 @@ class Best:
         self.within, self.error, self.starts, self.steps = False, float("inf"), 0, 0
         self.values: Array | None = None
 
-    def add(self, found: Descent, rows: slice) -> None:
+    def add(self, ended: Descent, rows: slice) -> None:
         """Some more starts; those behind the first that is within eps do not count."""
         for row in range(rows.start, rows.stop):
             self.starts += 1
-            self.steps += int(found.steps[row])
-            self.within = bool(found.reached[row])
-            if self.within or found.loss[row] < self.error:
-                self.error, self.values = float(found.loss[row]), found.values[row]
+            self.steps += int(ended.steps[row])
+            self.within = bool(ended.reached[row])
+            if self.within or ended.loss[row] < self.error:
+                self.error, self.values = float(ended.loss[row]), ended.values[row]
             if self.within:
                 return
 

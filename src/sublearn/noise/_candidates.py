@@ -88,29 +88,29 @@ def candidate_placements(
 
     in_turn = np.concatenate([choice.starts[name] + among.flat(name) for name in names])
     spread = _spread(room, sizes, r) if count.axis is None else filled(choice.order())
-    found = Candidates({"spread": spread, "concentrated": filled(in_turn)}, among, count.axis)
+    ways = Candidates({"spread": spread, "concentrated": filled(in_turn)}, among, count.axis)
     quota = None if count.axis is None else plastic
     try:
         base: Allocation = design(
             problem, names, forbidden=forbidden, count=quota, autapses=autapses, seed=seed
         )
     except BadInputError as why:  # none is known, or the laws have no density
-        found.left_out["designed"] = str(why)
-        return found
+        ways.left_out["designed"] = str(why)
+        return ways
     if len(base) > r:
-        found.left_out["designed"] = f"{len(base)} weights are needed, and {r} may change."
-        return found
+        ways.left_out["designed"] = f"{len(base)} weights are needed, and {r} may change."
+        return ways
     if quota is not None:
-        found["designed"] = base
-        return found
+        ways["designed"] = base
+        return ways
     # Filled up in the even order, so that surplus weights are spread as well.
     for step in range(r - len(base), total + 1):
         more = base | _spread(room, sizes, step)
         if len(more) >= r:
             missing = more - base
-            found["designed"] = base | missing.select(range(r - len(base)))
+            ways["designed"] = base | missing.select(range(r - len(base)))
             break
-    return found
+    return ways
 
 
 def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:

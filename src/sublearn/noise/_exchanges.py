@@ -94,24 +94,24 @@ def improved(
             continue  # nothing may take the place of what would leave
         other = _exchanged(here, *pair)
         if exact is None:
-            found: Array | None = measure(other)
+            errors: Array | None = measure(other)
         else:
-            found = _predicted(lessons, other, noise)
-        if found is not None and _better(found - value, value, search.count):
-            here, value = other, found
+            errors = _predicted(lessons, other, noise)
+        if errors is not None and _better(errors - value, value, search.count):
+            here, value = other, errors
             taken.append(pair)
     by = "measured" if exact is None else "formula"
     return Exchanges(name, search.count, by, tuple(taken)), here
 
 
-def _predicted(lessons: Sequence[Instance], held: Allocation, noise: Noise) -> Array | None:
+def _predicted(lessons: Sequence[Instance], plastic: Allocation, noise: Noise) -> Array | None:
     """The steady error of every lesson by formula, or None where it does not hold as it stands."""
     out = []
     for lesson in lessons:
-        found = predict_steady_state(lesson.with_allocation(held), noise)
-        if found.kind not in (Known.EXACT, Known.LIMIT):
+        steady = predict_steady_state(lesson.with_allocation(plastic), noise)
+        if steady.kind not in (Known.EXACT, Known.LIMIT):
             return None
-        out.append(found.value)
+        out.append(steady.value)
     return np.array(out)
 
 
@@ -127,21 +127,21 @@ def _better(gap: Array, before: Array, tests: int) -> bool:
 
 
 def _drawn(
-    search: Search, held: Allocation, rng: np.random.Generator
+    search: Search, plastic: Allocation, rng: np.random.Generator
 ) -> tuple[Label, Label] | None:
     """A plastic weight and one that may take its place, at random."""
-    mine = held.labels()
+    mine = plastic.labels()
     leaves = mine[int(rng.integers(len(mine)))]
-    free = (search.among - held).labels()
+    free = (search.among - plastic).labels()
     if search.within is not None:
         axis = 1 if search.within == "row" else 2
         free = [one for one in free if (one[0], one[axis]) == (leaves[0], leaves[axis])]
     return (leaves, free[int(rng.integers(len(free)))]) if free else None
 
 
-def _exchanged(held: Allocation, leaves: Label, comes: Label) -> Allocation:
+def _exchanged(plastic: Allocation, leaves: Label, comes: Label) -> Allocation:
     gone, new = (
-        Allocation(held.shapes, {name: np.array([i * held.shapes[name][1] + j])})
+        Allocation(plastic.shapes, {name: np.array([i * plastic.shapes[name][1] + j])})
         for name, i, j in (leaves, comes)
     )
-    return (held - gone) | new
+    return (plastic - gone) | new

@@ -55,10 +55,10 @@ class SecondTask:
 
     def __post_init__(self) -> None:
         several = isinstance(self.instance, list | tuple)
-        held: Sequence[Instance] = self.instance if several else [self.instance]  # type: ignore
-        for one in held:
+        tasks: Sequence[Instance] = self.instance if several else [self.instance]  # type: ignore
+        for one in tasks:
             check_instance(one)
-        object.__setattr__(self, "instance", tuple(held) if several else self.instance)
+        object.__setattr__(self, "instance", tuple(tasks) if several else self.instance)
 
 
 @dataclass(frozen=True)

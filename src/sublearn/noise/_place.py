@@ -74,9 +74,9 @@ class PlacementRow:
         said: Row = {"verdict": self.verdict.kind, "grade": self.verdict.grade.to_dict()}
         said |= {"rank": self.verdict.rank, "needed": self.verdict.needed}
         names = ("rate", "modes", "minimum", "predicted", "drift", "kind", "reason", "local")
-        found = {name: getattr(self, name) for name in names}
-        found |= {"predicted": finite(self.predicted), "simulated": self.steady.to_dict()}
-        return {"name": self.name, "digest": self.allocation.digest, **said, **found}
+        values = {name: getattr(self, name) for name in names}
+        values |= {"predicted": finite(self.predicted), "simulated": self.steady.to_dict()}
+        return {"name": self.name, "digest": self.allocation.digest, **said, **values}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,10 +106,10 @@ class Placement(Shown):
     @property
     def alike(self) -> list[list[str]]:
         """The names of the placements, those together that are the same weights."""
-        found: dict[str, list[str]] = {}
+        groups: dict[str, list[str]] = {}
         for row in self.rows:
-            found.setdefault(row.allocation.digest, []).append(row.name)
-        return list(found.values())
+            groups.setdefault(row.allocation.digest, []).append(row.name)
+        return list(groups.values())
 
     def margin(self, row: PlacementRow) -> tuple[float, float]:
         """How much more error than the best: the mean over repeats pair by pair, its standard error."""
@@ -388,7 +388,7 @@ def place(
             rows[0].allocation,
             lessons,
             noise,
-            lambda held: find_steady_state(look(held)[1]).per_repeat,
+            lambda other: find_steady_state(look(other)[1]).per_repeat,
             (lambda: None) if progress is None else (lambda: progress(IMPROVED)),
         )
         if exchanges.taken:

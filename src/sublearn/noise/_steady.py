@@ -279,9 +279,9 @@ def _settles(
         return replace(known, reason=why)
     ends = (made.lower, made.upper)
     lower, upper = (None if end is None else known.minimum + end for end in ends)
-    found = replace(known, kind=kind, reason=why, lower=lower, upper=upper, slowest=made.slowest)
+    judged = replace(known, kind=kind, reason=why, lower=lower, upper=upper, slowest=made.slowest)
     value = known.minimum + made.excess
-    return replace(found, value=value, excess=made.excess, leading=made.leading)
+    return replace(judged, value=value, excess=made.excess, leading=made.leading)
 
 
 def doubt(made: Balance, rho: float) -> str:
