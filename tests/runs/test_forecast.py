@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def test_what_is_left_is_what_a_run_would_compute(tmp_path: Path) -> None:
     execute([walks(**grid)], out=tmp_path / "run")
     (found,) = forecast([walks(**grid)], out=tmp_path / "run")
     assert (found.trials_left, found.seconds, found.bytes) == (0, 0.0, 0)
+
+
+def test_what_is_not_begun_is_told_at_the_price_that_it_declares(tmp_path: Path) -> None:
+    long, short = (replace(walks(name), hours=hours) for name, hours in (("a", 5.0), ("b", 2.0)))
+    seen: list[Progress] = []
+    execute([short, long], out=tmp_path, progress=seen.append)
+    between = next(now for now in seen if now.done == long.full.trials)
+    assert between.seconds_left == pytest.approx(2.0 * 2 * 3600)  # one worker: twice as long
 
 
 def test_the_disk_is_a_bound(tmp_path: Path) -> None:

@@ -228,14 +228,16 @@ class _Session:
             )
 
     def left(self) -> float | None:
-        """Seconds left: the trials left of each experiment, at the price of those computed."""
+        """Seconds left: the trials left of each experiment at the price of those computed.
+
+        Where none is yet, at the price that it declares, or at the mean price if it declares none.
+        """
         computed = sum(ledger.computed for ledger in self.ledgers.values())
         if not computed:
             return None
         mean = sum(ledger.seconds for ledger in self.ledgers.values()) / computed
         seconds = sum(
-            ledger.trials_left * (ledger.seconds / ledger.computed if ledger.computed else mean)
-            for ledger in self.ledgers.values()
+            ledger.trials_left * (ledger.price or mean) for ledger in self.ledgers.values()
         )
         return seconds / self.crew.count
 

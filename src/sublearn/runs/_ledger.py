@@ -89,6 +89,13 @@ class Ledger:
         return not self._left[index]
 
     @property
+    def price(self) -> float:
+        """Seconds of one core for a trial: of those computed, else what is declared for two cores."""
+        if self.computed:
+            return self.seconds / self.computed
+        return 2 * 3600 * self.experiment.hours / self.experiment.full.trials
+
+    @property
     def settled(self) -> bool:
         """Whether every chunk is done or has failed."""
         return self.trials_left == 0
