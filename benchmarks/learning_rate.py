@@ -18,8 +18,8 @@ from itertools import product
 import numpy as np
 
 import sublearn as sl
-from sublearn.experiments.raman2019 import sigmoid_path, slides_expanded_rate
-from sublearn.noise import basis_diagonal, layers_diagonal, slides_size
+from sublearn.experiments.raman2019 import sigmoid_path, slides_expanded_rate, slides_size
+from sublearn.noise import basis_diagonal, layers_diagonal
 
 GAMMA = (0.8, 1.0, 0.05)
 OTHER = (0.3, 0.8, 0.1)
@@ -96,7 +96,9 @@ def sizes(draws: int) -> bool:
     closed = sl.best_size(path, noise).closed_form.value
     good = 400 in found and 144 not in found
     print(f"best size, expansion at gamma = {GAMMA}: {found.best:.0f} [{low:.0f}, {high:.0f}]")
-    print(f"  closed form {closed:.0f}, slides {slides_size(noise).value:.0f}")
+    print(
+        f"  closed form {closed:.0f}, slides {slides_size(noise, len(small.allocation)).value:.0f}"
+    )
     base = sl.local_geometry(small)
     best = sl.noise.best_redundancy(base, noise).value
     assert best is not None

@@ -503,7 +503,7 @@ def cells(task: str, make: Callable[[int], Given], seed: int, wanted: list[int])
     """The rows of each budget in turn, in the order of COLUMNS."""
     import torch
 
-    from sublearn.models import FOLDS, RULES, Contest, compare_cell, prepare, race
+    from sublearn.models import FOLDS, RULES, Contest, Splits, compare_cell, prepare, race
 
     given = make(seed)
     count = len(given.inputs)
@@ -516,10 +516,10 @@ def cells(task: str, make: Callable[[int], Given], seed: int, wanted: list[int])
     )
     samples, exam = np.arange(count), np.arange(count, trainer.samples)
     untuned, _ = trainer.evaluate(exam)
-    views: dict[int, Any] = {}
+    splits = Splits(trainer, FOLDS, seed, samples)
     for budget in wanted:
         rules = {**RULES, ALL: RULES["random"]} if budget == BUDGETS[0] else dict(RULES)
-        contest = Contest(trainer, limits, rules, budget, FOLDS, seed, samples=samples, views=views)
+        contest = Contest(splits, limits, rules, budget)
         rows = [
             (r.method, r.score, r.rule, r.rate, r.held_out, r.chosen)
             for r in compare_cell(contest, [RACE, *rules], RATES, exam)

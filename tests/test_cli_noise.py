@@ -80,7 +80,7 @@ def test_size_finds_the_best_size(tmp_path: Path) -> None:
     found = _json(*words, "--draws", "20", "--out", str(tmp_path))
     assert found["bracket"][0] < 400 < found["bracket"][1]
     assert found["closed_form"]["value"] == pytest.approx(400)
-    assert found["slides"]["value"] == pytest.approx(144)
+    assert found["beside"]["slides, linear"]["value"] == pytest.approx(144)
     assert len(found["measured"]) == len(found["sizes"])
     assert (tmp_path / "size.svg").is_file()
     text = _run(*words).output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,24 @@ def refused(
     said = capsys.readouterr()
     assert stopped.value.code == 2 and not said.out and "Traceback" not in said.err
     return said.err
+
+
+def test_the_help_says_which_question_takes_which_option() -> None:
+    """What stands below a heading is what --help says, and what is refused elsewhere."""
+    text = run("--help")
+    headings = [
+        "Another question than exact matches",
+        "For exact matches",
+        "For --within and --labels",
+    ]
+    below = [part.partition("╭─")[0] for part in text.split("╭─ ")[2:]]
+    assert [part.split(" ─")[0] for part in below] == headings
+    found = [re.findall(r"^│ (--[a-z]+)", part, flags=re.MULTILINE) for part in below]
+    assert found == [
+        ["--within", "--fresh", "--labels"],
+        ["--method", "--count", "--always"],
+        ["--learner", "--steps", "--rate"],
+    ]
 
 
 def test_within_is_the_api() -> None:

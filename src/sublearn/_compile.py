@@ -126,7 +126,7 @@ class _Watch(event.Listener):
         if self._told:
             return
         self._told = True
-        how = "once, for up to half a minute" if self.kept else "each time: no folder can keep it"
+        how = "once, for 3 to 15 seconds" if self.kept else "each time: no folder can keep it"
         with suppress(OSError, ValueError):  # nobody reads on, or the stream is closed
             print(f"sublearn: compiling machine code, {how}.", file=sys.stderr, flush=True)
 
@@ -151,10 +151,10 @@ def _patience(kept: bool) -> float:
     """
     if "ipykernel" in sys.modules:
         return 1.0
-    if sys.stderr is None or sys.stderr.closed:
+    if sys.stderr is None or sys.stderr.closed or in_worker():
         return inf
     seen = sys.stderr.isatty()
-    if not seen and (in_worker() or sys.stderr is not sys.__stderr__):
+    if not seen and sys.stderr is not sys.__stderr__:
         return inf
     return 0.0 if not kept else 1.0 if seen else 5.0
 

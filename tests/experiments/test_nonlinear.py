@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -56,7 +57,35 @@ def test_the_two_questions_share_instances_and_no_column() -> None:
     problem = sl.Problem(sl.FeedForward((6, 8, 4), "relu"), samples=6)
     for trial, row in enumerate(TASKS["exact-or-within"].run(NEWTON, 3, range(3))):
         instance = sl.draw(problem, {"W1": sl.FirstRows(8)}, seed=3, trial=trial)
-        assert row["square"] == float(np.mean(instance.targets**2))
+        assert row["trained_square"] == float(np.mean(instance.targets**2))
+
+
+@pytest.mark.parametrize("name", ["exact-or-within", "learnt-matches"])
+def test_a_trial_that_trains_has_nothing_in_a_column_of_decisions(name: str) -> None:
+    task = TASKS[name]
+    trained = {column for column in task.columns if column.startswith("trained_")}
+    assert len(trained) == 5 and set(TASKS["estimate"].columns) == set(task.columns) - trained - {
+        *getattr(task, "measures", ())
+    }
+
+    def empty(row: Row, column: str) -> bool:
+        return row[column] in ("", 0) or math.isnan(row[column])
+
+    for row in task.run(NEWTON, 3, range(3)):
+        assert row.keys() == task.columns.keys() and row["trained_starts"] > 0
+        assert all(empty(row, column) for column in task.columns.keys() - trained)
+    for row in task.run({**RELU, "method": "ladder"}, 3, range(3)):
+        assert row.keys() == task.columns.keys() and row["kind"] and row["grade"]
+        assert all(empty(row, column) for column in trained)
+
+
+def test_a_trial_that_trains_keeps_what_estimate_within_keeps() -> None:
+    problem = sl.Problem(sl.FeedForward((6, 8, 4), "relu"), samples=6)
+    how = {"eps": NEWTON["eps"], "steps": NEWTON["steps"], "starts": NEWTON["starts"]}
+    kept = sl.estimate_within(problem, {"W1": sl.FirstRows(8)}, 3, seed=3, **how).records
+    rows = TASKS["exact-or-within"].run(NEWTON, 3, range(3))
+    names = ("within", "mse", "square", "starts", "steps")
+    assert [tuple(row[f"trained_{n}"] for n in names) for row in rows] == [r[1:] for r in kept]
 
 
 def test_counts_within_eps() -> None:
@@ -93,7 +122,7 @@ def test_a_residual_of_rounding_size_is_never_refuted() -> None:
     """Two methods that share no code: what training brings to 1e-24 the ladder matches."""
     near: Row = {**RNN, "method": "levenberg-marquardt", "eps": 1e-24, "steps": 200, "starts": 10}
     found = TASKS["exact-or-within"].run(near, 0, range(8))
-    solved = [trial for trial, row in enumerate(found) if row["kind"] == "within"]
+    solved = [trial for trial, row in enumerate(found) if row["trained_within"]]
     assert solved
     decided = TASKS["exact-or-within"].run({**RNN, "method": "ladder"}, 0, range(8))
     assert {decided[trial]["kind"] for trial in solved} == {"matched"}

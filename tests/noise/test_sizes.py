@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 import sublearn as sl
 from noise.given import given
-from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
-from sublearn.noise import (
-    Geometry,
-    Noise,
-    closed_form_size,
+from sublearn.experiments.raman2019 import (
+    SIZES,
     implicit_size,
+    sigmoid_path,
     slides_nonlinear_size,
     slides_size,
+    slope_against_curvature,
 )
+from sublearn.noise import Best, Geometry, Noise, closed_form_size
 
 Array = NDArray[np.float64]
 NET = sl.LinearEstimator(inputs=10, outputs=5)
@@ -68,7 +68,7 @@ def test_measured_best_size_settles_which_formula_is_right() -> None:
     found = sl.noise.measure_best_size(path, NOISE, draws=1000)
     assert not found.boundary
     assert 400 in found and 144 not in found
-    assert slides_size(NOISE).value == pytest.approx(144)
+    assert slides_size(NOISE, 50).value == pytest.approx(144)
     low, high = found.interval
     assert high / low < 1.25
 
@@ -127,14 +127,29 @@ def test_odd_redundancies_are_explained() -> None:
 
 def test_without_task_irrelevant_change_the_smallest_is_best() -> None:
     path = sl.noise.expansion_path(_task(), EVERY)
-    found = sl.best_size(path, Noise((0.8, 0.0, 0.05)))
+    found = sl.best_size(path, Noise((0.8, 0.0, 0.05)), beside=SIZES)
     assert found.best.value == 50 and "no size is negative" in found.best.reason
     assert found.closed_form.value == 0.0 and "gamma2 = 0" in found.closed_form.reason
-    assert found.slides.value is not None and found.slides.value < 0  # what the slides wonder at
-    quiet = sl.best_size(path, Noise((0.8, 1.0, 0.0)))
+    slides = found.beside["slides, linear"]
+    assert slides.value is not None and slides.value < 0  # what the slides wonder at
+    quiet = sl.best_size(path, Noise((0.8, 1.0, 0.0)), beside=SIZES)
     assert quiet.best.value == quiet.sizes[-1]
-    for formula in (quiet.closed_form, quiet.slides, quiet.slides_nonlinear, quiet.implicit):
+    for formula in (quiet.closed_form, *quiet.beside.values()):
         assert formula.value is None and "gamma3 = 0" in formula.reason
+
+
+def test_a_formula_of_ones_own_stands_beside_the_curve() -> None:
+    path = [sl.local_geometry(one) for one in sl.noise.expansion_path(_task(), EVERY)]
+
+    def tenfold(noise: Noise, base: int) -> Best:
+        return Best(10.0 * base / noise.T, "Ten times the first.")
+
+    found = sl.best_size(path, NOISE, beside={"mine": tenfold})
+    assert found.beside == {"mine": Best(500.0, "Ten times the first.")}
+    assert found.to_dict()["beside"] == {"mine": {"value": 500.0, "reason": "Ten times the first."}}
+    lines = str(found).splitlines()
+    assert "mine                 500  Ten times the first." in lines
+    assert len(lines) == len(str(sl.best_size(path, NOISE)).splitlines()) + 1
 
 
 @pytest.mark.parametrize("gamma", [(0.8, 1.0, 0.05), (0.007, 1.0, 0.1), (0.5, 0.0, 0.1)])

@@ -137,7 +137,7 @@ def doctor(
         from sublearn.experiments import ALL, rehearse
 
         chosen = list(ALL.values())
-        with progress_bar(2 * len(chosen) + 2, "compile") as advance:
+        with progress_bar(2 * len(chosen) + 2, "compile, a minute or two") as advance:
             rehearse(chosen, advance, workers=min(2, os.cpu_count() or 1))
     parts = _examine()
     if as_json:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -21,21 +21,10 @@ from sublearn.cli._train import read_learner
 if TYPE_CHECKING:
     from sublearn.ensembles import Problem
 
-# The questions, and the options that only some of them take.
+# The questions; below, the options that only some of them take.
 EXACT, WITHIN, SEVERAL = "an exact match", "--within", "several learners"
 FRESH, FRESH_WITHIN, LABELS = "--fresh", "--fresh --within", "--labels"
 _TRAINING = (WITHIN, SEVERAL, FRESH_WITHIN, LABELS)
-_TAKEN = {
-    "--method": (EXACT,),
-    "--precision": (EXACT, WITHIN),
-    "--learner": _TRAINING,
-    "--steps": _TRAINING,
-    "--rate": _TRAINING,
-    "--count": (EXACT,),
-    "--always": (EXACT,),
-}
-
-
 TRIALS = "trials.json"
 
 
@@ -68,35 +57,16 @@ class EstimateOut(Out):
 
 
 @dataclass(frozen=True)
-class Options:
-    """What is counted, and how."""
+class Instead:
+    """Other questions than whether a match exists."""
 
-    trials: Annotated[int, "How many instances to decide."] = 1000
-    precision: Annotated[
-        float | None, "Stop when the 95% interval is this far from its middle."
-    ] = None
-    method: Annotated[
-        str | None,
-        "How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
-        "protocol.",
-    ] = None
-    starts: Annotated[
-        int | None, typer.Option(min=1, help="Random starts of the search at most.")
-    ] = None
+    panel: ClassVar[str] = "Another question than exact matches"
     within: Annotated[
         float | None,
         "EPS",
         "Count instances that a learner brings to a mean squared error below EPS: the "
         "paper's criterion for ReLU networks, and not an exact match.",
     ] = None
-    learner: Annotated[
-        str | None,
-        "NAME[,NAME...]",
-        f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
-        "--labels adam). Several with --within make a table.",
-    ] = None
-    steps: Annotated[int | None, typer.Option(min=1, help="Of the learner, per start.")] = None
-    rate: Annotated[float | None, "Of the learner."] = None
     fresh: Annotated[
         int | None,
         typer.Option(
@@ -108,8 +78,55 @@ class Options:
         "With --data: train with --learner and count instances with every label right, as in "
         "Figure 3c.",
     ] = False
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """What only exact matches take."""
+
+    panel: ClassVar[str] = "For exact matches"
+    method: Annotated[
+        str | None,
+        "How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
+        "protocol.",
+    ] = None
     count: Annotated[bool, "Let certify count complex solutions first."] = False
     always: Annotated[bool, "Sample even where certify knows the answer."] = False
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What only learners take."""
+
+    panel: ClassVar[str] = "For --within and --labels"
+    learner: Annotated[
+        str | None,
+        "NAME[,NAME...]",
+        f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
+        "--labels adam). Several with --within make a table.",
+    ] = None
+    steps: Annotated[int | None, typer.Option(min=1, help="Of the learner, per start.")] = None
+    rate: Annotated[float | None, "Of the learner."] = None
+
+
+_TAKEN = {
+    "precision": (EXACT, WITHIN),
+    **{option.name: (EXACT,) for option in fields(Exactly)},
+    **{option.name: _TRAINING for option in fields(Trained)},
+}
+
+
+@dataclass(frozen=True)
+class Options(Trained, Exactly, Instead):
+    """What is counted, and how."""
+
+    trials: Annotated[int, "How many instances to decide."] = 1000
+    precision: Annotated[
+        float | None, "Stop when the 95% interval is this far from its middle."
+    ] = None
+    starts: Annotated[
+        int | None, typer.Option(min=1, help="Random starts of the search at most.")
+    ] = None
     workers: Annotated[int, "Processes."] = 1
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0
     as_json: JsonOption = False
@@ -140,11 +157,11 @@ class Options:
             raise BadInputError(
                 "--labels needs --data mnist, digits or a folder, whose labels are to become right."
             )
-        for option, questions in _TAKEN.items():
-            value = getattr(self, option.removeprefix("--"))
+        for name, questions in _TAKEN.items():
+            value = getattr(self, name)
             if value is None or value is False or self.question in questions:
                 continue
-            words = option if value is True else f"{option} {value}"
+            words = f"--{name}" if value is True else f"--{name} {value}"
             raise BadInputError(
                 f"{words} goes with {' or '.join(questions)}, and not with {self.question}."
             )

@@ -219,6 +219,7 @@ def size(
     ] = 0,
 ) -> None:
     """Grow a network without changing what it computes: which size learns fastest?"""
+    from sublearn.experiments.raman2019 import SIZES
     from sublearn.noise import best_size
     from sublearn.noise import grow as grow_to
 
@@ -227,7 +228,7 @@ def size(
     sizes = None if to is None else read_numbers("--to", to)
     with working("size"):
         path = grow_to(instance, noise, grow, sizes, reading=reading, start=start, seed=seed)
-        found = best_size(path, noise, draws=draws, seed=seed)
+        found = best_size(path, noise, draws=draws, seed=seed, beside=SIZES)
     told.tell(found, {"network": instance.network.spec})
 
 

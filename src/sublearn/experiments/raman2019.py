@@ -2,7 +2,7 @@
 
 Two pictures against size, a deep sigmoid network and an expanded linear one, of which a cell is
 simulated at a time; the students of the pictures on slope, curvature and difficulty; and formulas as
-the slides print them, kept so that they can be shown to be wrong.
+the slides print them or the code has them, kept so that they can be shown to be wrong.
 
 A repeat depends on (seed, repeat) alone. Repeats of the same number share teacher, start, inputs and,
 over gamma3, the task-irrelevant directions too, so that widths and noise levels are compared pair by
@@ -12,7 +12,7 @@ pair.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -25,9 +25,11 @@ from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.networks import FeedForward, LinearEstimator
 from sublearn.noise import (
+    Best,
     Geometry,
     Noise,
     Simulation,
+    SizeFormula,
     error_signal,
     flatten,
     hessian_product,
@@ -288,3 +290,71 @@ def slides_expanded_rate(base: Geometry, c1: float, c2: float, noise: Noise) -> 
     part = g2**2 / (c1 * c2 * base.plastic) + g3**2 / T
     inside = -g1 + T * c2 * g1**2 * base.q + T * c2 * base.noise_trace / (2 * g**2) * part
     return -g / base.loss * inside
+
+
+def slides_size(noise: Noise, base: int) -> Best:
+    """T (gamma2^2 - gamma1^2) / gamma3^2, as the slides print it for linear networks; it does not hold.
+
+    The base size plays no part.
+
+    >>> round(slides_size(Noise((0.8, 1.0, 0.05)), 50).value)
+    144
+    """
+    (g1, g2, g3), T = noise.gamma, noise.T
+    if not g3:
+        return Best(None, "gamma3 = 0: the slides' formula divides by it.")
+    value = T * (g2**2 - g1**2) / g3**2
+    why = "It holds nowhere: gamma1 plays no part in the best size of linear networks"
+    return Best(value, f"{why}{', and no size is negative' if value < 0 else ''}.")
+
+
+def slides_nonlinear_size(noise: Noise, base: int) -> Best:
+    """gamma1 sqrt(T N) / gamma3, as the slides print it for nonlinear networks of base size N.
+
+    That is the root of N* = (T gamma2^2/gamma3^2) [gamma1^2 N / (gamma2^2 N*)].
+    """
+    (g1, _, g3), T = noise.gamma, noise.T
+    if not g3:
+        return Best(None, "gamma3 = 0: the slides' formula divides by it.")
+    return Best(
+        g1 * math.sqrt(T * base) / g3,
+        "The slides print it without derivation, and it differs from the published code's.",
+    )
+
+
+def implicit_size(noise: Noise, base: int) -> Best:
+    """The root N* of N* = (T/gamma3^2) sqrt[(gamma1^2 + gamma2^2)(gamma2^2 + gamma1^2 N/N*)].
+
+    The equation of the published code for nonlinear networks padded from N weights.
+    """
+    (g1, g2, g3), T = noise.gamma, noise.T
+    if not g3:
+        return Best(None, "gamma3 = 0: the equation divides by it.")
+    if not (g1 or g2):
+        return Best(0.0, "nothing but noise moves the weights.")
+
+    def excess(log_size: float) -> float:
+        size = math.exp(log_size)
+        return (
+            log_size
+            - math.log(T / g3**2)
+            - 0.5 * math.log((g1**2 + g2**2) * (g2**2 + g1**2 * base / size))
+        )
+
+    # The left side rises and the right side falls with the size: one root, found by halving.
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    return Best(
+        math.exp(0.5 * (low + high)),
+        "From the published code, without a derivation: compare the maximum of <k>.",
+    )
+
+
+SIZES: Mapping[str, SizeFormula] = {
+    "slides, linear": slides_size,
+    "slides, nonlinear": slides_nonlinear_size,
+    "implicit": implicit_size,
+}
+"""Best sizes as the slides and the published code have them, to stand ``beside`` those of a path."""

@@ -32,7 +32,7 @@ _FILES = {
 _WITHIN = {
     "_attached": ("attach_torch",),
     "_compare": ("budget_axis", "compare_cell", "paired_difference"),
-    "_contest": ("Contest", "prepare"),
+    "_contest": ("Contest", "Splits", "prepare"),
     "_jax_trainer": ("JaxTrainer",),
     "_limits": ("Limits",),
     "_pursuit": ("pursue",),

@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, whole_number
 from sublearn.models._choice import Choice, Standing
-from sublearn.models._contest import Contest, Options, choice_passes, prepare
+from sublearn.models._contest import Contest, Options, Splits, choice_passes, prepare
 from sublearn.models._labels import OWN
 from sublearn.models._pursuit import ROUNDS
 from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
@@ -84,7 +84,7 @@ def choose(
         if trainer.goal.kind == OWN and rules is None:
             runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
             notes.append("without labels pursuit and pivoted QR did not run")
-    contest = Contest(trainer, limits, runners, budget, folds, seed)
+    contest = Contest(Splits(trainer, folds, seed), limits, runners, budget)
     standings: list[Standing] = []
     passes = 0
     name = next(iter(runners))

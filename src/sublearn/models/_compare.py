@@ -13,7 +13,7 @@ from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, first_line, whole_number
 from sublearn.models._choice import Standing
 from sublearn.models._choose import RACE, read_rates, telling
-from sublearn.models._contest import ALL, Contest, Options, Trainer, prepare
+from sublearn.models._contest import ALL, Contest, Options, Splits, Trainer, prepare
 from sublearn.models._labels import as_labels
 from sublearn.models._places import each
 from sublearn.models._race import (
@@ -28,7 +28,7 @@ from sublearn.models._race import (
     split_once,
     stages,
 )
-from sublearn.models._rules import RULES, Rule, View, read_rules
+from sublearn.models._rules import RULES, Rule, read_rules
 from sublearn.plots import Row, Shown, curve, name_axes, panels, shared_legend
 
 if TYPE_CHECKING:
@@ -267,11 +267,9 @@ def compare(
     with telling(plan, say, watch) as show:
         for number, seed in enumerate(numbers):
             tune, exam = _exam(trainer, count, seed)
-            views: dict[int, View] = {}
+            splits = Splits(trainer, folds, seed, tune)
             for place, budget in enumerate(sizes):
-                contest = Contest(
-                    trainer, limits, rules, budget, folds, seed, samples=tune, views=views
-                )
+                contest = Contest(splits, limits, rules, budget)
                 if len(tune) < LEAST * folds:
                     raise BadInputError(
                         f"a comparison in {folds} folds needs at least {LEAST * folds} samples to tune "

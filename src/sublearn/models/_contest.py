@@ -139,38 +139,48 @@ def prepare(
     return trainer, Limits(trainer.shapes, **bounds)
 
 
-class Contest:
-    """Chooses anew in every fold, tunes on one part and scores on the other.
+class Splits:
+    """The ``samples`` of a trainer, all unless told, in so many folds, and what rules look at on each part.
 
-    ``samples`` are the ones to race within; everything depends on (seed, rule, fold) alone, so that
-    budgets, restarts and the order of the runs do not matter.
+    One serves the contests of all budgets, on which neither folds nor views depend.
     """
 
     def __init__(
-        self,
-        trainer: Trainer,
-        limits: Limits,
-        rules: Mapping[str, Rule],
-        budget: int,
-        folds: int,
-        seed: int,
-        samples: Indices | None = None,
-        views: dict[int, View] | None = None,
+        self, trainer: Trainer, count: int, seed: int, samples: Indices | None = None
     ) -> None:
-        self.trainer, self.limits, self.rules = trainer, limits, rules
-        self.budget, self.seed = budget, seed
+        self.trainer, self.seed = trainer, seed
         self.samples = np.arange(trainer.samples) if samples is None else samples
         classes = trainer.goal.classes
+        some = None if classes is None else classes[self.samples]
         self.folds = [
             (self.samples[tune], self.samples[score])
-            for tune, score in split_samples(
-                len(self.samples), folds, seed, None if classes is None else classes[self.samples]
-            )
+            for tune, score in split_samples(len(self.samples), count, seed, some)
         ]
+        self._views: dict[int, View] = {}
+
+    def view(self, fold: int = -1) -> View:
+        """What rules look at: the tuning part of a fold, or all samples where it is negative."""
+        if fold not in self._views:
+            ids = self.samples if fold < 0 else self.folds[fold][0]
+            self._views[fold] = self.trainer.view(ids, self.seed)
+        return self._views[fold]
+
+
+class Contest:
+    """Chooses anew in every fold, tunes on one part and scores on the other.
+
+    Everything depends on (seed, rule, fold) alone, so that budgets, restarts and the order of the runs
+    do not matter.
+    """
+
+    def __init__(
+        self, splits: Splits, limits: Limits, rules: Mapping[str, Rule], budget: int
+    ) -> None:
+        self.limits, self.rules, self.budget = limits, rules, budget
+        self.trainer, self.seed = splits.trainer, splits.seed
+        self.samples, self.folds, self.view = splits.samples, splits.folds, splits.view
         # By indices: many are held at once, and a mask is as large as the model.
         self._chosen: dict[tuple[str, int], Picked] = {}
-        # Shared between budgets by who compares them: what rules look at does not depend on those.
-        self._views = {} if views is None else views
 
     def run(self, rule: str, rate: float, fold: int) -> Outcome:
         """Score and loss on what the fold holds out."""
@@ -194,13 +204,6 @@ class Contest:
         rng = np.random.default_rng([self.seed, fold + 1, crc32(rule.encode())])
         setting = Setting(self.view(fold), self.budget, self.limits, rng)
         return apply_rule(rule, self.rules[rule], setting)
-
-    def view(self, fold: int = -1) -> View:
-        """What rules look at: the tuning part of a fold, or all samples where it is negative."""
-        if fold not in self._views:
-            ids = self.samples if fold < 0 else self.folds[fold][0]
-            self._views[fold] = self.trainer.view(ids, self.seed)
-        return self._views[fold]
 
     def linearisation_error(self, masks: Mapping[str, Mask], rate: float) -> float | None:
         """|f(w + delta) - f(w) - J delta| / |f(w + delta) - f(w)|, delta what tuning at rate moves.

@@ -413,17 +413,14 @@ def _unrolled(
     x: Tensor,
     initial: Any,
     weights: list[Tensor],
-    bias: bool,
-    layers: int,
-    _dropout: float,
-    _training: bool,
-    both_ways: bool,
-    batch_first: bool,
+    *how: Any,
 ) -> tuple[Tensor, ...]:
     """A recurrent layer of torch, step by step, so that every use of its weights is seen.
 
-    The gates are those of the documentation of torch.nn.RNN, LSTM and GRU.
+    The gates are those of the documentation of torch.nn.RNN, LSTM and GRU. ``how``: what torch hands
+    over after the weights.
     """
+    bias, layers, _dropout, _training, both_ways, batch_first = how
     states = initial if isinstance(initial, (tuple, list)) else (initial,)
     ways = 2 if both_ways else 1
     per = len(weights) // (layers * ways)

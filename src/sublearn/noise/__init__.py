@@ -43,13 +43,11 @@ from sublearn.noise._sizes import (
     Exponent,
     MeasuredSize,
     SizeCurve,
+    SizeFormula,
     best_redundancy,
     best_size,
     closed_form_size,
-    implicit_size,
     measure_best_size,
-    slides_nonlinear_size,
-    slides_size,
 )
 from sublearn.noise._sizes import peak_of_batches as peak_of_batches
 from sublearn.noise._steady import Known, SteadyPrediction, Walk, predict_steady_state
@@ -75,6 +73,7 @@ __all__ = [
     "SecondTask",
     "Simulation",
     "SizeCurve",
+    "SizeFormula",
     "SteadyComparison",
     "SteadyPrediction",
     "SteadyState",
@@ -91,7 +90,6 @@ __all__ = [
     "expansion_path",
     "find_steady_state",
     "grow",
-    "implicit_size",
     "local_geometry",
     "loss_geometry",
     "measure_best_size",
@@ -100,8 +98,6 @@ __all__ = [
     "predict_drift",
     "predict_steady_state",
     "simulate",
-    "slides_nonlinear_size",
-    "slides_size",
     "step_correlation",
     "zero_pad",
 ]

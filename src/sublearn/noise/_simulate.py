@@ -331,7 +331,7 @@ class _Run:
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
-        from sublearn.noise._simulate_kernel import Chain, Levels, Part, run_repeat
+        from sublearn.noise._simulate_kernel import Chain, Learned, Levels, Part, run_repeat
         from sublearn.noise._simulate_random import stream
 
         chain, data, noise = self.chain, self.data, self.noise
@@ -352,8 +352,7 @@ class _Run:
             Chain(chain.table, w),
             plastic,
             noisy,
-            self.samples(data, row),
-            Chain(teacher_table, teacher_w),
+            Learned(self.samples(data, row), Chain(teacher_table, teacher_w)),
             streams,
             Levels(np.array(noise.gamma), noise.T, noise.mixing, noise.norm == "layers"),
             self.irrelevant(row, w),

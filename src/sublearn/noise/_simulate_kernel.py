@@ -258,6 +258,13 @@ class Samples(NamedTuple):
     scale: float
 
 
+class Learned(NamedTuple):
+    """What is learned: samples, drawn and computed anew in every cycle where the teacher has a table."""
+
+    data: Samples
+    teacher: Chain
+
+
 class Levels(NamedTuple):
     """The noise of a cycle; ``summed``: lengths are sums over layers."""
 
@@ -316,8 +323,7 @@ def run_repeat(
     student: Chain,
     plastic_part: Part,
     noisy_part: Part,
-    data: Samples,
-    teacher: Chain,
+    learned: Learned,
     streams: State,
     levels: Levels,
     irrelevant: Irrelevant,
@@ -325,14 +331,13 @@ def run_repeat(
 ) -> None:
     """Run ``errors.size`` cycles; the student's weights are left at their last value.
 
-    errors[t] = scale * sum of squared differences before the change of cycle t. With a teacher, whose
-    table is else empty, the samples are drawn and computed anew in every cycle.
+    errors[t] = scale * sum of squared differences before the change of cycle t.
     """
     table, w = student
     plastic, plastic_bounds = plastic_part
     noisy, noisy_bounds = noisy_part
-    x, y, scale = data
-    teacher_table, teacher_w = teacher
+    x, y, scale = learned.data
+    teacher_table, teacher_w = learned.teacher
     gamma, T, mixing, summed = levels
     dtype = w.dtype
     fresh = teacher_table.shape[0] > 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -32,6 +32,8 @@ from sublearn.plots import (
 
 STEADY = 0.05
 """Spread of q/|g| and |g|/F along a path up to which they count as constant."""
+SizeFormula = Callable[[Noise, int], Best]
+"""What somebody says of the best size, from the noise and the first size of a path."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,9 @@ class SizeCurve(Shown):
 
     ``best`` is the size of the largest <k> among the sizes asked about; if <k> has one peak, the peak
     lies within ``bracket``; ``best.reason`` says where <k> is to second order only, or its traces are
-    estimated too roughly to tell. The formulas stand beside it, each with where it holds in its reason:
-    ``closed_form`` ((1-a)/a) T gamma2^2/gamma3^2, none where it does not hold, ``slides`` for the one
-    printed for linear networks, ``slides_nonlinear`` for the one printed for nonlinear ones,
-    ``implicit`` for the equation of the published code. ``measured``: rates over random cycles at
+    estimated too roughly to tell. ``closed_form`` is ((1-a)/a) T gamma2^2/gamma3^2, none where it does
+    not hold; ``beside`` has what others say, by the names that were given to their formulas. The
+    reason of each says where it holds. ``measured``: rates over random cycles at
     each size, empty where none were asked for. ``units``: the hidden or recurrent units of each size,
     layer by layer, empty where a network has none or the path is one of geometries.
     """
@@ -69,9 +70,7 @@ class SizeCurve(Shown):
     bracket: tuple[int, int]
     exponent: Exponent | None
     closed_form: Best
-    slides: Best
-    slides_nonlinear: Best
-    implicit: Best
+    beside: Mapping[str, Best] = field(default_factory=dict)
     measured: tuple[MeasuredRate, ...] = ()
     units: tuple[str, ...] = ()
 
@@ -158,13 +157,8 @@ class SizeCurve(Shown):
             error = self.exponent.error
             spread = "from two sizes" if error is None else f"+- {error:.1g}"
             lines.append(f"Tr H/|g| grows as N^a, a = {self.exponent.value:.3f} {spread}")
-        for name, formula in (
-            ("best size", self.best),
-            ("closed form", self.closed_form),
-            ("slides, linear", self.slides),
-            ("slides, nonlinear", self.slides_nonlinear),
-            ("implicit", self.implicit),
-        ):
+        formulas = {"best size": self.best, "closed form": self.closed_form, **self.beside}
+        for name, formula in formulas.items():
             shown = "none" if formula.value is None else f"{formula.value:.0f}"
             lines.append(f"{name:<18}{shown:>6}  {formula.reason}")
         if self.measured:
@@ -194,7 +188,6 @@ class SizeCurve(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        formulas = ("best", "closed_form", "slides", "slides_nonlinear", "implicit")
         return {
             **self.noise.to_dict(),
             "sizes": list(self.sizes),
@@ -207,7 +200,9 @@ class SizeCurve(Shown):
             "exponent": None
             if self.exponent is None
             else {"value": self.exponent.value, "error": self.exponent.error},
-            **{name: vars(getattr(self, name)) for name in formulas},
+            "best": vars(self.best),
+            "closed_form": vars(self.closed_form),
+            "beside": {name: vars(formula) for name, formula in self.beside.items()},
             "measured": [vars(rate) for rate in self.measured] or None,
             "measured_best": self.measured_best,
             "meaning": self.meaning,
@@ -215,12 +210,19 @@ class SizeCurve(Shown):
 
 
 def best_size(
-    path: Sequence[Instance] | Sequence[Geometry], noise: Noise, *, draws: int = 0, seed: int = 0
+    path: Sequence[Instance] | Sequence[Geometry],
+    noise: Noise,
+    *,
+    draws: int = 0,
+    seed: int = 0,
+    beside: Mapping[str, SizeFormula] | None = None,
 ) -> SizeCurve:
     """The size with the largest mean rate <k> along a path of growth, formulas beside it.
 
     ``path`` is what :func:`sublearn.noise.grow` and the like return, or geometries, smallest first. With
-    ``draws`` the rate at each size is measured over so many random cycles too.
+    ``draws`` the rate at each size is measured over so many random cycles too. ``beside`` names formulas
+    to compare with, functions of the noise and the first size, such as ``SIZES`` of
+    ``sublearn.experiments.raman2019``.
 
     >>> import numpy as np, sublearn as sl
     >>> rng = np.random.default_rng(0)
@@ -256,9 +258,7 @@ def best_size(
         bracket=(sizes[max(top - 1, 0)], sizes[min(top + 1, len(sizes) - 1)]),
         exponent=exponent,
         closed_form=_closed_form(geometries, exponent, noise),
-        slides=slides_size(noise),
-        slides_nonlinear=slides_nonlinear_size(noise, sizes[0]),
-        implicit=implicit_size(noise, sizes[0]),
+        beside={name: formula(noise, sizes[0]) for name, formula in (beside or {}).items()},
         measured=tuple(geo.measure(noise, draws, seed) for geo in geometries) if draws else (),
         units=tuple("-".join(map(str, widths)) for widths in hidden) if all(hidden) else (),
     )
@@ -402,64 +402,6 @@ def best_redundancy(geometry: Geometry, noise: Noise) -> Best:
     if best <= 1:
         return Best(1.0, "one synapse per connection: more would overshoot or add noise.")
     return Best(best, "the faster step and its larger curvature and noise balance.")
-
-
-def slides_size(noise: Noise) -> Best:
-    """T (gamma2^2 - gamma1^2) / gamma3^2, as the slides print it for linear networks; it does not hold.
-
-    >>> round(slides_size(Noise((0.8, 1.0, 0.05))).value)
-    144
-    """
-    (g1, g2, g3), T = noise.gamma, noise.T
-    if not g3:
-        return Best(None, "gamma3 = 0: the slides' formula divides by it.")
-    value = T * (g2**2 - g1**2) / g3**2
-    why = "It holds nowhere: gamma1 plays no part in the best size of linear networks"
-    return Best(value, f"{why}{', and no size is negative' if value < 0 else ''}.")
-
-
-def slides_nonlinear_size(noise: Noise, base: int) -> Best:
-    """gamma1 sqrt(T N) / gamma3, as the slides print it for nonlinear networks of base size N.
-
-    That is the root of N* = (T gamma2^2/gamma3^2) [gamma1^2 N / (gamma2^2 N*)].
-    """
-    (g1, _, g3), T = noise.gamma, noise.T
-    if not g3:
-        return Best(None, "gamma3 = 0: the slides' formula divides by it.")
-    return Best(
-        g1 * math.sqrt(T * base) / g3,
-        "The slides print it without derivation, and it differs from the published code's.",
-    )
-
-
-def implicit_size(noise: Noise, base: int) -> Best:
-    """The root N* of N* = (T/gamma3^2) sqrt[(gamma1^2 + gamma2^2)(gamma2^2 + gamma1^2 N/N*)].
-
-    The equation of the published code for nonlinear networks padded from N weights.
-    """
-    (g1, g2, g3), T = noise.gamma, noise.T
-    if not g3:
-        return Best(None, "gamma3 = 0: the equation divides by it.")
-    if not (g1 or g2):
-        return Best(0.0, "nothing but noise moves the weights.")
-
-    def excess(log_size: float) -> float:
-        size = math.exp(log_size)
-        return (
-            log_size
-            - math.log(T / g3**2)
-            - 0.5 * math.log((g1**2 + g2**2) * (g2**2 + g1**2 * base / size))
-        )
-
-    # The left side rises and the right side falls with the size: one root, found by halving.
-    low, high = -60.0, 60.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-    return Best(
-        math.exp(0.5 * (low + high)),
-        "From the published code, without a derivation: compare the maximum of <k>.",
-    )
 
 
 DEGREE = 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sublearn.experiments.raman2019 import implicit_size, slides_nonlinear_size
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._difficulties import Difficulties, student
 from sublearn.experiments.tasks._repeats import (
@@ -17,7 +18,6 @@ from sublearn.experiments.tasks._repeats import (
     whole,
     with_errors,
 )
-from sublearn.noise import implicit_size, slides_nonlinear_size
 from sublearn.runs import Row
 
 

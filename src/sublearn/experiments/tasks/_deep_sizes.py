@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sublearn.experiments.raman2019 import deep_noise, deep_sigmoid
+from sublearn.experiments.raman2019 import (
+    deep_noise,
+    deep_sigmoid,
+    implicit_size,
+    slides_nonlinear_size,
+)
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
@@ -18,7 +23,6 @@ from sublearn.experiments.tasks._repeats import (
     widths_of,
     with_errors,
 )
-from sublearn.noise import implicit_size, slides_nonlinear_size
 from sublearn.runs import Row
 
 LAST = 50

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._errors import BadInputError, one_of
 from sublearn._seeds import Tag
 from sublearn.ensembles import Instance
-from sublearn.experiments.raman2019 import linear_base, linear_lessons
+from sublearn.experiments.raman2019 import linear_base, linear_lessons, slides_size
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
@@ -39,7 +39,6 @@ from sublearn.noise import (
     local_geometry,
     predict_steady_state,
     simulate,
-    slides_size,
     step_correlation,
 )
 from sublearn.plots import finite
@@ -132,7 +131,7 @@ class LinearSizes(Paired):
         # Where no formula holds none has a best size.
         if irrelevant_of(point) == "white":
             best["best_predicted"] = finite(float(rows["best_predicted"][0]))
-            best["best_slides"] = slides_size(noise_of(point)).value
+            best["best_slides"] = slides_size(noise_of(point), sizes[0]).value
         else:
             best |= {"best_predicted": None, "best_slides": None}
         lines: list[Row] = []

@@ -108,10 +108,6 @@ class LearntMatches(ExactOrWithin, Matches):
     name = "learnt-matches"
     headings = {**ExactOrWithin.headings, **Matches.headings}  # noqa: RUF012
 
-    def run(self, point: Params, seed: int, trials: range) -> list[Row]:
-        nothing = dict.fromkeys(self.measures, float("nan"))
-        return [{**nothing, **row} for row in super().run(point, seed, trials)]
-
 
 class Activity(_Measured):
     """Decisions, and how far the nearest match found moves the activity of the hidden units.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import count
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from sublearn.experiments.tasks._asked import (
     learnable_of,
     problem_of,
 )
-from sublearn.experiments.tasks._decisions import Counting, Decisions, row_of
+from sublearn.experiments.tasks._decisions import Counting, Decisions
 from sublearn.experiments.tasks._repeats import turns, whole
 from sublearn.matchers import Budget
 from sublearn.runs import Row, Task
@@ -37,7 +38,13 @@ from sublearn.training import LEARNERS, Learner, learner_named
 EXACT, WITHIN = "exact match", "match within eps"
 DECIDED_WITHIN = "every output within eps, decided"
 DECIDE_WITHIN = "decide-within"  # the method that asks it
-_THERE, _NOT_THERE = "within", "not reached"
+KEPT: Mapping[str, type] = {
+    "within": bool,
+    **dict.fromkeys(("mse", "square"), float),
+    **dict.fromkeys(("starts", "steps"), int),
+}
+"""What is kept of a trained instance: a :class:`WithinTrial` without its number, in its order."""
+_TRAINED = "trained_"  # before these names, where decided instances have columns too
 
 
 def trains(point: Params) -> bool:
@@ -86,6 +93,16 @@ REACHED = {
 }
 
 
+def kept_of(record: WithinTrial, of: str = "") -> Row:
+    """A trained instance by column; ``of`` stands before the names of the columns."""
+    return dict(zip((f"{of}{name}" for name in KEPT), record[1:], strict=True))
+
+
+def trained_records(trials: Iterable[int], rows: Columns, of: str = "") -> tuple[WithinTrial, ...]:
+    """The instances that :func:`kept_of` put into columns."""
+    return tuple(map(WithinTrial, trials, *(rows[f"{of}{name}"].tolist() for name in KEPT)))
+
+
 def within_line(estimate: WithinEstimate) -> Row:
     """How many came within eps, with the 95% interval; "not reached" is not "no"."""
     low, high = estimate.confidence
@@ -108,10 +125,11 @@ class ExactOrWithin(Decisions):
     a learner: does it bring the mean squared error below ``eps``, with at most ``steps`` steps from
     each of ``starts`` starts? decide-within: do some weights bring every output within ``eps`` of its
     target? Decided by proof (:func:`sublearn.decide_within`). All are asked of the same instances. What
-    is reached has columns of its own; what is decided shares its columns and is told apart by the
-    question, and counts of two questions are never added up. A point that decides may name a learner
-    ``beside`` and ``eps``: the table then says how many of the matched and of the refuted instances that
-    learner brings within eps, with its usual steps and starts.
+    is reached has columns of its own, in the rows of trials (``trained_``) as in the table; what is
+    decided shares its columns and is told apart by the question, and counts of two questions are never
+    added up. A column that a trial has nothing for is empty: nan, 0, "" or False. A point that decides
+    may name a learner ``beside`` and ``eps``: the table then says how many of the matched and of the
+    refuted instances that learner brings within eps, with its usual steps and starts.
     """
 
     name = "exact-or-within"
@@ -132,7 +150,7 @@ class ExactOrWithin(Decisions):
 
     @property
     def columns(self) -> Mapping[str, type]:
-        return {**super().columns, "mse": float, "square": float}
+        return {**super().columns, **{f"{_TRAINED}{name}": kind for name, kind in KEPT.items()}}
 
     def question(self, point: Params, seed: int) -> MatchQuestion:
         if point.get("method") != DECIDE_WITHIN:
@@ -151,38 +169,29 @@ class ExactOrWithin(Decisions):
             _beside(point, 0)
 
     def run(self, point: Params, seed: int, trials: range) -> list[Row]:
-        if trains(point):
-            return [_trained(record) for record in within_question(point, seed).answer(trials)]
-        rows = super().run(point, seed, trials)
-        if not point.get("beside"):
-            return [{**row, "mse": None, "square": None} for row in rows]
-        trained = _beside(point, seed).answer(trials)
-        return [
-            {**row, "mse": record.error, "square": record.square}
-            for row, record in zip(rows, trained, strict=True)
-        ]
+        empty = {n: math.nan if kind is float else kind() for n, kind in self.columns.items()}
+        rows = [{**empty} for _ in trials]
+        if not trains(point):
+            for row, decided in zip(rows, super().run(point, seed, trials), strict=True):
+                row |= decided
+        if trains(point) or point.get("beside"):
+            question = within_question(point, seed) if trains(point) else _beside(point, seed)
+            for row, record in zip(rows, question.answer(trials), strict=True):
+                row |= kept_of(record, _TRAINED)
+        return rows
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         if trains(point):
-            names = ("mse", "square", "starts", "iterations")
-            there, others = rows["kind"] == _THERE, [rows[name].tolist() for name in names]
-            records = map(WithinTrial, range(len(there)), there.tolist(), *others)
-            estimate = WithinEstimate(within_question(point, 0), tuple(records))
+            records = trained_records(count(), rows, _TRAINED)
+            estimate = WithinEstimate(within_question(point, 0), records)
             return [{"question": WITHIN, **within_line(estimate)}]
         (line,) = super().summarise(point, rows)
         if point.get("beside"):
-            near = rows["mse"] < eps_of(point)
+            within = rows[f"{_TRAINED}within"]
             for kind in ("matched", "refuted"):
-                line[f"{kind}_within"] = int((near & (rows["kind"] == kind)).sum())
+                line[f"{kind}_within"] = int((within & (rows["kind"] == kind)).sum())
         asked = DECIDED_WITHIN if point.get("method") == DECIDE_WITHIN else EXACT
         return [{"question": asked, **line}]
-
-
-def _trained(record: WithinTrial) -> Row:
-    """A trained instance in the columns of decided ones."""
-    line: Row = {"kind": _THERE if record.within else _NOT_THERE, "rung": "", "grade": ""}
-    line |= {"error": 0.0, "starts": record.starts, "iterations": record.steps, "paths": 0}
-    return {**line, "mse": record.error, "square": record.square}
 
 
 def _beside(point: Params, seed: int) -> WithinQuestion:
@@ -220,9 +229,7 @@ class Trainability(Task):
     columns: Mapping[str, type] = {
         "instance": int,
         "learner": str,
-        "within": bool,
-        **dict.fromkeys(("mse", "square"), float),
-        **dict.fromkeys(("starts", "steps"), int),
+        **KEPT,
     }
 
     def check(self, point: Params) -> None:
@@ -239,18 +246,17 @@ class Trainability(Task):
                 continue
             # The instances of a learner in a chunk follow one another: one batch.
             for record in question.answer(range(mine[0], mine[-1] + 1)):
-                row = row_of(record)
-                row["mse"] = row.pop("error")
-                rows[record.trial, name] = {"instance": record.trial, "learner": name, **row}
+                own: Row = {"instance": record.trial, "learner": name}
+                rows[record.trial, name] = {**own, **kept_of(record)}
         return [rows[instance, names[place]] for instance, place in turns(trials, len(names))]
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         estimates: dict[str, WithinEstimate] = {}
         for name, question in _by_learner(point, 0).items():
             here = rows["learner"] == name
-            columns = ("instance", "within", "mse", "square", "starts", "steps")
-            records = map(WithinTrial, *(rows[column][here].tolist() for column in columns))
-            estimates[name] = WithinEstimate(question, tuple(records))
+            mine = {column: values[here] for column, values in rows.items()}
+            records = trained_records(mine["instance"].tolist(), mine)
+            estimates[name] = WithinEstimate(question, records)
         solved = {
             name: {record.trial for record in one.records if record.within}
             for name, one in estimates.items()

@@ -16,6 +16,7 @@ from sublearn.models import (
     RATES,
     RULES,
     Contest,
+    Splits,
     compare_cell,
     paired_difference,
     prepare,
@@ -96,7 +97,7 @@ def _trial(point: Params, seed: int, trial: int) -> Row:
         samples, exam = np.arange(count), np.arange(count, trainer.samples)
         untuned, _ = trainer.evaluate(exam)
         budget = limits.check_budget(whole(point, "budget", 100))
-        contest = Contest(trainer, limits, RULES, budget, FOLDS, trial, samples=samples)
+        contest = Contest(Splits(trainer, FOLDS, trial, samples), limits, RULES, budget)
         by_method = {row.method: row for row in compare_cell(contest, [RACE, *RULES], RATES, exam)}
     finally:
         torch.set_num_threads(threads)
