@@ -18,6 +18,10 @@ CASES = [
     # What is learnable.
     (["certify", *LAYER], "say what is learnable, with --learn NAME:WHAT or --allocation FILE."),
     (["certify", *LAYER, "--learn", "W1"], "'W1' must read NAME:WHAT"),
+    (
+        ["design", *LAYER, "--learn", "W1:rows=0"],
+        "learn takes names alone, such as 'W1', not 'W1:r",
+    ),
     (["certify", *LAYER, "--learn", "W9:all"], "weight name must be one of W1, W2, not 'W9'."),
     (["certify", *LAYER, "--learn", "W1:entries=3.0"], "entry (3, 0) lies outside W1"),
     (["certify", *LAYER, "--learn", "W1:entries=0.-1"], "entry (0, -1) lies outside W1"),
@@ -240,6 +244,15 @@ def test_absent_files_and_folders(
         ["certify", *LAYER, "--allocation", str(tmp_path / "mask.csv")], monkeypatch, capsys
     )
     assert "a .csv mask needs the name of its weight, one of W1, W2." in said
+
+
+def test_a_table_with_a_header_is_told_what_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mask.csv").write_text(",0,1,2\n0,1,0,0\n1,0,1,0\n2,0,0,1\n")  # as pandas writes it
+    arguments = ["certify", *LAYER, "--allocation", str(tmp_path / "mask.csv"), "--weight", "W1"]
+    said = fails(arguments, monkeypatch, capsys)
+    assert "rows of numbers set apart by commas, without header or index" in said
 
 
 SCORES = [

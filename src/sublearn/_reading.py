@@ -277,4 +277,5 @@ def read_numbers(path: Path) -> np.ndarray:
             found: np.ndarray = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
             return found
     except Exception as problem:  # numpy's reader fails in a dozen ways
-        raise Unreadable(first_line(problem)) from None
+        wanted = "rows of numbers set apart by commas, without header or index"
+        raise Unreadable(f"it must hold {wanted}; {first_line(problem)}") from None

@@ -139,6 +139,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Allocation.from_entries(NET, {"W": [(0, 1, 2)]}), "must be a pair"),
     (lambda: Allocation.from_entries(NET, {"W": [0, 1]}), "must be a pair"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": 3}), "must be a list of pairs"),  # type: ignore
+    # Two entries: rows and columns apart have the shape of two pairs.
+    (lambda: Allocation.from_entries(NET, {"W": np.eye(4)[:2].nonzero()}), "np.argwhere"),  # type: ignore
     (lambda: Allocation.from_entries(NET, [(0, 0)]), "entries must be given by weight name"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": [(0.0, 1)]}), "a row of W must be a whole number"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": [(0, True)]}), "a column of W must be .* not True"),

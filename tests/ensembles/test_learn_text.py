@@ -90,7 +90,7 @@ def test_rules_and_fixed_entries_together() -> None:
 
 BAD = {
     "": "must read NAME:WHAT, like 'W:first-rows=5,seed=0'",
-    "W": "must read NAME:WHAT",
+    "W": "like 'W:first-rows=5,seed=0', or 'W:all' for every entry",
     "W:": "must read NAME:WHAT",
     ":all": "weight name must be one of W, B, D, not ''",
     "V:all": "weight name must be one of W, B, D, not 'V'",

@@ -35,6 +35,11 @@ def test_the_model_itself_is_reproduced() -> None:
     assert "reproduces all 18 outputs" in str(found)
 
 
+def test_the_same_bits_are_called_so() -> None:
+    found = NET.check(WEIGHTS, INPUTS, NET.forward(WEIGHTS, INPUTS))
+    assert found.difference == 0 and str(found).endswith("all 18 outputs, to the last bit.")
+
+
 def test_another_formula_is_caught_and_the_place_named() -> None:
     theirs = by_loops(usual=True)
     found = NET.check(WEIGHTS, INPUTS, theirs)

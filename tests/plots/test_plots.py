@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sublearn.plots import (
     COLOURS,
@@ -50,6 +51,12 @@ def _picture(folder: Path) -> tuple[bytes, bytes]:
     png, svg = save(fig, folder / "deep" / "picture")
     assert sorted(p.name for p in png.parent.iterdir()) == ["picture.png", "picture.svg"]
     return png.read_bytes(), svg.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["", ".png", ".svg"])
+def test_an_ending_is_not_written_twice(tmp_path: Path, ending: str) -> None:
+    written = save(figure()[0], tmp_path / f"rows.5{ending}")
+    assert [path.name for path in written] == ["rows.5.png", "rows.5.svg"]
 
 
 def test_the_same_picture_has_the_same_bytes(tmp_path: Path) -> None:

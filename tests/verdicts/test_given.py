@@ -79,6 +79,9 @@ def test_bad_numbers_are_refused() -> None:
         sl.rank_at(net, whole, {"W1": [[1.0, np.inf]]}, np.eye(2))
     with pytest.raises(sl.BadInputError, match="W1"):
         sl.rank_at(net, whole, {}, np.eye(2))
+    mask = {"W1": np.ones((1, 2), dtype=bool)}
+    with pytest.raises(sl.BadInputError, match=r"must be an Allocation, not dict: .*from_masks"):
+        sl.rank_at(net, mask, {"W1": [[1.0, 2.0]]}, np.eye(2))  # type: ignore[arg-type]
 
 
 def test_a_problem_from_arrays() -> None:

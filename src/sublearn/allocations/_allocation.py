@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices, Mask, distinct
-from sublearn._errors import BadInputError, one_of, whole_number
+from sublearn._errors import BadInputError, one_of, shown, whole_number
 from sublearn.networks import Network
 from sublearn.plots import Row, Shown
 
@@ -80,6 +80,11 @@ class Allocation(Shown):
             rows, columns = network.shape(name)
             if not isinstance(pairs, Iterable):
                 raise BadInputError(f"entries of {name} must be a list of pairs, not {pairs!r}.")
+            if isinstance(pairs, tuple) and any(isinstance(p, np.ndarray) for p in pairs):
+                raise BadInputError(
+                    f"entries of {name} must be pairs (row, column), not rows and columns apart, as "
+                    "np.nonzero gives them: np.argwhere gives pairs."
+                )
             seen: set[int] = set()
             for pair in pairs:
                 i, j = _pair(name, pair)
@@ -433,7 +438,7 @@ def _spread_among(exists: Mask, count: int) -> Indices:
 def _pair(name: str, pair: Sequence[int]) -> Entry:
     values = list(pair) if isinstance(pair, Sequence) or hasattr(pair, "__len__") else []
     if len(values) != 2:
-        raise BadInputError(f"an entry of {name} must be a pair (row, column), not {pair!r}.")
+        raise BadInputError(f"an entry of {name} must be a pair (row, column), not {shown(pair)}.")
     # Negative numbers do not count from the end: they are refused with the other outsiders.
     i, j = (
         _integer(f"{what} of {name}", v)

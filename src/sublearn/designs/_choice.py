@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, Indices, Mask, real_numbers
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, shown
 from sublearn.allocations import Allocation, mask_of
 from sublearn.networks import Network
 
@@ -32,6 +32,12 @@ class Choice:
         if not asked:
             raise BadInputError(f"learn must name at least one of {', '.join(network.shapes)}.")
         for name in asked:
+            weight, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
+            if colon and weight in network.shapes:
+                raise BadInputError(
+                    f"learn takes names alone, such as {weight!r}, not {shown(name)}: which entries may not "
+                    "be chosen is said by forbidden."
+                )
             network.shape(name)
         # In the network's order, in which the labels of an allocation stand: whoever sorts ids relies on it.
         self.names = [name for name in network.shapes if name in asked]

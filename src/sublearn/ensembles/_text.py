@@ -92,7 +92,10 @@ def learn_from_text(network: Network, texts: Iterable[str]) -> Learn:
         name, colon, rest = text.partition(":")
         parts = [part.strip() for part in rest.split(",")]
         if not colon or not parts[0]:
-            raise BadInputError(f"{text!r} must read NAME:WHAT, like {FORMS['first-rows']!r}.")
+            every = f", or '{name}:all' for every entry" if name in network.shapes else ""
+            raise BadInputError(
+                f"{text!r} must read NAME:WHAT, like {FORMS['first-rows']!r}{every}."
+            )
         network.shape(name)
         kind, _, value = parts[0].partition("=")
         one_of(f"what to learn in {text!r}", kind, FORMS)

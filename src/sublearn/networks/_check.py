@@ -90,6 +90,8 @@ class ForwardCheck(Shown):
 
     def __str__(self) -> str:
         if self.first is None:
+            if not self.difference:
+                return f"{self.network} reproduces all {self.of} outputs, to the last bit."
             return (
                 f"{self.network} reproduces all {self.of} outputs: they differ by at most "
                 f"{self.difference:.1e}, {self.relative:.1e} of the largest."

@@ -58,7 +58,7 @@ class Shown(ABC):
         return DataFrame(self.table())
 
     def save_plot(self, stem: str | Path) -> tuple[Path, Path]:
-        """Write the picture to ``stem.png`` and ``stem.svg``."""
+        """Write the picture to ``stem.png`` and ``stem.svg``; an ending .png or .svg is dropped."""
         return save(self.plot(), stem)
 
     def write_files(

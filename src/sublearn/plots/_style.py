@@ -242,10 +242,15 @@ def shared_legend(fig: Figure, axes: Sequence[Axes], *, across: int = 4) -> None
 
 
 def save(fig: Figure, stem: str | Path) -> tuple[Path, Path]:
-    """Write ``stem.png`` and ``stem.svg``, beside and renamed; the same picture, the same bytes."""
+    """Write ``stem.png`` and ``stem.svg``, beside and renamed; the same picture, the same bytes.
+
+    An ending .png or .svg of the stem is dropped.
+    """
     from matplotlib import rc_context
 
     stem = Path(stem)
+    if stem.suffix in (".png", ".svg"):
+        stem = stem.with_suffix("")
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):

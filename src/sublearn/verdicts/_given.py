@@ -14,7 +14,7 @@ from sublearn._arrays import Array, finite_numbers, real_numbers
 from sublearn._errors import by_name
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
-from sublearn.allocations import Allocation
+from sublearn.allocations import Allocation, an_allocation
 from sublearn.exact import Dyadics, PrimeField, eliminate, random_prime
 from sublearn.networks import Gates, Network, factors, log2_terms
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, whole_ticks
@@ -90,6 +90,7 @@ def rank_at(
     At the weights and inputs given the rank is 2 (proof), as large as 4 weights and 2 outputs allow.
     """
     check_options(error, seed)
+    an_allocation("allocation", allocation)
     network.check_allocation(allocation)
     by_name(weights)
     given = {name: real_numbers(f"weight {name}", value) for name, value in weights.items()}

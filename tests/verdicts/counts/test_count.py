@@ -341,3 +341,9 @@ def test_counts_are_asked_once_and_do_not_depend_on_the_order() -> None:
     second = [count_solutions(problem, a) for a in reversed(allocations)][::-1]
     assert first == second
     assert count_solutions(problem, allocations[0]) is second[0]
+
+
+def test_a_mask_is_no_allocation() -> None:
+    problem = sl.Problem(sl.FeedForward((2, 2)), samples=2)
+    with pytest.raises(sl.BadInputError, match=r"must be an Allocation, not dict: .*from_masks"):
+        count_solutions(problem, {"W1": np.eye(2, dtype=bool)})  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ import numpy as np
 
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
-from sublearn.allocations import Allocation
+from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import random_prime
 from sublearn.networks import Network
@@ -82,6 +82,7 @@ def count_solutions(
     More primes are drawn, 2 to 6, until the chance of a mistake is at most ``error``. Within one
     process each question is asked once.
     """
+    an_allocation("allocation", allocation)
     problem.network.check_allocation(allocation)
     if problem.effective_samples < problem.samples:
         return _none("the samples are linearly dependent, so d m equations cannot be generic")
