@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import inf, log10, nan
 from numbers import Integral, Real
+from typing import NoReturn
 
 _LONGEST = 1000
 _READABLE = 80  # signs of one value
@@ -20,6 +21,12 @@ class BadInputError(ValueError):
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
         super().__init__(message)
+
+
+def no_truth(result: object, ask: str) -> NoReturn:
+    """Refuse ``if result:``, which would be true whatever the result says."""
+    name = type(result).__name__
+    raise BadInputError(f"a {name} is neither true nor false: ask for its {ask}.")
 
 
 def printable(text: str) -> str:

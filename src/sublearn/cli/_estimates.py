@@ -258,6 +258,8 @@ def estimate(
         print_json({**question, **answer.to_dict(), "unfinished": unfinished, "saved": saved})
     else:
         begun = f"unfinished, {answer.trials} of {trials} trials: " if unfinished else ""
+        if place.goes_on and answer.trials > trials:
+            begun = f"all {answer.trials} trials that were kept, more than {trials}: "
         say("\n".join([f"{begun}{answer}", *answer.details]))
         tell_written(saved)
         if asked.question == EXACT and answer.undecided:

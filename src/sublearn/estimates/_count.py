@@ -151,7 +151,10 @@ class Counted(Shown, Generic[Asked, Record]):
         """Lines that may stand below the result."""
         names = ", ".join(self.problem.ensemble.given.names)
         given = [f"given in every trial: {names}"] if names else []
-        return [*given, in_time(self.seconds)]
+        early = [
+            "this interval holds whenever one stops, and is wider than one for a number fixed before"
+        ]
+        return [*given, *early * self.early, in_time(self.seconds)]
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from sublearn._arrays import Array
+from sublearn._errors import no_truth
 from sublearn._grades import PROOF
 from sublearn._kinds import DecisionKind
 from sublearn.allocations import Allocation
@@ -65,6 +66,9 @@ class Decision(Shown):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", DecisionKind.read("the kind of a decision", self.kind))
+
+    def __bool__(self) -> NoReturn:
+        no_truth(self, "kind, which is 'matched', 'refuted' or 'undecided'")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._errors import BadInputError, one_of, positive, whole_number
+from sublearn._errors import BadInputError, no_truth, one_of, positive, whole_number
 from sublearn._files import write_whole
 from sublearn.ensembles import Instance, Problem, check_instance
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, ink, legend, name_axes, whole_ticks
@@ -46,6 +46,9 @@ class Training(Shown):
     right: int | None  # labels right, where there are labels
     solved: bool
     starts: Descent  # all of them, as they were run
+
+    def __bool__(self) -> NoReturn:
+        no_truth(self, "solved")
 
     @property
     def weights(self) -> dict[str, Array]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import lgamma, log
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Array, finite_numbers, real_numbers
-from sublearn._errors import by_name
+from sublearn._errors import by_name, no_truth
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, an_allocation
@@ -35,6 +35,9 @@ class GivenRank(Shown):
     learnable: int
     equations: int
     grade: Grade
+
+    def __bool__(self) -> NoReturn:
+        no_truth(self, "rank")
 
     def __str__(self) -> str:
         most = min(self.learnable, self.equations)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from sublearn._errors import no_truth
 from sublearn._grades import Grade
 from sublearn._kinds import VerdictKind
 from sublearn.allocations import Allocation, Entry
@@ -120,6 +121,9 @@ class Verdict(Shown):
     solutions: int | None = None
     set_aside: bool = False
     proof: Proof | None = field(default=None, compare=False)
+
+    def __bool__(self) -> NoReturn:
+        no_truth(self, "kind, which is 'maximal', 'minimal', 'between' or 'unknown'")
 
     def certificate(self) -> RankCertificate:
         """What the verdict rests on, as numbers to save and to check again."""

@@ -132,7 +132,8 @@ class _Attempt:
         quiet = 0
         while True:
             heed()
-            decision = self._match() or self._refute()
+            if (decision := self._match()) is None:
+                decision = self._refute()
             if decision is not None:
                 return decision
             if self.count is None and (self.cheap or quiet >= _QUIET):
