@@ -15,6 +15,8 @@ Mask = NDArray[np.bool_]
 Complex = NDArray[np.complex128]
 Floats = NDArray[Any]  # float32 or float64, the same throughout a computation
 
+UNIT = 2.0**-53  # of a number, the most that rounding it to float64 changes
+
 
 def real_numbers(name: str, value: ArrayLike) -> Array:
     """A float64 array of its own, or a sentence that says why these cannot be meant as real numbers.

@@ -10,6 +10,7 @@ from sublearn.noise._exchanges import Exchanges
 from sublearn.noise._geometry import Best, Critical, Geometry, local_geometry
 from sublearn.noise._growth import PATHS as PATHS
 from sublearn.noise._growth import READINGS as READINGS
+from sublearn.noise._growth import STARTS as STARTS
 from sublearn.noise._growth import (
     add_synapses,
     copy_units,

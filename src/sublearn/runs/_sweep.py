@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
 from sublearn._reading import MOST_DIGITS, Unreadable, brackets, depth, read_regular
+from sublearn._tables import Row
 from sublearn.plots import curve, figure, legend, name_axes, whole_ticks
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._tables import Table
-from sublearn.runs._task import Json, Row, Task
+from sublearn.runs._task import Json, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
