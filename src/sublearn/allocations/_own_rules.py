@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices, Mask, unpacked
 from sublearn._errors import BadInputError, first_line
-from sublearn._reading import Unreadable, read_npz, read_regular
+from sublearn._reading import read_npz, read_regular, reading
 from sublearn.allocations._allocation import Allocation, mask_of
 from sublearn.allocations._rules import Places, Rule, check_count
 from sublearn.networks import Network
@@ -180,12 +180,8 @@ def load_masks(path: str | Path, network: Network) -> dict[str, Masks]:
     [((0, 0), (1, 1)), ((0, 1), (1, 0)), ((0, 0), (1, 1))]
     """
     file = Path(path)
-    if not file.is_file():
-        raise BadInputError(f"there is no file {file}.")
-    try:
+    with reading(file, "masks"):
         arrays = read_npz(file, most=max(_ROOM, min(_MOST_MASKS, 2**12 * network.cells)))
-    except Unreadable as problem:
-        raise BadInputError(f"{file} cannot be read as masks ({problem}).") from None
     if not arrays:
         raise BadInputError(f"{file} holds no masks.")
     rules: dict[str, Masks] = {}
@@ -236,9 +232,6 @@ def masks_from_text(text: str, network: Network) -> dict[str, Masks]:
 
 
 def _digest(name: str) -> str:
-    try:
-        return hashlib.sha256(read_regular(Path(name), _MOST_MASKS)).hexdigest()
-    except FileNotFoundError:
-        raise BadInputError(f"there is no file {name}.") from None
-    except Unreadable as problem:
-        raise BadInputError(f"{name} cannot be read as masks ({problem}).") from None
+    file = Path(name)
+    with reading(file, "masks"):
+        return hashlib.sha256(read_regular(file, _MOST_MASKS)).hexdigest()
