@@ -16,7 +16,6 @@ from sublearn._errors import BadInputError, shown, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Places, Rule
 from sublearn.ensembles._distributions import (
-    Correlated,
     Distribution,
     LowRank,
     Normal,
@@ -90,12 +89,7 @@ class Problem:
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
         self._check_memory()
-        law, features = self.ensemble.inputs, sum(self.network.input_blocks)
-        if isinstance(law, Correlated) and law.features != features:
-            raise BadInputError(
-                f"covariance must be {features} x {features}, one row per number of a sample, not "
-                f"{law.features} x {law.features}."
-            )
+        self.ensemble.inputs.check(sum(self.network.input_blocks))
         if not (self.teacher is None or isinstance(self.teacher, Network | Source)):
             raise BadInputError(
                 f"teacher must be a network or Targets() or Labels(data), not {self.teacher!r}."

@@ -30,7 +30,6 @@ from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
 from sublearn.noise._noise import NOISE_ON as NOISE_ON
 from sublearn.noise._noise import Homeostasis, Noise, SecondTask, step_correlation
 from sublearn.noise._place import (
-    Factors,
     Placement,
     PlacementRow,
     draw_lessons,
@@ -62,7 +61,6 @@ __all__ = [
     "Drift",
     "Exchanges",
     "Exponent",
-    "Factors",
     "Geometry",
     "Homeostasis",
     "Known",
