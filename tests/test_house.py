@@ -257,6 +257,14 @@ def test_the_architecture_page_draws_the_rooms_as_they_are(root: Path) -> None:
         drawn[room] = (used & set(ROOMS)) - {room}
     assert list(written) == list(ROOMS)
     assert written == drawn
+    (basement,) = re.findall(r"^Below the rooms .*?\n\n", text, flags=re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(_[a-z]+)`", basement)) == {
+        path.stem for path in package.glob("_[a-z]*.py")
+    }
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    assert [
+        name for name in named if not (package / name).is_file() and not (root / name).is_file()
+    ] == []
 
 
 def test_models_lean_on_little() -> None:

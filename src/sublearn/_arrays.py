@@ -15,6 +15,8 @@ Mask = NDArray[np.bool_]
 Complex = NDArray[np.complex128]
 Floats = NDArray[Any]  # float32 or float64, the same throughout a computation
 
+UNIT = 2.0**-53  # of a number, the most that rounding it to float64 changes
+
 
 def real_numbers(name: str, value: ArrayLike) -> Array:
     """A float64 array of its own, or a sentence that says why these cannot be meant as real numbers.
@@ -44,14 +46,15 @@ def check_real(name: str, array: NDArray[Any]) -> None:
         )
 
 
-def finite_numbers(name: str, array: Array) -> Array:
-    """The same array, or an error that says where a number is infinite or none at all.
+def finite_numbers(name: str, value: ArrayLike) -> Array:
+    """The same of real numbers all of which are finite, or an error that says where one is not.
 
     >>> finite_numbers("inputs", np.array([[1.0, np.nan]]))
     Traceback (most recent call last):
         ...
     sublearn._errors.BadInputError: inputs must be finite, not nan at (0, 1).
     """
+    array = real_numbers(name, value)
     if not np.isfinite(array).all():
         place = tuple(int(v) for v in np.argwhere(~np.isfinite(array))[0])
         raise BadInputError(f"{name} must be finite, not {array[place]} at {place}.")

@@ -48,12 +48,13 @@ def write_whole(path: Path, content: bytes, *, kept: str = _AS_BEFORE) -> None:
         raise explained(problem, path, kept) from None
 
 
-def save_json(path: str | Path, content: Any, what: str) -> None:
+def save_json(path: str | Path, content: Any, what: str, indent: int | None = 1) -> None:
     """Write JSON to a file, whole; a device or a pipe there, which would be gone, is refused."""
     target = Path(path)
     if target.exists() and not target.is_file():
-        raise BadInputError(f"a {what} must be saved as a file, and {target} is none.")
-    write_whole(target, (json.dumps(content, indent=1) + "\n").encode())
+        raise BadInputError(f"{what} must be saved as a file, and {target} is none.")
+    text = json.dumps(content, indent=indent, allow_nan=False)
+    write_whole(target, f"{text}\n".encode())
 
 
 def explained(problem: OSError, path: Path, kept: str = _AS_BEFORE) -> OSError:

@@ -10,7 +10,8 @@ import re
 import stat
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +36,19 @@ class Unreadable(ValueError):  # noqa: N818 - says what it is
 
 class Unreachable(Unreadable):
     """The system did not give the file: that says nothing of what is in it."""
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """One sentence where a file is not there, or within cannot be read as ``what``."""
+    try:
+        if not path.is_file():
+            raise FileNotFoundError
+        yield
+    except FileNotFoundError:
+        raise BadInputError(f"there is no file {path}.") from None
+    except Unreadable as problem:
+        raise BadInputError(f"{path} cannot be read as {what} ({problem}).") from None
 
 
 def read_regular(path: Path, most: int, *, links: bool = True) -> bytes:
@@ -264,7 +278,7 @@ def read_array(file: Any, most: int) -> np.ndarray:
         raise Unreadable(f"its head announces shape {shape} of {kind}, which is no array") from None
 
 
-def read_numbers(path: Path) -> np.ndarray:
+def read_csv(path: Path) -> np.ndarray:
     """A matrix from a .csv file: rows of numbers set apart by commas."""
     import numpy as np
 

@@ -57,16 +57,16 @@ def words(digest: str | bytes) -> list[int]:
     return [int(word) for word in np.frombuffer(raw, dtype="<u4")]
 
 
-def trial_key(digest: str, trial: int, purpose: Purpose) -> tuple[int, ...]:
+def trial_key(digest: str, trial: int, *purpose: Purpose) -> tuple[int, ...]:
     """What seeds a stream of a trial, besides the seed."""
-    return (*words(digest), trial, int(purpose))
+    return (*words(digest), trial, *map(int, purpose))
 
 
-def trial_stream(seed: int, digest: str, trial: int, purpose: Purpose) -> np.random.Generator:
-    """The random numbers of one trial for one purpose."""
+def trial_stream(seed: int, digest: str, trial: int, *purpose: Purpose) -> np.random.Generator:
+    """The random numbers of one trial for one purpose; for none, where no instance is drawn."""
     import numpy as np
 
-    return np.random.default_rng([seed, *trial_key(digest, trial, purpose)])
+    return np.random.default_rng([seed, *trial_key(digest, trial, *purpose)])
 
 
 def named_stream(seed: int, *parts: str) -> np.random.Generator:

@@ -7,6 +7,9 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+Row = dict[str, Any]
+"""Plain values by column; of no declared type, so that one can reckon with them."""
+
 
 def table_bytes(table: Iterable[Mapping[str, Any]]) -> bytes:
     """The table as a file holds it: a line of names, then one line per row.

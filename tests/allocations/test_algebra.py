@@ -136,7 +136,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: A.move("W", (0, 1), (0, 2)), r"\(0, 1\) of W is not learnable, so it cannot move"),
     (lambda: A.move("W", (0, 0), (1, 1)), r"\(1, 1\) of W is learnable already"),
     (lambda: A.move("W", (0, 0), (0, 0)), "learnable already"),
-    (lambda: A.move("W", (0, 0), (3, 0)), r"\(3, 0\) lies outside W, which is 3 x 3"),
+    (lambda: A.move("W", (0, 0), (3, 0)), r"\(3, 0\) lies outside W, which has rows 0\.\.2 and"),
     (lambda: A.move("W", (-1, 0), (0, 1)), "lies outside"),
     (lambda: A.move("V", (0, 0), (0, 1)), "weight name must be one of W, B, D"),
     (lambda: A.move("W", (0, 0), (0, 1.5)), "must be a whole number"),  # type: ignore[arg-type]

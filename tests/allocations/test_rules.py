@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+import sublearn as sl
 from networks.reference import one_sentence
 from sublearn import Anywhere, BadInputError, FirstColumns, FirstRows
-from sublearn.allocations import Rule, _rules, draw_flat
+from sublearn._arrays import Indices
+from sublearn.allocations import Places, Rule, _rules
 from sublearn.networks import Bounds
 
 Shape = tuple[int, int]
@@ -45,7 +49,7 @@ def _draws(case: Case, times: int, seed: int) -> Counter[tuple[int, ...]]:
     rule, shape, bounds, count = case
     rng = np.random.default_rng(seed)
     return Counter(
-        tuple(draw_flat(rule, "W", shape, bounds, count, rng).tolist()) for _ in range(times)
+        tuple(rule.draw(Places("W", shape, bounds), count, rng).tolist()) for _ in range(times)
     )
 
 
@@ -89,7 +93,7 @@ def test_the_chain_is_uniform_too(case: Case, monkeypatch: pytest.MonkeyPatch) -
 def test_tight_bounds_where_rejection_is_hopeless() -> None:
     # Permutations of 12: rejection finds one in 12^12 / 12! = 18,614 draws.
     rng = np.random.default_rng(7)
-    found = [draw_flat(FirstRows(12), "W", (12, 12), Bounds(1, 1), 12, rng) for _ in range(8)]
+    found = [FirstRows(12).draw(Places("W", (12, 12), Bounds(1, 1)), 12, rng) for _ in range(8)]
     for flat in found:
         assert sorted(flat // 12) == sorted(flat % 12) == list(range(12))
     assert len({flat.tobytes() for flat in found}) == 8
@@ -124,9 +128,9 @@ def test_every_draw_keeps_bounds_and_size(case: Case, seed: int) -> None:
         most = min(rule.k * column, rows * min(row, rule.k))
     if count > most:
         with pytest.raises(BadInputError, match=f"cannot carry {count} .*at most {most}"):
-            draw_flat(rule, "W", (rows, columns), bounds, count, np.random.default_rng(seed))
+            rule.draw(Places("W", (rows, columns), bounds), count, np.random.default_rng(seed))
         return
-    flat = draw_flat(rule, "W", (rows, columns), bounds, count, np.random.default_rng(seed))
+    flat = rule.draw(Places("W", (rows, columns), bounds), count, np.random.default_rng(seed))
     assert flat.size == count and np.all(np.diff(flat) > 0)
     i, j = np.divmod(flat, columns)
     assert i.min() >= 0 and i.max() < rows
@@ -140,14 +144,14 @@ def test_the_largest_count_agrees_with_brute_force() -> None:
         counts = range(1, k * columns + 1)
         largest = max(c for c in counts if _feasible(rule, shape, bounds, c))
         rng = np.random.default_rng(0)
-        assert draw_flat(rule, "W", shape, bounds, largest, rng).size == largest
+        assert rule.draw(Places("W", shape, bounds), largest, rng).size == largest
         with pytest.raises(BadInputError, match=f"at most {largest}"):
-            draw_flat(rule, "W", shape, bounds, largest + 1, rng)
+            rule.draw(Places("W", shape, bounds), largest + 1, rng)
 
 
 def test_golden_draws() -> None:
     def one(rule: Rule, bounds: Bounds, count: int) -> list[int]:
-        return draw_flat(rule, "W", (4, 5), bounds, count, np.random.default_rng(0)).tolist()
+        return rule.draw(Places("W", (4, 5), bounds), count, np.random.default_rng(0)).tolist()
 
     assert one(FirstRows(3), Bounds(3, None), 6) == [3, 4, 5, 11, 12, 14]
     assert one(FirstColumns(3), Bounds(5, 2), 6) == [1, 7, 10, 12, 15, 16]
@@ -156,7 +160,9 @@ def test_golden_draws() -> None:
 
 def test_large_draws_use_exact_counts() -> None:
     # The number of masks has hundreds of digits here; floats would not do.
-    flat = draw_flat(FirstRows(40), "W", (64, 64), Bounds(16, None), 500, np.random.default_rng(0))
+    flat = FirstRows(40).draw(
+        Places("W", (64, 64), Bounds(16, None)), 500, np.random.default_rng(0)
+    )
     counts = np.bincount(flat // 64, minlength=64)
     assert flat.size == 500 and counts.max() <= 16 and counts[40:].sum() == 0
     assert counts[:40].min() > 3  # spread like a uniform draw, 12.5 on average
@@ -165,13 +171,13 @@ def test_large_draws_use_exact_counts() -> None:
 def test_very_large_draws_without_bounds() -> None:
     # Figure 3c: 10,000 entries in 40 rows of 784, where no bound binds.
     rng, bounds = np.random.default_rng(0), Bounds(784, None)
-    flat = draw_flat(FirstRows(40), "W1", (1000, 784), bounds, 10_000, rng)
+    flat = FirstRows(40).draw(Places("W1", (1000, 784), bounds), 10_000, rng)
     assert flat.size == np.unique(flat).size == 10_000 and (np.diff(flat) > 0).all()
     assert flat.max() < 40 * 784
     counts = np.bincount(flat // 784, minlength=40)
     # Row sizes are hypergeometric: mean 250, deviation 12.9.
     assert abs(counts - 250).max() < 5 * 12.9 and counts.std() > 6
-    turned = draw_flat(FirstColumns(40), "W1", (784, 1000), Bounds(1000, None), 10_000, rng)
+    turned = FirstColumns(40).draw(Places("W1", (784, 1000), Bounds(1000, None)), 10_000, rng)
     assert turned.size == 10_000 and (turned % 1000).max() < 40
 
 
@@ -183,7 +189,7 @@ def test_impossible_requests() -> None:
         (FirstRows(2), r"first 2 rows of W cannot carry 5 weights .*\(2 in each .*at most 4\)"),
     ):
         with pytest.raises(BadInputError, match=match) as caught:
-            draw_flat(rule, "W", (4, 5), Bounds(2, None), 5, rng)
+            rule.draw(Places("W", (4, 5), Bounds(2, None)), 5, rng)
         assert one_sentence(caught.value)
 
 
@@ -200,7 +206,7 @@ def test_anywhere_is_uniform_over_all_sets() -> None:
     rng, shape, bounds = np.random.default_rng(11), (2, 4), Bounds(1, 1)
     sets = list(combinations(range(8), 3))
     found = Counter(
-        tuple(draw_flat(Anywhere(), "W", shape, bounds, 3, rng).tolist())
+        tuple(Anywhere().draw(Places("W", shape, bounds), 3, rng).tolist())
         for _ in range(25 * len(sets))
     )
     assert set(found) == set(sets)
@@ -209,10 +215,34 @@ def test_anywhere_is_uniform_over_all_sets() -> None:
 
 def test_anywhere_takes_up_to_all_entries() -> None:
     rng, bounds = np.random.default_rng(0), Bounds(1, 1)
-    assert draw_flat(Anywhere(), "W", (2, 4), bounds, 8, rng).tolist() == list(range(8))
+    assert Anywhere().draw(Places("W", (2, 4), bounds), 8, rng).tolist() == list(range(8))
     with pytest.raises(BadInputError, match="W has 8 entries, fewer than 9") as caught:
-        draw_flat(Anywhere(), "W", (2, 4), bounds, 9, rng)
+        Anywhere().draw(Places("W", (2, 4), bounds), 9, rng)
     assert one_sentence(caught.value)
     for count in (0, -1, 1.5):
         with pytest.raises(BadInputError, match="count must be a whole number of at least 1"):
             Anywhere(count)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Corner(Rule):
+    """A rule of one's own: entries of the first k rows and k columns."""
+
+    k: int
+    count: int | None = None
+
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        inside = np.arange(self.k)[:, None] * places.shape[1] + np.arange(self.k)
+        return np.sort(rng.choice(inside.ravel(), count, replace=False))
+
+
+def test_a_rule_of_ones_own_is_drawn_counted_and_saved(tmp_path: Path) -> None:
+    problem, rules = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=2), samples=2), {"W": Corner(3)}
+    found = sl.estimate(problem, rules, trials=10)
+    masks = [sl.draw(problem, rules, trial=trial).allocation.mask("W") for trial in range(10)]
+    assert all(mask.sum() == 4 and not mask[3:].any() and not mask[:, 3:].any() for mask in masks)
+    assert len({mask.tobytes() for mask in masks}) > 5
+    found.save(tmp_path / "e.json")
+    assert sl.Estimate.load(tmp_path / "e.json", problem, rules) == found
+    with pytest.raises(BadInputError, match="its allocation is another one"):
+        sl.Estimate.load(tmp_path / "e.json", problem, {"W": Corner(4)})

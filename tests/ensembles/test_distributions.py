@@ -21,6 +21,7 @@ LAWS: list[Distribution] = [
     sl.ensembles.Rademacher(),
     sl.ensembles.Sparse(density=0.3),
     sl.ensembles.LowRank(rank=2),
+    sl.ensembles.Factors(count=2),
 ]
 
 
@@ -82,7 +83,8 @@ def test_flags() -> None:
     dense = {type(law).__name__: law.has_density for law in LAWS}
     full = {type(law).__name__: law.has_full_support for law in LAWS}
     assert {name for name, yes in dense.items() if not yes} == {"Rademacher", "Sparse"}
-    assert {name for name, yes in full.items() if yes} == {"Normal", "StudentT"}
+    assert {name for name, yes in full.items() if yes} == {"Normal", "StudentT", "Factors"}
+    assert {type(law).__name__ for law in LAWS if law.of_inputs} == {"LowRank", "Factors"}
 
 
 def test_equal_laws_describe_themselves_equally() -> None:
@@ -173,5 +175,6 @@ def test_a_covariance_fits_its_network() -> None:
     law = sl.ensembles.Correlated(covariance=((1.0, 0.2), (0.2, 1.0)))
     with pytest.raises(sl.BadInputError, match="covariance must be 3 x 3"):
         sl.Problem(sl.FeedForward((3, 2)), 2, sl.Ensemble(inputs=law))
-    with pytest.raises(sl.BadInputError, match="Correlated is for inputs"):
-        sl.Ensemble(weights=law)
+    for each in (law, sl.ensembles.Factors(count=2)):
+        with pytest.raises(sl.BadInputError, match=f"{type(each).__name__} is for inputs"):
+            sl.Ensemble(weights=each)

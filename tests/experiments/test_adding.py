@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import sublearn as sl
 from sublearn import cli, experiments
+from sublearn.experiments.tasks import GAMMA, TASKS
 from sublearn.runs import Table
 from sublearn.runs import open as open_run
 
@@ -39,3 +40,13 @@ def test_the_page_adds_an_experiment(
     experiment = experiments.find("rows")
     assert {name for row in table for name in row} <= set(experiment.headings)
     assert experiment.draw(Table()) and experiment.find(Table()) == "No point is finished yet."
+
+
+def test_the_page_lists_every_task(root: Path) -> None:
+    page = (root / "docs" / "runs" / "adding-an-experiment.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| .* \| (.*) \|$", page, flags=re.MULTILINE))
+    assert set(rows) == set(TASKS)
+    for name, says in rows.items():
+        if not says.startswith(("the same", "as ")):
+            told = set(re.findall(r"`(\w+)`", says)) | set(GAMMA if "gammas" in says else ())
+            assert set(TASKS[name].takes) - told == set(), name

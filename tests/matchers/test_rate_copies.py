@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sublearn as sl
+from sublearn.exact import from_floats
 from sublearn.matchers import Copy, Intertwine
 from sublearn.matchers.identities._copy import copied_values
 from sublearn.matchers.identities._spaces import spaces
-from sublearn.matchers.proofs._dyadic import from_floats
 
 Weights = dict[str, np.ndarray]
 Row = list[Fraction]

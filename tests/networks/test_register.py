@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import sublearn as sl
 from sublearn._errors import BadInputError
+from sublearn.cli import app
 from sublearn.networks import Layers, Recurrence, Step, known_kinds, network_from_text, register
 from sublearn.networks._text import _KINDS
 
@@ -69,10 +71,31 @@ def test_a_new_network_goes_all_the_way(tmp_path: Path) -> None:
     assert found.matched + found.refuted + found.undecided == 6
     chosen.save(tmp_path / "mask.json")
     assert sl.Allocation.load(tmp_path / "mask.json", network) == chosen
+    found.save(tmp_path / "trials.json")
+    assert sl.Estimate.load(tmp_path / "trials.json", problem, {"U": sl.FirstRows(5)}) == found
     decision.certificate.save(tmp_path / "match.json")
     again = sl.Certificate.load(tmp_path / "match.json")
     assert again.instance.network == network
     assert again.check().holds
+    verdict.save(tmp_path / "verdict.json")
+    assert sl.verdicts.RankCertificate.load(tmp_path / "verdict.json").problem == problem
+
+
+def test_the_command_line_knows_a_new_network(tmp_path: Path) -> None:
+    """As from a script that registers it and then runs the command."""
+    files = [str(tmp_path / name) for name in ("mask.json", "verdict.json", "match.json")]
+    about = ["--network", SPEC, "--samples", "3"]
+    for words in (
+        ["design", *about, "--learn", "U", "--want", "best score", "--out", files[0]],
+        ["certify", *about, "--learn", "R:spread=6", "--out", files[1]],
+        ["decide", *about, "--learn", "R:spread=6", "--out", files[2]],
+        ["estimate", *about, "--allocation", files[0], "--trials", "5", "--always"],
+        ["check", files[1]],
+        ["check", files[2]],
+    ):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        assert words[0] != "check" or done.output.startswith("valid")
 
 
 def test_it_agrees_with_the_same_network_under_another_name() -> None:

@@ -10,7 +10,7 @@ from sublearn.allocations._own_rules import is_masks_file as is_masks_file
 from sublearn.allocations._own_rules import masks_from_text as masks_from_text
 from sublearn.allocations._own_rules import masks_with_digest as masks_with_digest
 from sublearn.allocations._picture import cells, picture
-from sublearn.allocations._rules import Anywhere, FirstColumns, FirstRows, Rule, draw_flat
+from sublearn.allocations._rules import Anywhere, FirstColumns, FirstRows, Places, Rule
 
 __all__ = [
     "SUFFIXES",
@@ -21,9 +21,9 @@ __all__ = [
     "FirstRows",
     "Masks",
     "OwnRule",
+    "Places",
     "Rule",
     "cells",
-    "draw_flat",
     "load_masks",
     "mask_of",
     "picture",

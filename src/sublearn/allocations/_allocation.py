@@ -77,7 +77,7 @@ class Allocation(Shown):
         _check_mapping("entries", entries)
         flat = {}
         for name, pairs in entries.items():
-            rows, columns = network.shape(name)
+            shape = network.shape(name)
             if not isinstance(pairs, Iterable):
                 raise BadInputError(f"entries of {name} must be a list of pairs, not {pairs!r}.")
             if isinstance(pairs, tuple) and any(isinstance(p, np.ndarray) for p in pairs):
@@ -87,15 +87,12 @@ class Allocation(Shown):
                 )
             seen: set[int] = set()
             for pair in pairs:
-                i, j = _pair(name, pair)
-                if not (0 <= i < rows and 0 <= j < columns):
+                place = _place(name, shape, pair)
+                if place in seen:
                     raise BadInputError(
-                        f"entry ({i}, {j}) lies outside {name}, which has rows 0..{rows - 1} "
-                        f"and columns 0..{columns - 1}."
+                        f"entry {divmod(place, shape[1])} of {name} is given twice."
                     )
-                if i * columns + j in seen:
-                    raise BadInputError(f"entry ({i}, {j}) of {name} is given twice.")
-                seen.add(i * columns + j)
+                seen.add(place)
             flat[name] = np.array(sorted(seen), dtype=np.int64)
         return cls._existing(network, flat)
 
@@ -310,23 +307,16 @@ class Allocation(Shown):
         >>> Allocation.diagonal(net, "W1").move("W1", (0, 0), (0, 1)).entries["W1"]
         ((0, 1), (1, 1))
         """
-        rows, columns = self._shapes[one_of("weight name", name, self._shapes)]
-        pairs = []
-        for pair in (source, target):
-            i, j = _pair(name, pair)
-            if not (0 <= i < rows and 0 <= j < columns):
-                raise BadInputError(
-                    f"entry ({i}, {j}) lies outside {name}, which is {rows} x {columns}."
-                )
-            pairs.append(i * columns + j)
+        shape = self._shapes[one_of("weight name", name, self._shapes)]
+        leaves, comes = (_place(name, shape, pair) for pair in (source, target))
         flat = self._flat[name]
-        if pairs[0] not in flat:
+        if leaves not in flat:
             raise BadInputError(
                 f"entry {tuple(source)} of {name} is not learnable, so it cannot move."
             )
-        if pairs[1] in flat:
+        if comes in flat:
             raise BadInputError(f"entry {tuple(target)} of {name} is learnable already.")
-        moved = np.sort(np.append(flat[flat != pairs[0]], pairs[1]))
+        moved = np.sort(np.append(flat[flat != leaves], comes))
         return Allocation(self._shapes, {**self._flat, name: moved})
 
     __or__ = union
@@ -435,7 +425,8 @@ def _spread_among(exists: Mask, count: int) -> Indices:
     return np.flatnonzero(exists & ~left)
 
 
-def _pair(name: str, pair: Sequence[int]) -> Entry:
+def _place(name: str, shape: tuple[int, int], pair: Sequence[int]) -> int:
+    """The flat index of an entry (row, column) of a weight."""
     values = list(pair) if isinstance(pair, Sequence) or hasattr(pair, "__len__") else []
     if len(values) != 2:
         raise BadInputError(f"an entry of {name} must be a pair (row, column), not {shown(pair)}.")
@@ -444,7 +435,13 @@ def _pair(name: str, pair: Sequence[int]) -> Entry:
         _integer(f"{what} of {name}", v)
         for what, v in zip(("a row", "a column"), values, strict=True)
     )
-    return i, j
+    rows, columns = shape
+    if not (0 <= i < rows and 0 <= j < columns):
+        raise BadInputError(
+            f"entry ({i}, {j}) lies outside {name}, which has rows 0..{rows - 1} and columns "
+            f"0..{columns - 1}."
+        )
+    return i * columns + j
 
 
 def _integer(what: str, value: object) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
-from sublearn._reading import Unreadable, as_whole, read_json, read_npy, read_npz, read_numbers
+from sublearn._reading import Unreadable, as_whole, read_csv, read_json, read_npy, read_npz, reading
 from sublearn.allocations._allocation import Allocation
 from sublearn.networks import Network
 
@@ -58,16 +58,13 @@ def save(allocation: Allocation, path: Path) -> None:
 def load(path: Path, network: Network, name: str | None) -> Allocation:
     """See :meth:`Allocation.load`. ``name`` says which weight a .csv or .npy mask belongs to."""
     one_of("the file's ending", path.suffix, SUFFIXES)
-    if not path.is_file():
-        raise BadInputError(f"there is no file {path}.")
-    if path.suffix in _ONE_MASK and name is None and len(network.shapes) > 1:
-        raise BadInputError(
-            f"a {path.suffix} mask needs the name of its weight, one of {', '.join(network.shapes)}."
-        )
-    try:
+    with reading(path, "an allocation"):
+        if path.suffix in _ONE_MASK and name is None and len(network.shapes) > 1:
+            known = ", ".join(network.shapes)
+            raise BadInputError(
+                f"a {path.suffix} mask needs the name of its weight, one of {known}."
+            )
         content = _content(path, network)
-    except Unreadable as problem:
-        raise BadInputError(f"{path} cannot be read as an allocation ({problem}).") from None
     try:
         if path.suffix in _ONE_MASK:
             return Allocation.from_masks(network, {name or next(iter(network.shapes)): content})
@@ -118,7 +115,7 @@ def from_flat_entries(network: Network, content: object) -> Allocation:
 def _content(path: Path, network: Network) -> Any:
     """What the file holds, by its ending."""
     if path.suffix == ".csv":
-        numbers = read_numbers(path)
+        numbers = read_csv(path)
         return numbers.astype(np.int64) if np.isin(numbers, (0, 1)).all() else numbers
     if path.suffix == ".npy":
         return read_npy(path)

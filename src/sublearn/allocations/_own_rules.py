@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices, Mask, unpacked
 from sublearn._errors import BadInputError, first_line
-from sublearn._reading import Unreadable, read_npz, read_regular
+from sublearn._reading import read_npz, read_regular, reading
 from sublearn.allocations._allocation import Allocation, mask_of
-from sublearn.allocations._rules import Rule, check_count
+from sublearn.allocations._rules import Places, Rule, check_count
 from sublearn.networks import Network
 
 Draw = TypeVar("Draw", bound=Callable[..., ArrayLike])
@@ -96,8 +96,10 @@ class OwnRule(Rule):
     def describe(self) -> dict[str, Any]:
         return {"rule": self.name, "count": self.count, **dict(self.numbers)}
 
-    def draw(self, weight: str, exists: Mask, count: int, rng: np.random.Generator) -> Indices:
-        """Sorted flat indices of one draw."""
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        weight, exists = places.name, places.exists
+        if exists is None:
+            exists = np.ones(places.shape, dtype=bool)
         try:
             mask = np.asarray(_KNOWN[self.name](exists.copy(), count, rng, **dict(self.numbers)))
         except BadInputError:
@@ -134,6 +136,8 @@ class Masks(Rule):
     packed: tuple[bytes, ...]
     count: int | None = None
 
+    counted = False
+
     @classmethod
     def of(cls, masks: Mask) -> Masks:
         """From an array (masks, rows, columns) of true and false."""
@@ -147,6 +151,13 @@ class Masks(Rule):
         """The mask of a trial."""
         return unpacked(self.packed[trial % len(self)], self.shape)
 
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        if self.shape != places.shape:
+            raise BadInputError(
+                f"the mask for {places.name} must have shape {places.shape}, not {self.shape}."
+            )
+        return np.flatnonzero(self.mask(trial))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the masks."""
@@ -156,7 +167,7 @@ class Masks(Rule):
         return {"rule": "masks", "masks": len(self), "digest": self.digest}
 
 
-def load_masks(path: str | Path, network: Network) -> dict[str, Rule]:
+def load_masks(path: str | Path, network: Network) -> dict[str, Masks]:
     """Masks for every trial from a .npz file: by weight name arrays (masks, rows, columns).
 
     >>> import numpy as np, sublearn as sl, tempfile, pathlib
@@ -169,15 +180,11 @@ def load_masks(path: str | Path, network: Network) -> dict[str, Rule]:
     [((0, 0), (1, 1)), ((0, 1), (1, 0)), ((0, 0), (1, 1))]
     """
     file = Path(path)
-    if not file.is_file():
-        raise BadInputError(f"there is no file {file}.")
-    try:
+    with reading(file, "masks"):
         arrays = read_npz(file, most=max(_ROOM, min(_MOST_MASKS, 2**12 * network.cells)))
-    except Unreadable as problem:
-        raise BadInputError(f"{file} cannot be read as masks ({problem}).") from None
     if not arrays:
         raise BadInputError(f"{file} holds no masks.")
-    rules: dict[str, Rule] = {}
+    rules: dict[str, Masks] = {}
     counts, total = set(), 0
     for name, array in arrays.items():
         stack = array if array.ndim == 3 else array[None]
@@ -216,7 +223,7 @@ def masks_with_digest(text: str) -> str:
     return f"{name}@{_digest(name)}"
 
 
-def masks_from_text(text: str, network: Network) -> dict[str, Rule]:
+def masks_from_text(text: str, network: Network) -> dict[str, Masks]:
     """What :func:`load_masks` reads; a digest behind an @ must be that of the file."""
     name, at, digest = text.partition("@")
     if at and _digest(name) != digest:
@@ -225,9 +232,6 @@ def masks_from_text(text: str, network: Network) -> dict[str, Rule]:
 
 
 def _digest(name: str) -> str:
-    try:
-        return hashlib.sha256(read_regular(Path(name), _MOST_MASKS)).hexdigest()
-    except FileNotFoundError:
-        raise BadInputError(f"there is no file {name}.") from None
-    except Unreadable as problem:
-        raise BadInputError(f"{name} cannot be read as masks ({problem}).") from None
+    file = Path(name)
+    with reading(file, "masks"):
+        return hashlib.sha256(read_regular(file, _MOST_MASKS)).hexdigest()

@@ -7,11 +7,11 @@ weights than can be independent. Anywhere is uniform over all sets of a given si
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +27,31 @@ _TRIES = 500
 _LARGE = 4096
 
 
+@dataclass(frozen=True)
+class Places:
+    """The entries of a weight that a rule chooses among, and its bounds: how many of a row are of use.
+
+    ``exists`` is None where all entries of the ``shape`` exist.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    bounds: Bounds
+    exists: Mask | None = None
+
+
 class Rule(ABC):
-    """A law of sets of entries of one weight; without a ``count`` it takes what the problem needs, d m."""
+    """A law of sets of entries of one weight; without a ``count`` it takes what the problem needs, d m.
+
+    ``counted`` is False of a rule that says by itself how many entries it takes.
+    """
 
     count: int | None
+    counted: ClassVar[bool] = True
+
+    @abstractmethod
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        """Sorted flat indices of one draw of so many entries, the numbers of a trial in ``rng``."""
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, for files and messages."""
@@ -60,10 +81,21 @@ class FirstRows(_FirstLines):
     ``count`` defaults to what the problem needs, d m.
     """
 
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        return _first_rows("rows", self.k, places, count, rng)
+
 
 @dataclass(frozen=True)
 class FirstColumns(_FirstLines):
     """Uniform over the sets of ``count`` entries in the first ``k`` columns that keep the bounds."""
+
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        (rows, columns), bounds = places.shape, places.bounds
+        turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
+        across = None if places.exists is None else places.exists.T
+        over = Places(places.name, (columns, rows), turned, across)
+        flat = _first_rows("columns", self.k, over, count, rng)
+        return np.sort((flat % rows) * columns + flat // rows)
 
 
 @dataclass(frozen=True)
@@ -84,43 +116,17 @@ class Anywhere(Rule):
     def __post_init__(self) -> None:
         check_count(self.count)
 
-
-def draw_flat(
-    rule: Rule,
-    name: str,
-    shape: tuple[int, int],
-    bounds: Bounds,
-    count: int,
-    rng: np.random.Generator,
-    exists: Mask | None = None,
-) -> Indices:
-    """Sorted flat indices of one draw of ``rule`` for the weight ``name``; ``exists``: among these."""
-    rows, columns = shape
-    if isinstance(rule, Anywhere):
-        places = np.arange(rows * columns) if exists is None else np.flatnonzero(exists)
-        if count > places.size:
-            raise BadInputError(f"{name} has {places.size} entries, fewer than {count}.")
-        return np.sort(rng.choice(places, count, replace=False)).astype(np.int64)
-    if isinstance(rule, FirstColumns):
-        turned = Bounds(rows if bounds.column is None else bounds.column, bounds.row)
-        across = None if exists is None else exists.T
-        flat = _first_rows("columns", rule.k, name, (columns, rows), turned, count, rng, across)
-        return np.sort((flat % rows) * columns + flat // rows)
-    assert isinstance(rule, FirstRows)
-    return _first_rows("rows", rule.k, name, shape, bounds, count, rng, exists)
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        (rows, columns), exists = places.shape, places.exists
+        among = np.arange(rows * columns) if exists is None else np.flatnonzero(exists)
+        if count > among.size:
+            raise BadInputError(f"{places.name} has {among.size} entries, fewer than {count}.")
+        return np.sort(rng.choice(among, count, replace=False)).astype(np.int64)
 
 
-def _first_rows(
-    what: str,
-    k: int,
-    name: str,
-    shape: tuple[int, int],
-    bounds: Bounds,
-    count: int,
-    rng: np.random.Generator,
-    exists: Mask | None,
-) -> Indices:
-    rows, columns = shape
+def _first_rows(what: str, k: int, places: Places, count: int, rng: np.random.Generator) -> Indices:
+    name, bounds, exists = places.name, places.bounds, places.exists
+    rows, columns = places.shape
     if k > rows:
         raise BadInputError(f"{name} has {rows} {what}, fewer than the first {k}.")
     row_cap = min(bounds.row, columns)

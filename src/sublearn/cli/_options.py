@@ -141,13 +141,9 @@ def read_scores(
 
 def read_matrix(what: str, path: str) -> Any:
     """A matrix of numbers from a .csv or .npy file."""
-    from sublearn._reading import Unreadable, read_npy, read_numbers
+    from sublearn._reading import read_csv, read_npy, reading
 
     if Path(path).suffix not in (".csv", ".npy"):
         raise BadInputError(f"{what} must be a .csv or .npy file, not {path!r}.")
-    if not Path(path).is_file():
-        raise BadInputError(f"there is no file {path}.")
-    try:
-        return read_numbers(Path(path)) if path.endswith(".csv") else read_npy(Path(path))
-    except Unreadable as problem:
-        raise BadInputError(f"{path} cannot be read as {what} ({problem}).") from None
+    with reading(Path(path), what):
+        return read_csv(Path(path)) if path.endswith(".csv") else read_npy(Path(path))

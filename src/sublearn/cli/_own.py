@@ -91,7 +91,7 @@ def read_own(path: str, network: Network, samples: int | None) -> OwnData:
     They may have the bytes that ``samples`` of the network take, or, where their number is not said, a
     quarter of the memory: an answer keeps each number about four times.
     """
-    from sublearn._arrays import finite_numbers, real_numbers
+    from sublearn._arrays import finite_numbers
     from sublearn._limits import memory_limit
     from sublearn._reading import Unreadable, read_npz
 
@@ -118,7 +118,7 @@ def read_own(path: str, network: Network, samples: int | None) -> OwnData:
             )
         try:
             own = f"weight {name}" if name in network.shapes else name
-            arrays[name] = finite_numbers(own, real_numbers(own, array))
+            arrays[name] = finite_numbers(own, array)
             if name in network.shapes:
                 network.check_weight(name, arrays[name])
         except BadInputError as problem:

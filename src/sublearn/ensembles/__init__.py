@@ -3,6 +3,7 @@
 from sublearn.ensembles._distributions import (
     Correlated,
     Distribution,
+    Factors,
     LowRank,
     Normal,
     Rademacher,
@@ -24,6 +25,7 @@ __all__ = [
     "Distribution",
     "Drawn",
     "Ensemble",
+    "Factors",
     "Gaussian",
     "Given",
     "Instance",

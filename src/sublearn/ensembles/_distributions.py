@@ -21,11 +21,13 @@ class Distribution(ABC):
     """Independent entries of one law, of scale ``g``.
 
     ``has_density``: the law has a density, positive around 0; only then do generic facts hold.
-    ``has_full_support``: every open set has positive probability. Whoever says nothing has neither.
+    ``has_full_support``: every open set has positive probability. ``of_inputs``: it is not a law of weights
+    or targets. Whoever says nothing has none of these.
     """
 
     has_density: ClassVar[bool] = False
     has_full_support: ClassVar[bool] = False
+    of_inputs: ClassVar[bool] = False
 
     g: float = 1.0
 
@@ -39,6 +41,15 @@ class Distribution(ABC):
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Independent draws of scale g."""
         return self.g * self.standard(rng, shape)
+
+    def factors(
+        self, rng: np.random.Generator, shape: tuple[int, ...]
+    ) -> tuple[Array, Array] | None:
+        """The two factors of one draw, where it is a product of two."""
+        return None
+
+    def check(self, features: int) -> None:  # noqa: B027 - most laws are of any number
+        """Refuse inputs of so many numbers that this is no law of."""
 
     @property
     def inner(self) -> int | None:
@@ -124,7 +135,7 @@ class LowRank(Distribution):
     factors have densities, so generic facts hold for them.
     """
 
-    has_density = True
+    has_density = of_inputs = True
 
     rank: int = 1
 
@@ -160,7 +171,7 @@ class Correlated(Distribution):
     density; inputs of low rank are :class:`LowRank`.
     """
 
-    has_density = has_full_support = True
+    has_density = has_full_support = of_inputs = True
 
     covariance: tuple[tuple[float, ...], ...] = ((1.0,),)
 
@@ -179,20 +190,47 @@ class Correlated(Distribution):
         rows = tuple(tuple(float(v) for v in row) for row in matrix)
         object.__setattr__(self, "covariance", rows)
 
-    @property
-    def features(self) -> int:
-        """How many numbers a sample has."""
-        return len(self.covariance)
+    def check(self, features: int) -> None:
+        size = len(self.covariance)
+        if size != features:
+            raise BadInputError(
+                f"covariance must be {features} x {features}, one row per number of a sample, not "
+                f"{size} x {size}."
+            )
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         root = np.linalg.cholesky(np.array(self.covariance))
-        drawn = root @ rng.standard_normal((self.features, shape[-1]))
+        drawn = root @ rng.standard_normal((len(root), shape[-1]))
         return np.asarray(drawn, dtype=np.float64).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Factors(Distribution):
+    """Correlated inputs: f latent numbers per sample reach every feature.
+
+    X = (U Z + E/2) / sqrt(f + 1/4) with U, Z and E standard normal, U drawn once per instance; every
+    number keeps variance 1 over draws.
+    """
+
+    has_density = has_full_support = of_inputs = True
+
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "count", whole_number("factors", self.count, least=1))
+
+    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        own = rng.standard_normal(shape)
+        U = rng.standard_normal((int(np.prod(shape[:-1])), self.count))
+        Z = rng.standard_normal((self.count, shape[-1]))
+        mixed: Array = (U @ Z).reshape(shape) + 0.5 * own
+        return np.asarray(mixed / np.sqrt(self.count + 0.25))
 
 
 def check_law(name: str, law: object, what: str | None = None) -> None:
     """Refuse what is no law, or is one of inputs and meant for something else."""
     if not isinstance(law, Distribution):
         raise BadInputError(f"{name} must be a distribution such as Normal(), not {law!r}.")
-    if name != "inputs" and isinstance(law, (LowRank, Correlated)):
+    if name != "inputs" and law.of_inputs:
         raise BadInputError(f"{type(law).__name__} is for inputs, not for {what or name}.")

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, shown, whole_number
 from sublearn._limits import check_memory
-from sublearn.allocations import Allocation, Masks, OwnRule, Rule, draw_flat, mask_of
+from sublearn.allocations import Allocation, Places, Rule
 from sublearn.ensembles._distributions import (
-    Correlated,
     Distribution,
     LowRank,
     Normal,
@@ -90,12 +89,7 @@ class Problem:
         if not isinstance(self.ensemble, Ensemble):
             raise BadInputError(f"ensemble must be an Ensemble, not {self.ensemble!r}.")
         self._check_memory()
-        law, features = self.ensemble.inputs, sum(self.network.input_blocks)
-        if isinstance(law, Correlated) and law.features != features:
-            raise BadInputError(
-                f"covariance must be {features} x {features}, one row per number of a sample, not "
-                f"{law.features} x {law.features}."
-            )
+        self.ensemble.inputs.check(sum(self.network.input_blocks))
         if not (self.teacher is None or isinstance(self.teacher, Network | Source)):
             raise BadInputError(
                 f"teacher must be a network or Targets() or Labels(data), not {self.teacher!r}."
@@ -274,12 +268,10 @@ class Problem:
                     f"the rule for {name} must be FirstRows, FirstColumns, Anywhere or one of your own, "
                     f"not {rule!r}."
                 )
-            if isinstance(rule, Masks):
-                continue
-            if rule.count is None:
-                open_rules.append(name)
-            else:
+            if rule.count is not None:
                 given += rule.count
+            elif rule.counted:
+                open_rules.append(name)
         if len(open_rules) > 1:
             raise BadInputError(f"give a count to the rules for {', '.join(open_rules)}.")
         rest = self.effective_equations - given
@@ -289,16 +281,10 @@ class Problem:
             )
         network, flat = self.network, {}
         for name in (name for name in network.shapes if name in rules):  # whatever the dict's order
-            rule = rules[name]
+            rule, bounds = rules[name], network.degree_bounds(name, self.effective_samples)
+            places = Places(name, network.shapes[name], bounds, network.connections.get(name))
             count = rest if rule.count is None else rule.count
-            if isinstance(rule, Masks):
-                flat[name] = np.flatnonzero(mask_of(network, name, rule.mask(trial)))
-            elif isinstance(rule, OwnRule):
-                flat[name] = rule.draw(name, network.existing(name), count, rng)
-            else:
-                bounds = network.degree_bounds(name, self.effective_samples)
-                shape, exists = network.shapes[name], network.connections.get(name)
-                flat[name] = draw_flat(rule, name, shape, bounds, count, rng, exists)
+            flat[name] = rule.draw(places, count, rng, trial)
         drawn = Allocation(network.shapes, flat)
         network.check_allocation(drawn)
         return drawn

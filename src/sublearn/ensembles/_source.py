@@ -16,7 +16,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.datasets import Dataset
-from sublearn.ensembles._distributions import Distribution, LowRank, Normal, check_law
+from sublearn.ensembles._distributions import Distribution, Normal, check_law
 from sublearn.ensembles._teacher import Teacher, settled
 from sublearn.networks import Network
 
@@ -217,9 +217,10 @@ def _draw_inputs(
     problem: Problem, rng: np.random.Generator
 ) -> tuple[Array, tuple[Array, Array] | None]:
     law, shape = problem.ensemble.inputs, problem.network.input_shape(problem.samples)
-    if not isinstance(law, LowRank):
+    factors = law.factors(rng, shape)
+    if factors is None:
         return law.draw(rng, shape), None
-    left, right = (settled("a factor of the inputs", part) for part in law.factors(rng, shape))
+    left, right = (settled("a factor of the inputs", part) for part in factors)
     return np.asarray(left @ right).reshape(shape), (left, right)
 
 

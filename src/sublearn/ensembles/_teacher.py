@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, finite_numbers, real_numbers
+from sublearn._arrays import Array, finite_numbers
 from sublearn._errors import BadInputError
 from sublearn.networks import Network, evaluate
 
@@ -76,5 +76,5 @@ def split_rows(network: Network, inputs: Dyadics) -> list[Dyadics]:
 
 def settled(name: str, value: ArrayLike) -> Array:
     """A finite float64 array that nobody can write to: its memory is bytes, and stays read-only."""
-    found = finite_numbers(name, real_numbers(name, value))
+    found = finite_numbers(name, value)
     return np.ndarray(found.shape, np.float64, found.tobytes())

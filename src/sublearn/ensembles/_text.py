@@ -124,9 +124,8 @@ def _with_masks(
 ) -> tuple[Allocation, dict[str, Rule]]:
     """What was read so far, joined with the masks of a file: one of each weight is fixed."""
     more = masks_from_text(text, network)
-    stacks = {name: rule for name, rule in more.items() if isinstance(rule, Masks)}
-    if all(len(rule) == 1 for rule in stacks.values()):
-        masks = {name: rule.mask(0) for name, rule in stacks.items()}
+    if all(len(rule) == 1 for rule in more.values()):
+        masks = {name: rule.mask(0) for name, rule in more.items()}
         return fixed | Allocation.from_masks(network, masks), rules
     for name in more:
         if name in rules:

@@ -29,7 +29,6 @@ from sublearn.plots import Row
 from sublearn.verdicts import UnknownRankError, Verdict, certify, teacher_may_collapse
 
 METHODS = ("ladder", "search", "construction", "reference")
-PROTOCOL_STARTS = 400  # of the paper's protocol
 FROM_STARTS = ("search", "relu", "nonlinear", "reference")
 """The rungs that try random starts."""
 
@@ -93,7 +92,7 @@ class MatchQuestion(Question[Trial]):
         if self.method != "reference":
             rungs = _ALONE.get(self.method)
             return decide(instance, budget=budget, seed=self.seed, ladder=rungs)
-        starts = PROTOCOL_STARTS if self.budget is None else budget.starts
+        starts = Reference.starts if self.budget is None else budget.starts
         # The stream is the trial's alone: the paper's starts know nothing of the allocation.
         rng = np.random.default_rng([self.seed, trial])
         return Reference(starts).attempt(instance, budget, rng)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from sublearn._errors import BadInputError
-from sublearn._files import write_whole
-from sublearn._reading import Unreadable, read_json
+from sublearn._files import save_json
+from sublearn._reading import Unreadable, load_json
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Problem
 from sublearn.training import Learner, learner_named, settings_of
@@ -53,8 +52,6 @@ def learner_of(plain: Mapping[str, Any]) -> Learner:
 
 def save(counted: Counted[Any, Any], path: Path) -> None:
     """Write it beside and rename it, so that a reader never sees half a file."""
-    if path.exists() and not path.is_file():
-        raise BadInputError(f"an estimate must be saved as a file, and {path} is none.")
     kinds = get_type_hints(counted.record)
     columns: dict[str, Any] = {}
     for place, name in list(enumerate(counted.record._fields))[1:]:  # but for the trial's number
@@ -69,17 +66,15 @@ def save(counted: Counted[Any, Any], path: Path) -> None:
         "seconds": counted.seconds,
         "trials": columns,
     }
-    write_whole(path, (json.dumps(content, allow_nan=False) + "\n").encode())
+    save_json(path, content, "an estimate", indent=None)
 
 
 def load(
     kind: type[Result], path: Path, problem: Problem, allocation: Allocation | Mapping[str, Rule]
 ) -> Result:
     """Read what :func:`save` wrote; anything else is an error that says what is wrong."""
-    if not path.is_file():
-        raise BadInputError(f"there is no file {path}.")
-    try:
-        content = read_json(path)
+
+    def read(content: Any) -> Result:
         if not isinstance(content, dict) or set(content) != _KEYS or content["format"] != FORMAT:
             raise Unreadable(f"it is not of the format {FORMAT!r}")
         if content["kind"] != kind.__name__:
@@ -87,7 +82,7 @@ def load(
         plain = dict(content["question"])
         for name, given in (("problem", problem), ("allocation", allocation)):
             if plain.pop(name) != described(given):
-                raise BadInputError(f"{path} answers another question: its {name} is another one.")
+                raise BadInputError(f"it answers another question: its {name} is another one.")
         for name, rebuilt in kind.asks.parts.items():
             plain[name] = None if plain[name] is None else rebuilt(plain[name])
         question = kind.asks(problem, allocation, **plain)
@@ -96,13 +91,8 @@ def load(
             raise Unreadable("early or seconds is none")
         records = _records(kind, content["trials"])
         return replace(kind.of(question), records=records, early=early, seconds=seconds)
-    except Unreadable as problem_with_it:
-        raise BadInputError(f"{path} cannot be read as an estimate ({problem_with_it}).") from None
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        if isinstance(error, BadInputError) and str(path) in str(error):
-            raise
-        words = f"no entry {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-        raise BadInputError(f"{path} is a damaged estimate ({words}).") from None
+
+    return load_json(path, "estimate", read)
 
 
 def _records(kind: type[Counted[Any, Any]], columns: Mapping[str, Any]) -> tuple[Any, ...]:

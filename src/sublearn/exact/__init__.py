@@ -7,6 +7,7 @@ from sublearn.exact._basis import ColumnBasis as ColumnBasis
 from sublearn.exact._circuits import dependencies as dependencies
 from sublearn.exact._circuits import smallest_circuit as smallest_circuit
 from sublearn.exact._dyadics import Dyadics as Dyadics
+from sublearn.exact._dyadics import from_floats as from_floats
 from sublearn.exact._dyadics import leading as leading
 from sublearn.exact._dyadics import nearest as nearest
 from sublearn.exact._elimination import eliminate as eliminate

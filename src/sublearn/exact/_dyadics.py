@@ -37,11 +37,9 @@ class Dyadics:
         """A float64 matrix as it is."""
         from flint import fmpz_mat
 
-        mantissas, exponents = np.frexp(values)
-        whole = (mantissas * 2.0**53).astype(np.int64).ravel().tolist()
-        places = (exponents.astype(np.int64) - 53).ravel().tolist()
-        least = min((e for m, e in zip(whole, places, strict=True) if m), default=0)
-        shifted = [m << (e - least) if m else 0 for m, e in zip(whole, places, strict=True)]
+        pairs = from_floats(values.ravel())
+        least = min((e for m, e in pairs if m), default=0)
+        shifted = [m << (e - least) if m else 0 for m, e in pairs]
         rows, columns = values.shape
         return cls(fmpz_mat(rows, columns, shifted), least)
 
@@ -134,6 +132,13 @@ class Dyadics:
         """(a, b): every entry is a whole number times 2^-a and below 2^b in size; neither is negative."""
         most = max((int(entry).bit_length() for entry in self.whole.entries()), default=0)
         return max(0, -self.exponent), max(0, most + self.exponent) if most else 0
+
+
+def from_floats(values: Array) -> list[tuple[int, int]]:
+    """Finite float64 numbers as (m, e), m 2^e, exactly; the m may be even."""
+    mantissas, exponents = np.frexp(values)
+    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
+    return list(zip(whole, (exponents.astype(np.int64) - 53).tolist(), strict=True))
 
 
 def leading(rows: Iterable[Sequence[Any]]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import UNIT, Array, Mask
 from sublearn.exact._dyadics import leading, quotient
 
 Rational = Any  # flint.fmpq; python-flint carries no types
@@ -21,7 +21,7 @@ Table = list[list[Rational]]
 MOST_PIVOTS = 200
 SMALL = 1e-11  # weights below this share of the largest are taken for 0
 LEVEL = 1e-9  # a column this close to level, as a share of what weights of size 1 could do, is made level
-UNIT, SMALLEST = 2.0**-53, 2.0**-100
+SMALLEST = 2.0**-100
 DEPENDENT = 1e-9  # a column this close to the span of others follows from them
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.ensembles import Instance
-from sublearn.exact import Dyadics, PrimeField, leading, random_prime
+from sublearn.exact import Dyadics, PrimeField, from_floats, leading, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
 from sublearn.matchers._decision import Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
@@ -17,7 +17,6 @@ from sublearn.matchers._residues import LARGE_BITS, Residues, miss_probability
 from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, middles, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._checks import solves
-from sublearn.matchers.proofs._dyadic import from_floats
 from sublearn.matchers.proofs._equations import ChainEquations
 from sublearn.matchers.proofs._prove import free_positions
 from sublearn.verdicts import Grade, is_affine, rank_modulo_prime

@@ -67,7 +67,8 @@ def decide(
     samples are left out, equal output activations taken off. Then the rungs are tried in turn; the first
     sure answer stands, and ``decision.rung`` names it. A numerical answer is not sure. What every rung
     did is added up in ``decision.effort``. If none is sure the answer is "undecided", with the reasons
-    of all.
+    of all. ``budget`` bounds the work of each rung; ``ladder`` holds the rungs, those of
+    :func:`standard_ladder` unless told.
 
     >>> import sublearn as sl
     >>> problem = sl.Problem(sl.LinearRNN(n=8, b=1, d=4, T=4), samples=4)

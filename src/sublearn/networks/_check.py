@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, Mask, finite_numbers, real_numbers
+from sublearn._arrays import Array, Mask, finite_numbers
 from sublearn._errors import positive
 from sublearn.plots import COLOURS, Figure, Row, Shown, figure, finite, ink, legend, name_axes
 
@@ -149,8 +149,10 @@ def check_forward(
     """See :meth:`Network.check`."""
     positive("tolerance", tolerance)
     network.check_weights(weights)
-    x, theirs = _finite("inputs", inputs), _finite("outputs", outputs)
-    ours = network.forward({name: _finite(name, weights[name]) for name in network.shapes}, x)
+    x, theirs = finite_numbers("inputs", inputs), finite_numbers("outputs", outputs)
+    ours = network.forward(
+        {name: finite_numbers(name, weights[name]) for name in network.shapes}, x
+    )
     network.check_outputs("outputs", theirs.shape, ours.shape[-1])
     return ForwardCheck(network.title, ours, theirs, tolerance, _steps_read(network))
 
@@ -160,7 +162,3 @@ def _steps_read(network: Network) -> int:
     read = [network.shape(step.weight)[0] for step in network.steps if step.aside]
     alike = [*read, network.shape(network.steps[-1].weight)[0]]
     return len(alike) if network.is_sequence and len(set(alike)) == 1 else 1
-
-
-def _finite(name: str, value: ArrayLike) -> Array:
-    return finite_numbers(name, real_numbers(name, value))

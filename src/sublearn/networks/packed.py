@@ -73,8 +73,7 @@ class Packed:
 
     def positions(self, allocation: Allocation) -> Indices:
         """Sorted positions of the learnable weights in the vector."""
-        parts = [place + allocation.flat(name) for name, place in self.places.items()]
-        return np.sort(np.concatenate(parts))
+        return np.sort(self.labels_at(allocation))
 
     def bounds_of(self, positions: Indices) -> Indices:
         """Where the layers begin and end among these positions; layers without any are left out."""

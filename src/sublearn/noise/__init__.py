@@ -10,6 +10,7 @@ from sublearn.noise._exchanges import Exchanges
 from sublearn.noise._geometry import Best, Critical, Geometry, local_geometry
 from sublearn.noise._growth import PATHS as PATHS
 from sublearn.noise._growth import READINGS as READINGS
+from sublearn.noise._growth import STARTS as STARTS
 from sublearn.noise._growth import (
     add_synapses,
     copy_units,
@@ -29,7 +30,6 @@ from sublearn.noise._measure import MeasuredRate, Rate, SecondOrderWarning
 from sublearn.noise._noise import NOISE_ON as NOISE_ON
 from sublearn.noise._noise import Homeostasis, Noise, SecondTask, step_correlation
 from sublearn.noise._place import (
-    Factors,
     Placement,
     PlacementRow,
     draw_lessons,
@@ -59,7 +59,6 @@ __all__ = [
     "Drift",
     "Exchanges",
     "Exponent",
-    "Factors",
     "Geometry",
     "Homeostasis",
     "Known",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn._seeds import Tag, words
 from sublearn._tables import aligned
 from sublearn.allocations import Allocation, an_allocation
-from sublearn.ensembles import Distribution, Instance, Problem, draw_from
+from sublearn.ensembles import Factors, Instance, Problem, draw_from
 from sublearn.noise._candidates import Candidates
 from sublearn.noise._exchanges import Exchanges, Search, improved
 from sublearn.noise._geometry import local_geometry
@@ -452,38 +452,13 @@ def _check(allocations: Mapping[str, Allocation], improve: int) -> None:
         raise BadInputError(f"allocations must all have the same number of weights, not {listed}.")
 
 
-@dataclass(frozen=True)
-class Factors(Distribution):
-    """Correlated inputs: f latent numbers per sample reach every feature.
-
-    X = (U Z + E/2) / sqrt(f + 1/4) with U, Z and E standard normal, U drawn once per instance; every
-    number keeps variance 1 over draws.
-    """
-
-    has_density: ClassVar[bool] = True
-    has_full_support: ClassVar[bool] = True
-
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole_number("factors", self.count, least=1)
-
-    def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        own = rng.standard_normal(shape)
-        U = rng.standard_normal((int(np.prod(shape[:-1])), self.count))
-        Z = rng.standard_normal((self.count, shape[-1]))
-        mixed: Array = (U @ Z).reshape(shape) + 0.5 * own
-        return np.asarray(mixed / np.sqrt(self.count + 0.25))
-
-
 def draw_lessons(
     problem: Problem, repeats: int | range, seed: int = 0, *, factors: int | None = None
 ) -> list[Instance]:
     """One instance per repeat, all weights learnable, by the laws of the problem.
 
     Repeat i depends on (seed, problem, i) alone. With ``factors`` the inputs are correlated by so many
-    latent numbers, :class:`Factors`, instead of by the law of the problem.
+    latent numbers, :class:`sublearn.ensembles.Factors`, instead of by the law of the problem.
     """
     law = problem
     if factors is not None:

@@ -10,8 +10,9 @@ legend(ax)
 save(fig, "out/fig2a")                      # out/fig2a.png and out/fig2a.svg
 """
 
+from sublearn._tables import Row
 from sublearn.plots._draw import bracket, curve, draw_mask, draw_weights
-from sublearn.plots._shown import Row, Shown, finite
+from sublearn.plots._shown import Shown, finite
 from sublearn.plots._style import (
     COLOURS,
     INK,

@@ -14,10 +14,9 @@ from typing import Any
 
 from sublearn._errors import BadInputError
 from sublearn._files import write_whole
-from sublearn._tables import shown, table_bytes
+from sublearn._tables import Row, shown, table_bytes
 from sublearn.plots._style import Figure, save
 
-Row = dict[str, Any]
 Writer = Callable[[Path], object]
 _SHOWN_ROWS = 20  # of a table in a notebook
 

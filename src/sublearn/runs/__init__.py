@@ -1,5 +1,6 @@
 """Runs: declared experiments computed by any workers, kept on disk, resumed, summed up in tables."""
 
+from sublearn._tables import Row
 from sublearn.runs._execute import Progress, execute
 from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point
 from sublearn.runs._experiment import Points as Points
@@ -9,7 +10,7 @@ from sublearn.runs._run import Run, State, summary
 from sublearn.runs._run import open_run as open
 from sublearn.runs._sweep import sweep_from_dict, sweep_from_file
 from sublearn.runs._tables import Table
-from sublearn.runs._task import Json, Row, Task
+from sublearn.runs._task import Json, Task
 
 __all__ = [
     "BUDGETS",

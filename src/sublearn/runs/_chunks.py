@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from sublearn.runs._task import Json, Row, Task
+from sublearn._tables import Row
+from sublearn.runs._task import Json, Task
 
 Columns = dict[str, list[Any]]
 

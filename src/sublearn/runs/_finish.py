@@ -12,14 +12,14 @@ import numpy as np
 
 from sublearn._files import explained
 from sublearn._reading import Unreadable, read_json, read_regular
-from sublearn._tables import plain, table_bytes
+from sublearn._tables import Row, plain, table_bytes
 from sublearn.plots import save
 from sublearn.runs._chunks import raised
 from sublearn.runs._experiment import Experiment, Plan
 from sublearn.runs._files import KEPT, make_folder, write_file, write_json
 from sublearn.runs._shards import POINT, TRIAL
 from sublearn.runs._tables import Table, parse_table
-from sublearn.runs._task import Row, Task
+from sublearn.runs._task import Task
 
 TABLE = "table.csv"
 ABOUT = "about.json"

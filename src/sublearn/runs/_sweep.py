@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import safe_point
-from sublearn._reading import MOST_DIGITS, Unreadable, brackets, depth, read_regular
+from sublearn._reading import MOST_DIGITS, Unreadable, brackets, depth, read_regular, reading
+from sublearn._tables import Row
 from sublearn.plots import curve, figure, legend, name_axes, whole_ticks
 from sublearn.runs._experiment import Experiment, Plan, Point, check_names, check_size, is_name
 from sublearn.runs._tables import Table
-from sublearn.runs._task import Json, Row, Task
+from sublearn.runs._task import Json, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,12 +37,8 @@ def sweep_from_file(path: str | Path, tasks: Mapping[str, Task]) -> Experiment:
     ``tasks`` are those that its key ``task`` may name. Text in ``params`` may hold axes in braces.
     """
     file = Path(path)
-    if not file.is_file():
-        raise BadInputError(f"there is no file {file}.")
-    try:
+    with reading(file, "TOML"):
         content = _parsed(read_regular(file, _MOST_BYTES))
-    except (Unreadable, FileNotFoundError) as problem:
-        raise BadInputError(f"{file} cannot be read as TOML ({problem}).") from None
     try:
         return sweep_from_dict(content, tasks, name=file.stem)
     except BadInputError as problem:

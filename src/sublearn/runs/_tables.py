@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sublearn._reading import Unreadable
-from sublearn.runs._task import Json, Row
+from sublearn._tables import Row
+from sublearn.runs._task import Json
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _WORDS = {"true": True, "false": False}

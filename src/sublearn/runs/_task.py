@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from sublearn._tables import Row
+
 Json = str | int | float | bool | None
-Row = dict[str, Any]
-"""Plain values by column, each a Json; of no declared type, so that one can reckon with them."""
 
 
 class Task(ABC):

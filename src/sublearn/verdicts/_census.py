@@ -95,9 +95,10 @@ def census(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Census:
-    """Count deficient allocations: all of them, or so many random ones within the degree bounds.
+    """Count deficient allocations of the weight ``name``, all of them, or of so many random ``draws``.
 
-    ``progress`` is told (done, of how many) now and then.
+    Those drawn keep the degree bounds. That any is called deficient and is not has a chance of at most
+    ``error``. ``progress`` is told (done, of how many) now and then.
 
     >>> import sublearn as sl
     >>> count = sl.census(sl.Problem(sl.FeedForward((3, 3, 2)), samples=2), "W1")

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sublearn._arrays import Array, finite_numbers, real_numbers
+from sublearn._arrays import Array, finite_numbers
 from sublearn._errors import by_name, no_truth
 from sublearn._grades import NUMERICAL, PROOF, Grade, wrong_by_chance
 from sublearn._seeds import named_stream
@@ -96,11 +96,9 @@ def rank_at(
     an_allocation("allocation", allocation)
     network.check_allocation(allocation)
     by_name(weights)
-    given = {name: real_numbers(f"weight {name}", value) for name, value in weights.items()}
-    for name, value in given.items():
-        finite_numbers(f"weight {name}", value)
+    given = {name: finite_numbers(f"weight {name}", value) for name, value in weights.items()}
     network.check_weights(given)
-    x = finite_numbers("inputs", real_numbers("inputs", inputs))
+    x = finite_numbers("inputs", inputs)
     samples = network.split_inputs(x)[0].shape[-1]
     sizes = (len(allocation), network.output_size * samples)
     gates = _gates(network, given, x)

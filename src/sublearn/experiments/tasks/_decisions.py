@@ -22,7 +22,7 @@ from sublearn.experiments.tasks._asked import (
     problem_of,
     settled_learn,
 )
-from sublearn.matchers import Budget, Decision, single_thread
+from sublearn.matchers import Budget, Decision, Reference, single_thread
 from sublearn.runs import Json, Row, Task
 from sublearn.verdicts import equation_counts
 from sublearn.verdicts.counts import find_msolve
@@ -200,7 +200,7 @@ CHECKPOINTS = (1, 2, 5, 10, 25, 50, 100, 200, 400, 800, 1600, 3200)
 
 def starts_of(point: Params) -> int:
     """How many starts a point allows: 400 for the paper's protocol, else what the budget says."""
-    usual = 400 if point.get("method") == "reference" else Budget().starts
+    usual = Reference.starts if point.get("method") == "reference" else Budget().starts
     return whole_number("starts", point.get("starts") or usual, least=1)
 
 

@@ -22,6 +22,8 @@ _SIDE = 8  # pixels of a digit from left to right, and from top to bottom
 class Pictures(Distribution):
     """Inputs that are samples of data, drawn without replacement: no density."""
 
+    of_inputs = True
+
     data: Dataset = field(kw_only=True)
 
     def standard(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn._seeds import words
+from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
@@ -80,7 +80,7 @@ def _drawn(point: Params, problem: Problem, seed: int, trial: int) -> Allocation
     learn = learnable_of(point, problem)
     if isinstance(learn, Allocation):
         return learn
-    rng = np.random.default_rng([seed, *words(problem.digest), trial])
+    rng = trial_stream(seed, problem.digest, trial)
     return problem.draw_allocation(learn, rng)
 
 

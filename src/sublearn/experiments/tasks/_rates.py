@@ -16,12 +16,20 @@ from sublearn.experiments.raman2019 import linear_base, slides_expanded_rate, sl
 from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._repeats import GAMMA, noise_of, stream, whole
 from sublearn.networks import LinearEstimator
-from sublearn.noise import NOISE_ON, PATHS, READINGS, Geometry, Noise, expand_linear, local_geometry
+from sublearn.noise import (
+    NOISE_ON,
+    PATHS,
+    READINGS,
+    STARTS,
+    Geometry,
+    Noise,
+    expand_linear,
+    local_geometry,
+)
 from sublearn.runs import Row, Task
 
 SETTINGS = ("expansion", "subset")
 FACTORS = (1.4, 2.0, 3.0, 4.0)
-STARTS = ("embedded", "random")
 PLASTIC = (16, 64, 128, 200)
 SAMPLES = (8, 64)
 INPUTS = ("white", "correlated")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn._seeds import words
+from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
@@ -161,6 +161,6 @@ class Deficiency(Task):
 
 
 def _one(problem: Problem, inside: str, seed: int, trial: int) -> Row:
-    rng = np.random.default_rng([seed, *words(problem.digest), trial])
+    rng = trial_stream(seed, problem.digest, trial)
     lost = deficient_draw(problem, inside, rng, 1e-12, seed)
     return {"feasible": 1, "deficient": int(lost is not None), "error": lost or 0.0}

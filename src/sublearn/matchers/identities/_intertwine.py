@@ -21,13 +21,14 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
+from sublearn.exact import from_floats
 from sublearn.matchers._decision import Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Facing, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate
 from sublearn.matchers.proofs._checks import box_contracts
-from sublearn.matchers.proofs._dyadic import Dyadic, from_floats, to_float
+from sublearn.matchers.proofs._dyadic import Dyadic, to_float
 from sublearn.matchers.proofs._prove import FIRST_BITS, prove_at
 
 STARTS = 20

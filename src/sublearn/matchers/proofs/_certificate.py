@@ -91,7 +91,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write JSON, beside and renamed, so that a reader never sees half a file."""
-        save_json(path, to_dict(self), "certificate")
+        save_json(path, to_dict(self), "a certificate")
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

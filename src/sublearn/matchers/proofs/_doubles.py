@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, zeros
+from sublearn._arrays import UNIT, Array, Indices, zeros
 from sublearn._compile import lean
 from sublearn.networks.packed import (
     AS_ENCODER,
@@ -31,7 +31,6 @@ from sublearn.networks.packed import (
     WEIGHT,
 )
 
-U = 2.0**-53
 SPLIT = 2.0**27 + 1.0
 # Bounds are chains of fewer than 2^20 rounded operations on non-negative numbers (``_quick.py``).
 SLACK = 1.0 + 2.0**-30
@@ -103,7 +102,7 @@ def multiply(
     # Unsigned: an index that might be negative, counted from the end, keeps the vector units idle.
     inner, columns, first = np.uint64(size[0]), np.uint64(size[1]), np.uint64(at)
     terms = size[0] + 1.0
-    unit = (2.0 * terms * terms + 16.0 * terms + 16.0) * U * U
+    unit = (2.0 * terms * terms + 16.0 * terms + 16.0) * UNIT * UNIT
     for i in range(left.shape[1]):
         for j in range(columns):
             out[0, i, j] = sign * base[i, j]
@@ -190,7 +189,7 @@ def residual(chain: Doubles) -> None:
         for s in range(m):
             high, low, rest = out[0, o, s], out[1, o, s], targets[1, o, s]
             small = low - rest
-            bound = out[2, o, s] + targets[2, o, s] + U * (abs(low) + abs(rest))
+            bound = out[2, o, s] + targets[2, o, s] + UNIT * (abs(low) + abs(rest))
             # Near a root the high parts cancel, and what is left must show in the high part again.
             total = high + small
             virtual = total - high
@@ -210,7 +209,7 @@ def enclose(
     # Unsigned: an index that might be negative, counted from the end, keeps the vector units idle.
     rows, inner, columns = np.uint64(size[0]), np.uint64(size[1]), np.uint64(size[2])
     from_left, from_right, to = np.uint64(a), np.uint64(b), np.uint64(c)
-    rounding = (size[1] + 2.0) * U
+    rounding = (size[1] + 2.0) * UNIT
     for i in range(rows):
         row = to + i * columns
         for j in range(columns):
@@ -252,7 +251,7 @@ def factors(chain: Doubles) -> None:
             for i in range(columns if bias >= 0 else 0):
                 for s in range(m):
                     rights[VALUE, here + i * m + s] += weights[VALUE, bias + i]
-                    rights[RADIUS, here + i * m + s] += weights[RADIUS, bias + i] + U * abs(
+                    rights[RADIUS, here + i * m + s] += weights[RADIUS, bias + i] + UNIT * abs(
                         rights[VALUE, here + i * m + s]
                     )
         else:
@@ -269,7 +268,9 @@ def factors(chain: Doubles) -> None:
             source, start = fresh, p * 0
         for i in range(columns * m):
             rights[VALUE, here + i] += source[VALUE, start + i]
-            rights[RADIUS, here + i] += source[RADIUS, start + i] + U * abs(rights[VALUE, here + i])
+            rights[RADIUS, here + i] += source[RADIUS, start + i] + UNIT * abs(
+                rights[VALUE, here + i]
+            )
 
 
 @lean
@@ -279,7 +280,7 @@ def jacobian(chain: Doubles, out: Array) -> None:
     table, uses = chain.table, chain.uses
     _, d, m = chain.targets.shape
     widest, samples = chain.nothing.shape[1], np.uint64(m)
-    rounding = (table.shape[0] + 2.0) * U
+    rounding = (table.shape[0] + 2.0) * UNIT
     for q in range(uses.shape[0]):
         e, kind, p, i, j = uses[q, 0], uses[q, 1], uses[q, 2], uses[q, 3], uses[q, 4]
         left, width = (p + 1) * d * widest, table[p, ROWS]
@@ -353,7 +354,7 @@ def bound_moves(inverse: Array, parts: Array, centre: Array, moves: Array) -> fl
     ``parts`` (3, r) is F(x) as (hi, lo, error).
     """
     size = moves.size
-    rounding = (size + 3.0) * U
+    rounding = (size + 3.0) * UNIT
     widest = 0.0
     for i in range(size):
         # The product with the high part cancels, so it is formed; the rest is bounded.
@@ -381,7 +382,7 @@ def inflate(inverse: Array, slopes: Array, widest: float, radius: Array, room: A
     radius of J are added. ``room`` is (r + 3, r).
     """
     size = radius.size
-    rounding = (size + 3.0) * U
+    rounding = (size + 3.0) * UNIT
     moves, inner, image, defect = room[size], room[size + 1], room[size + 2], room
     for i in range(size):
         moves[i] = radius[i]

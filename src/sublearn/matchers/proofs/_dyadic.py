@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sublearn._arrays import Array
-from sublearn.exact import nearest
+from sublearn.exact import from_floats, nearest
 from sublearn.matchers.proofs._balls import Ball
 
 Dyadic = tuple[int, int]
@@ -29,16 +27,10 @@ def to_ball(value: Dyadic) -> Ball:
     return arb(value)
 
 
-def from_floats(values: Array) -> list[Dyadic]:
-    """Finite float64 numbers, exactly; the mantissas may be even."""
-    mantissas, exponents = np.frexp(values)
-    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
-    return list(zip(whole, (exponents.astype(np.int64) - 53).tolist(), strict=True))
-
-
 def from_pairs(high: Array, low: Array) -> list[Dyadic]:
     """high + low, exactly.
 
+    >>> import numpy as np
     >>> from_pairs(np.array([1.0]), np.array([2.0**-60])) == [((1 << 112) + (1 << 52), -112)]
     True
     """

@@ -18,17 +18,11 @@ from numpy.typing import ArrayLike
 from sublearn._arrays import Array, Indices
 from sublearn._errors import BadInputError
 from sublearn.ensembles import Instance
+from sublearn.exact import from_floats
 from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
-from sublearn.matchers.proofs._dyadic import (
-    Dyadic,
-    from_ball,
-    from_floats,
-    from_pairs,
-    to_ball,
-    to_float,
-)
+from sublearn.matchers.proofs._dyadic import Dyadic, from_ball, from_pairs, to_ball, to_float
 from sublearn.matchers.proofs._equations import ChainEquations, Equations
 from sublearn.matchers.proofs._krawczyk import (
     ball_inverse,

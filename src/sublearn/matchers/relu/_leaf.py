@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask
+from sublearn._arrays import UNIT, Array, Indices, Mask
 from sublearn._compile import compiled
 from sublearn.exact import Table, separates, to_float, to_floats
 from sublearn.patterns import LARGEST, SMALLEST, Program
 
-UNIT = 2.0**-53
 TINY = 1e-290  # covers underflow
 LEVEL = 1e-9  # a ray this close to level, as a share of what y of size 1 could do, is tilted up
 SILENT = 1e-12  # samples with y below this are left out

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, Mask, zeros
+from sublearn._arrays import UNIT, Array, Indices, Mask, zeros
 from sublearn._interrupts import heed
 from sublearn.matchers._behind import behind_output
 from sublearn.matchers.proofs._balls import precision
@@ -47,7 +47,6 @@ HALVINGS = 12  # of a side, on average, before a box is called hopeless
 LARGEST_BATCH = 2**20  # numbers in the tangents of one batch
 ROUNDS = 12  # of weights that follow the largest errors
 MOST_NUMBERS = 2e9  # of pre-activations, in all boxes together
-UNIT = 2.0**-53
 
 REACH, SPACING = 20.0, 2.0**-10
 # Linear interpolation errs by at most h^2 / 8 max |tanh''|, and |tanh''| <= 4 / (3 sqrt 3) < 0.77.
