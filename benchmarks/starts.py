@@ -2,9 +2,9 @@
 
     python benchmarks/starts.py
 
-The paper names neither. Linear RNN, n = 8, T = m = 4, b = 1, d = 4, trials 0 to 19 of seed 1. Raw: the outputs as
-polynomials of degree T in the 16 learnable weights. Lifted: Lemma 3.3, the same weights and the 32 numbers of F
-as unknowns of linear and quadratic equations. Every unknown starts at N(0, s^2).
+The paper names neither. Linear RNN, n = 8, T = m = 4, b = 1, d = 4, trials 0 to 19 of seed 1. Raw: the
+outputs as polynomials of degree T in the 16 learnable weights. Lifted: Lemma 3.3, the same weights and the
+32 numbers of F as unknowns of linear and quadratic equations. Every unknown starts at N(0, s^2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def raw(instance: sl.Instance, size: float, rng: np.random.Generator) -> bool:
 
 
 def lifted(instance: sl.Instance, size: float, rng: np.random.Generator) -> bool:
-    """Whether W g_B(F) = F and D F X = Y (3.4 and 3.5) are solved, as accurately as the outputs are in raw."""
+    """Whether W g_B(F) = F and D F X = Y (3.4 and 3.5) are solved, as accurately as raw equations are."""
     weights = {name: np.array(value) for name, value in instance.weights.items()}
     recurrent, encoder, decoder = (weights[name] for name in "WBD")
     places, blocks = instance.allocation.flat("W"), instance.inputs.reshape(4, -1)

@@ -165,6 +165,22 @@ def test_verdicts_of_the_linear_estimator() -> None:
     assert by_verdict == {"maximal": 3 * 3, "minimal": 15 - 9}
 
 
+def test_the_printed_or_and_what_it_must_mean_are_counted_apart() -> None:
+    """Four of nine weights of one 3 x 3 layer, d = m = 2: 90 keep both bounds, 81 of these are maximal."""
+    point: Row = {"network": "ffn:3-3-2", "samples": 2, "inside": "W1"}
+    lines = _summary("certify", point, 126)
+    wrong = {key: 0 for key in ("wrong", "wrong_meant")}
+    for line in lines:
+        for key in wrong:
+            wrong[key] += int(line["allocations"] or 0) * bool(line[key])
+    bounds = sum(
+        max(np.bincount([e // 3 for e in held])) <= 2
+        and max(np.bincount([e % 3 for e in held])) <= 2
+        for held in combinations(range(9), 4)
+    )
+    assert bounds == 90 and wrong == {"wrong": 126 - 81, "wrong_meant": 90 - 81}
+
+
 def test_chunks_of_verdicts_go_through_all_allocations_once() -> None:
     point: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "inside": "W"}
     task = TASKS["certify"]
