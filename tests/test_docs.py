@@ -91,6 +91,12 @@ def test_examples_of_the_pages_print_what_they_say(
     assert capsys.readouterr().out.splitlines() == said
 
 
+def test_no_page_waits_for_its_numbers() -> None:
+    for page in PAGES:
+        left = re.findall(r"@@\w*@?|\b(?:TODO|FIXME|XXX)\b", page.read_text(encoding="utf-8"))
+        assert not left, f"{page.name}: {left}"
+
+
 def test_every_public_name_stands_in_the_reference() -> None:
     pages = built_by("reference").pages()
     rooms = {name for name in sl.__all__ if f"reference/{name}.md" in pages}
