@@ -91,6 +91,28 @@ def test_examples_of_the_pages_print_what_they_say(
     assert capsys.readouterr().out.splitlines() == said
 
 
+def test_no_page_waits_for_its_numbers() -> None:
+    for page in PAGES:
+        left = re.findall(r"@@\w*@?|\b(?:TODO|FIXME|XXX)\b", page.read_text(encoding="utf-8"))
+        assert not left, f"{page.name}: {left}"
+
+
+def test_numbers_of_the_front_page_stand_in_the_gallery() -> None:
+    gallery, front = (
+        (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("gallery", "index")
+    )
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*gallery\.md#[^|]*)\|$", front, flags=re.MULTILINE)
+    assert len(rows) >= 10
+    for answer, links in rows:
+        names = re.findall(r"gallery\.md#([\w-]+)", links)
+        found = "".join(
+            gallery.partition(f"{{ #{name} }}")[2].partition("\n## ")[0] for name in names
+        )
+        words = re.sub(r"\]\([^)]*\)", "]", answer).replace(",", "")
+        for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.²])", words):
+            assert re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.]*\d)", found), (number, names)
+
+
 def test_every_public_name_stands_in_the_reference() -> None:
     pages = built_by("reference").pages()
     rooms = {name for name in sl.__all__ if f"reference/{name}.md" in pages}

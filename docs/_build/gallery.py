@@ -150,8 +150,9 @@ compute a sample of the stored counts again.
 Yes and no are about the question as the table puts it to the test, at its sizes: shares are told apart by
 their 95% intervals, means by two standard errors, and what these leave open is not decided. In the pictures
 shaded bands are 95% intervals (Clopper and Pearson), and what is undecided is the hatched gap between the
-share matched and the share not refuted. "The paper's protocol" is scipy's fsolve from 400 random starts, the
-law of which is ours: the paper names none.
+share matched and the share not refuted. "The paper's protocol" is scipy's fsolve from 400 random starts; the
+law of the starts and the form of the equations are ours, for the paper names neither, and [how much they
+matter](matching/figure-2a.md) is counted.
 
 """
 

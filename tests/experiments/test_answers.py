@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments import _QUESTIONS, ALL, _answers, answer
+from sublearn.experiments import _QUESTIONS, ALL, _answers, answer, find
 from sublearn.experiments._answers import NO, OPEN, YES
 from sublearn.runs import Row, Table
 
@@ -66,7 +66,9 @@ def test_one_case_against_it_is_enough() -> None:
     low = counted(30, 30, family="a", kind="diagonal", n=9)
     assert word("growth", [right, low]) == NO
     assert word("growth", [right, counted(9, 1, family="a", kind="diagonal", n=9)]) == OPEN
-    wrong = [{"paper": "minimal", "wrong": False, "allocations": 9}]
+    wrong: list[Row] = [
+        {"paper": "minimal", "wrong": False, "wrong_meant": False, "allocations": 9}
+    ]
     assert word("theorem-map", wrong) == YES
     assert word("theorem-map", [*wrong, {**wrong[0], "wrong": True, "allocations": 1}]) == NO
     gaps: list[Row] = [{"more": 0.5, "more_error": 0.1}, {"more": None, "more_error": None}]
@@ -104,3 +106,46 @@ def test_depth_rises_falls_or_is_open() -> None:
     # Counts within eps are not added to exact ones.
     near = [{**row, "method": "decide-within"} for row in cells((0, 60), (60, 0), "b")]
     assert "0 of 60 matched exactly" in answer("depth", "", Table(up + near), "").sentence
+
+
+def trained(rows: str, within: int, of: int, far: float) -> list[Row]:
+    """What an allocation of the linear RNN brings: a decision, and Levenberg-Marquardt."""
+    own: Row = {"case": "linear RNN", "allocation": rows, "trials": of, "steps": 200, "starts": 2}
+    exact = {**counted(of, 0), "size": far, "distance": far, "condition": 1 / far}
+    low, high = clopper_pearson(within, of)
+    near = {"within": within, "within_low": low, "within_high": high}
+    return [
+        {**exact, **own, "question": "exact match", "method": "ladder"},
+        {**own, **near, "question": "match within eps", "method": "levenberg-marquardt"},
+    ]
+
+
+@pytest.mark.parametrize(("first", "said"), [(2, "yes"), (50, "not decided by this"), (60, "no")])
+def test_whether_the_best_rows_are_the_hardest_to_train(first: int, said: str) -> None:
+    rows = [*trained("rows 4", first, 60, 9.0), *trained("rows 5", 50, 60, 3.0)]
+    lines = find("learnability").find(Table([*rows, *trained("spread", 0, 60, 90.0)])).splitlines()
+    (line,) = [line for line in lines if "hardest to train?" in line]
+    assert f"train? {said}:" in line and "in more rows in 50 of 60" in line
+    assert any(
+        "are most far away: median distance 9, in more rows 3 to 3" in line for line in lines
+    )
+    assert any("are not most ill-conditioned" in line for line in lines)
+
+
+def test_wasted_surplus_is_not_blamed_for_what_fails_without_any() -> None:
+    common: Row = {"case": "a layer", "trials": 9, "enough": 9, "low": 0.6, "high": 1.0}
+    at = {**common, "ratio": 1.0, "may": 9, "may_not_enough": 4}
+    beyond = {**common, "ratio": 2.0, "may": 9, "may_not_enough": 0}
+    find_it = find("surplus").find
+    assert answer("surplus", "", Table([at, beyond]), find_it(Table([at, beyond]))).word == YES
+    worse = Table([at, {**beyond, "may_not_enough": 1}])
+    assert answer("surplus", "", worse, find_it(worse)).word == NO
+    assert "At r = d m, where none may be wasted, 4 of 9" in find_it(worse)
+
+
+def test_hidden_states_are_held_against_the_sum_of_powers() -> None:
+    rows = [
+        {"place": "rows", "k": k, "g": 2.0, "growth": growth, "change": None, "silent_moved": None}
+        for k, growth in ((2, 80.0), (4, 90.0))
+    ]
+    assert "g = 2: 85, by this 85" in find("activity").find(Table(rows))

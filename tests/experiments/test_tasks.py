@@ -165,6 +165,22 @@ def test_verdicts_of_the_linear_estimator() -> None:
     assert by_verdict == {"maximal": 3 * 3, "minimal": 15 - 9}
 
 
+def test_the_printed_or_and_what_it_must_mean_are_counted_apart() -> None:
+    """Four of nine weights of one 3 x 3 layer, d = m = 2: 90 keep both bounds, 81 of these are maximal."""
+    point: Row = {"network": "ffn:3-3-2", "samples": 2, "inside": "W1"}
+    lines = _summary("certify", point, 126)
+    wrong = {key: 0 for key in ("wrong", "wrong_meant")}
+    for line in lines:
+        for key in wrong:
+            wrong[key] += int(line["allocations"] or 0) * bool(line[key])
+    bounds = sum(
+        max(np.bincount([e // 3 for e in held])) <= 2
+        and max(np.bincount([e % 3 for e in held])) <= 2
+        for held in combinations(range(9), 4)
+    )
+    assert bounds == 90 and wrong == {"wrong": 126 - 81, "wrong_meant": 90 - 81}
+
+
 def test_chunks_of_verdicts_go_through_all_allocations_once() -> None:
     point: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "inside": "W"}
     task = TASKS["certify"]
@@ -279,3 +295,29 @@ CHANGED += ["linear-sizes", "placements", "certify", "deep-sizes"]
 @pytest.mark.parametrize("name", CHANGED)
 def test_rows_that_differ_from_those_of_0_1_0_are_never_mixed_with_them(name: str) -> None:
     assert TASKS[name].version > 1
+
+
+def test_correlated_inputs_are_those_of_estimate() -> None:
+    point: Row = {"network": "lrnn:n=5,b=2,d=2,T=3", "samples": 3, "learn": "B:first-rows=4"}
+    covariance = np.full((6, 6), 0.9) + 0.1 * np.eye(6)
+    law = sl.ensembles.Correlated(covariance=tuple(map(tuple, covariance.tolist())))
+    network = sl.LinearRNN(n=5, b=2, d=2, T=3)
+    asked = sl.Problem(network, 3, sl.Ensemble(inputs=law))
+    assert np.allclose(
+        problem_of({**point, "covariance": 0.9}).ensemble.inputs.covariance, covariance
+    )
+    rows = TASKS["estimate"].run({**point, "covariance": 0.9}, 0, range(12))
+    counted = sl.estimate(asked, {"B": sl.FirstRows(4)}, trials=12, seed=0)
+    assert [row["kind"] for row in rows].count("matched") == counted.matched
+    for wrong in (True, "much"):
+        with pytest.raises(BadInputError, match="covariance must be a number"):
+            problem_of({**point, "covariance": wrong})
+    with pytest.raises(BadInputError, match="for normal inputs"):
+        problem_of({**point, "covariance": 0.9, "ensemble": "inputs=uniform"})
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99])
+def test_equal_correlations(correlation: float) -> None:
+    matrix = np.array(sl.ensembles.Correlated.equally(4, correlation).covariance)
+    assert np.allclose(np.diag(matrix), 1.0, atol=1e-15)
+    assert np.allclose(matrix[~np.eye(4, dtype=bool)], correlation)

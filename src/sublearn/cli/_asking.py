@@ -161,7 +161,7 @@ class Instances(OwnProblem):
         return problem if own is None else own.given_in(problem), own
 
     def _with_laws(self, problem: Problem) -> Problem:
-        from sublearn.ensembles import Correlated, Normal, ensemble_from_text
+        from sublearn.ensembles import Normal, ensemble_from_text
 
         laws, before = ensemble_from_text(self.ensemble or ""), problem.ensemble.inputs
         given = laws.inputs != Normal() or self.covariance is not None
@@ -175,24 +175,24 @@ class Instances(OwnProblem):
                 raise BadInputError(
                     "--covariance is for normal inputs: leave inputs out of --ensemble."
                 )
-            matrix = _covariance(self.covariance, sum(problem.network.input_blocks))
-            inputs = Correlated(covariance=tuple(map(tuple, matrix.tolist())))
+            inputs = _covariance(self.covariance, sum(problem.network.input_blocks))
         return replace(problem, ensemble=replace(laws, inputs=inputs))
 
 
 def _covariance(text: str, size: int) -> Any:
-    """The matrix of a file, or that of one correlation between every two numbers of a sample."""
-    import numpy as np
+    """The law with the matrix of a file, or with one correlation between every two numbers of a sample."""
+    from sublearn.ensembles import Correlated
 
     try:
         correlation = float(text)
     except ValueError:
-        return read_matrix("--covariance", text)
+        matrix = read_matrix("--covariance", text)
+        return Correlated(covariance=tuple(map(tuple, matrix.tolist())))
     if not -1.0 < correlation < 1.0:
         raise BadInputError(
             f"--covariance must name a file, or a correlation between -1 and 1, not {text}."
         )
-    return (1.0 - correlation) * np.eye(size) + correlation
+    return Correlated.equally(size, correlation)
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,16 @@ class Correlated(Distribution):
         rows = tuple(tuple(float(v) for v in row) for row in matrix)
         object.__setattr__(self, "covariance", rows)
 
+    @classmethod
+    def equally(cls, features: int, correlation: float) -> Correlated:
+        """Unit variances, and the same correlation between every two of so many features.
+
+        >>> Correlated.equally(2, 0.5).covariance
+        ((1.0, 0.5), (0.5, 1.0))
+        """
+        matrix = (1.0 - correlation) * np.eye(features) + correlation
+        return cls(covariance=tuple(map(tuple, matrix.tolist())))
+
     def check(self, features: int) -> None:
         size = len(self.covariance)
         if size != features:

@@ -23,6 +23,7 @@ from sublearn.experiments._generalisation import RNN
 from sublearn.experiments._laws import apart_from_normal
 from sublearn.experiments._noise_and_size import curves, exponent
 from sublearn.experiments._table import NEWTON, by_ladder, pooled
+from sublearn.experiments._theorem_map import wrong_words
 from sublearn.runs import Row, Table
 
 YES, NO, OPEN = "yes", "no", "not decided"
@@ -210,7 +211,7 @@ def _theorem_map(table: Table) -> Found | None:
         int(sum(rows.column("allocations")))
         for rows in (table, table.where(paper="silent"), table.where(wrong=True))
     )
-    words = f"of {every} allocations they are wrong about {wrong} and silent about {silent}"
+    words = f"of {every} allocations they are wrong about {wrong_words(table)} and silent about {silent}"
     return (NO if wrong else YES), words
 
 

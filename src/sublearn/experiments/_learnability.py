@@ -84,8 +84,40 @@ def _answer(table: Table) -> list[str]:
     return lines
 
 
+def _hardest(table: Table) -> list[str]:
+    """Whether the rows that Theorem 3.5 proves maximal are harder to train than more rows."""
+    rows = table.where(lambda row: str(row["allocation"]).startswith("rows "), case="linear RNN")
+    trained, exact = rows.where(method=NEWTON), rows.where(question=EXACT)
+    if len(trained) < 2 or len(exact) != len(trained):
+        return []
+    first, more = trained[0], Table(trained[1:])
+    got, of = (int(sum(more.column(name))) for name in ("within", "trials"))
+    low, high = clopper_pearson(got, of)
+    kind = (
+        "yes"
+        if first["within_high"] < low
+        else "no"
+        if first["within_low"] > high
+        else "not decided by this"
+    )
+    lines = [
+        f"Are the rows that Theorem 3.5 proves maximal ({first['allocation']}) the hardest to train? {kind}: "
+        f"Levenberg-Marquardt comes within {_EPS:g} in {reached_words(first)}, in more rows in {got} of {of} "
+        f"(95%: {low:.3f} to {high:.3f})."
+    ]
+    for name, words in (("distance", "far away"), ("condition", "ill-conditioned")):
+        own, *others = (row[name] for row in exact)
+        if own is not None and others and None not in others:
+            most = "most" if own > max(others) else "not most"
+            lines.append(
+                f"Its matches are {most} {words}: median {name} {own:.2g}, in more rows "
+                f"{min(others):.2g} to {max(others):.2g}."
+            )
+    return lines
+
+
 def find(table: Table) -> str:
-    lines = _answer(table) if table else []
+    lines = _answer(table) + _hardest(table) if table else []
     for case in table.distinct("case"):
         for common, rows in table.where(case=case).apart("allocation"):
             each = "; ".join(

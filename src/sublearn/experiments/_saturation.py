@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import PAPER, in_panels, shares
-from sublearn.experiments._table import Declared, named, point, said
+from sublearn.experiments._table import OURS, Declared, named, point, said
 from sublearn.experiments.tasks import Saturation
 from sublearn.plots import Figure, ink
 from sublearn.runs import Plan, Point, Table
@@ -62,8 +62,8 @@ def find(table: Table) -> str:
             last, at = rows[-1], threshold(rows)
             stop = "finds no reason to stop" if at is None else f"would stop at {at} starts"
             lines.append(
-                f"{named(common, common)}: after {last['after']} starts fsolve has matched {last['matched']} "
-                f"of {last['trials']} instances (95%: {last['low']:.3f} to "
+                f"{named(common, common)}: after {last['after']} starts fsolve ({OURS}) has matched "
+                f"{last['matched']} of {last['trials']} instances (95%: {last['low']:.3f} to "
                 f"{last['high']:.3f}); the paper's rule, read on this grid, {stop}."
             )
         if ours := both.where(method="search"):

@@ -25,6 +25,9 @@ NAMES = {
 Declared = partial(Experiment, "declared")
 """What a file says of its experiment; the rest is the file's: its name, and its functions draw and find."""
 
+OURS = "the law of the starts and the form of the equations are ours"
+"""What is said beside every share that the paper's protocol finds: the paper names neither."""
+
 DECIDED = 410
 """Trials of a decided share at full budget: its 95% interval is then at most 0.05 to either side."""
 
@@ -122,8 +125,7 @@ def pooled_words(table: Table, by: Iterable[str], over: str, head: str = "Decide
 def protocol_words(table: Table, by: Iterable[str]) -> list[str]:
     """What the paper's protocol finds, in a sentence, if it was run."""
     each = [f"{named(row, by)}: {found_words(row)}" for row in by_protocol(table)]
-    words = "The paper's protocol (the law of the solver's starts is ours) finds"
-    return [f"{words} {'; '.join(each)}."] if each else []
+    return [f"The paper's protocol ({OURS}) finds {'; '.join(each)}."] if each else []
 
 
 def said(lines: Iterable[str], otherwise: str = "") -> str:

@@ -98,9 +98,19 @@ def find(table: Table) -> str:
         lines.append(
             f"{common['network']}, m = {rows[0]['samples']}, in {rows[0]['inside']}: of {_how_many(rows)} "
             f"allocations {counts} ({sum(rows.column('proved'))} by proof); the paper is silent on "
-            f"{_how_many(rows.where(paper='silent'))} and wrong on {_how_many(rows.where(wrong=True))}."
+            f"{_how_many(rows.where(paper='silent'))} and wrong on {wrong_words(rows)}."
         )
     return said(lines)
+
+
+def wrong_words(rows: Table) -> str:
+    """For example '45 (9 with the "and" that Theorem 4.1 needs)'."""
+    printed, meant = (_how_many(rows.where(**{key: True})) for key in ("wrong", "wrong_meant"))
+    return (
+        str(printed)
+        if meant == printed
+        else f'{printed} ({meant} with the "and" that Theorem 4.1 needs)'
+    )
 
 
 def _how_many(rows: Table) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sublearn.experiments._lines import Figure, decided, in_panels, protocol
 from sublearn.experiments._table import (
+    OURS,
     Declared,
     by_ladder,
     by_protocol,
@@ -62,7 +63,7 @@ def find(table: Table) -> str:
             lines.append(f"{setting}, only the student scaled: {ends}.")
         if paper := by_protocol(rows):
             each = "; ".join(f"g = {row['g']:g}: {found_words(row)}" for row in paper)
-            lines.append(f"{setting}: the paper's protocol, both scaled, finds {each}.")
+            lines.append(f"{setting}: the paper's protocol, both scaled ({OURS}), finds {each}.")
     return said(lines if table else [])
 
 

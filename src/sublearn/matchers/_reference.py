@@ -24,7 +24,8 @@ ACCURACY = 1e-6
 class Reference(Matcher):
     """scipy.optimize.fsolve (MINPACK's hybrd) from ``starts`` starts of N(0, spread^2 / row length).
 
-    The law of the starts is ours, the paper names none.
+    The law of the starts and the form of the equations, outputs minus targets in the learnable weights, are
+    ours: the paper names neither.
 
     Matched when a start ends with ``ier == 1`` and a residual below 1e-6 of the targets: numerical, and
     never a proof. It says nothing when it finds nothing: the paper counts that as no match, which is

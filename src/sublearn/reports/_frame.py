@@ -83,7 +83,9 @@ Lines show the share matched. Where instances are undecided, a dotted line shows
 and the gap between the two is hatched: the true share lies in it. Shaded bands are 95% intervals \
 (Clopper and Pearson) around both.
 "The paper's protocol" runs scipy's fsolve from 400 random starts and counts what it does not find as no \
-match; its dashed lines are what that count gives, numerical and never a proof.
+match; its dashed lines are what that count gives, numerical and never a proof. The law of the starts \
+(that of the frozen weights) and the form of the equations (the outputs as polynomials) are ours: the \
+paper names neither, and the share depends on both.
 How sure: a proof; wrong with a probability of at most so much; or numerical, where rounding decides. \
 The tables say how many decisions are of which kind.
 """

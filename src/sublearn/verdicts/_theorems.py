@@ -61,7 +61,7 @@ def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
     if len(layers.weights) == 2 and layers.activations[0] == "relu" and name == layers.weights[0]:
         says = None if rows.max() <= m and columns.max() <= d else "minimal"
         flaw = "gates make the columns of one unit differ by sample, so the column bound is void"
-        statement = "a ReLU allocation that violates Theorem 4.1 is minimal"
+        statement = 'a ReLU allocation that violates Theorem 4.1, read with "and", is minimal'
         return [Claim("Section 5", statement, says, flaw)]
     return []
 

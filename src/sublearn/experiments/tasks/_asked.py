@@ -11,7 +11,14 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.allocations import Allocation, Rule, is_masks_file, masks_with_digest
-from sublearn.ensembles import Labels, Problem, ensemble_from_text, learn_from_text
+from sublearn.ensembles import (
+    Correlated,
+    Labels,
+    Normal,
+    Problem,
+    ensemble_from_text,
+    learn_from_text,
+)
 from sublearn.experiments.tasks._pictures import DIGITS, Pictures, coarse_digits
 from sublearn.networks import network_from_text
 from sublearn.runs import Json
@@ -26,6 +33,7 @@ SETTING = {
     "samples": "samples m",
     "learn": "learnable weights",
     "ensemble": "ensemble (normal where nothing is said)",
+    "covariance": "correlation between every two numbers of a sample (none where nothing is said)",
 }
 """What a point says of the instances that are drawn, with headings."""
 
@@ -42,8 +50,9 @@ INTERVAL = {"low": "95% interval, low end", "high": "95% interval, high end"}
 
 
 def problem_of(point: Params) -> Problem:
-    """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble``.
+    """The problem of a point: its ``network``, ``samples`` and, if given, ``ensemble`` and ``covariance``.
 
+    ``covariance`` is the correlation between every two numbers of a sample, whose law is then normal.
     ``inputs`` may be digits, coarse enough for the network (:func:`coarse_digits`); ``targets`` may then
     be labels, as one-hot vectors, instead of a teacher's outputs.
     """
@@ -52,6 +61,8 @@ def problem_of(point: Params) -> Problem:
             raise BadInputError(f"a point needs {key!r}; it has {', '.join(point)}.")
     samples = whole_number("samples", point["samples"], least=1)
     plain = _problem(str(point["network"]), samples, str(point.get("ensemble") or ""))
+    if point.get("covariance") is not None:
+        plain = _with_covariance(plain, point["covariance"])
     inputs, targets = (point.get(name) for name in PICTURES)
     if not inputs and not targets:
         return plain
@@ -62,6 +73,16 @@ def problem_of(point: Params) -> Problem:
 @lru_cache(maxsize=256)
 def _problem(network: str, samples: int, ensemble: str) -> Problem:
     return Problem(network_from_text(network), samples, ensemble_from_text(ensemble))
+
+
+@lru_cache(maxsize=256)
+def _with_covariance(plain: Problem, correlation: object) -> Problem:
+    if isinstance(correlation, bool) or not isinstance(correlation, (int, float)):
+        raise BadInputError(f"covariance must be a number, such as 0.9, not {correlation!r}.")
+    if plain.ensemble.inputs != Normal():
+        raise BadInputError("covariance is for normal inputs: leave inputs out of ensemble.")
+    law = Correlated.equally(sum(plain.network.input_blocks), correlation)
+    return replace(plain, ensemble=replace(plain.ensemble, inputs=law))
 
 
 @lru_cache(maxsize=256)

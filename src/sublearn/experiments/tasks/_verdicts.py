@@ -18,6 +18,8 @@ from sublearn.experiments.tasks._asked import INTERVAL, Columns, Params, problem
 from sublearn.runs import Row, Task
 from sublearn.verdicts import Verdict, census, certify, deficient_draw
 
+# As printed, with "or", and then read with "and".
+_TWICE = ["Theorem 4.1"] * 2
 INSIDE = {"network": "network", "samples": "samples m", "inside": "weight"}
 
 
@@ -26,7 +28,8 @@ class Verdicts(Task):
 
     The order is that of the subsets of the flat indices, written in ascending order. With ``count``,
     complex solutions are counted where ranks leave the verdict open. The table has a line for each
-    number of rows and columns in use, each verdict, and each answer of the paper.
+    number of rows and columns in use, each verdict, and each answer of the paper, as printed; also whether
+    it is wrong with the "and" that Theorem 4.1 needs.
     """
 
     name = "certify"
@@ -38,6 +41,7 @@ class Verdicts(Task):
         "verdict": "verdict",
         "paper": "what the paper says",
         "wrong": "the paper is wrong",
+        "wrong_meant": 'wrong too where Theorem 4.1 is read with "and"',
         "allocations": "allocations",
         "proved": "by proof",
     }
@@ -50,6 +54,7 @@ class Verdicts(Task):
         "cols": int,
         "paper": str,
         "wrong": bool,
+        "wrong_meant": bool,
     }
 
     def check(self, point: Params) -> None:
@@ -64,7 +69,7 @@ class Verdicts(Task):
         return lines
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
-        keys = ("rows", "cols", "verdict", "paper", "wrong")
+        keys = ("rows", "cols", "verdict", "paper", "wrong", "wrong_meant")
         groups: dict[tuple[Any, ...], list[int]] = {}
         for place, group in enumerate(zip(*(rows[key].tolist() for key in keys), strict=True)):
             groups.setdefault(group, []).append(place)
@@ -110,6 +115,7 @@ def check_inside(problem: Problem, inside: str) -> None:
 
 def _row(verdict: Verdict, mask: Allocation, inside: str) -> Row:
     says = [check for check in verdict.theorems if check.says is not None]
+    meant = says[1:] if [check.theorem for check in says] == _TWICE else says
     return {
         "verdict": verdict.kind,
         "grade": verdict.grade.kind,
@@ -119,6 +125,7 @@ def _row(verdict: Verdict, mask: Allocation, inside: str) -> Row:
         "cols": int(np.count_nonzero(mask.column_counts(inside))),
         "paper": str(says[0].says) if says else "silent",
         "wrong": any(check.holds is False for check in says),
+        "wrong_meant": any(check.holds is False for check in meant),
     }
 
 
