@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 import sublearn as sl
 from sublearn.matchers.search._chain import all_outer
 from sublearn.matchers.search._chain_kernel import Shortest, chain_room, jacobian, shortest
-from sublearn.matchers.search._dogleg import add_product, dogleg, factor, reflect, solve
+from sublearn.matchers.search._dogleg import (
+    add_product,
+    dogleg,
+    eliminate,
+    factor,
+    reflect,
+    solve,
+    solve_again,
+)
 from sublearn.matchers.search._lifted import Recurrent, recurrent
 from sublearn.matchers.search._lifted_kernel import (
     condensed,
@@ -24,17 +32,36 @@ from sublearn.matchers.search._lifted_kernel import (
 Array = NDArray[np.float64]
 
 
+@pytest.mark.parametrize("imaginary", [0, 1j], ids=["real", "complex"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 13, 32])
-def test_solve(size: int) -> None:
-    rng = np.random.default_rng(size)
-    A, x = rng.standard_normal((size, size)), rng.standard_normal(size)
-    right = A @ x
-    assert solve(A.copy(), right) > 0
-    np.testing.assert_allclose(right, x, rtol=1e-9, atol=1e-9)
+def test_solve(size: int, imaginary: complex) -> None:
+    parts = np.random.default_rng(size).standard_normal((2, size, size + 2))
+    numbers = parts[0] + imaginary * parts[1] if imaginary else parts[0]
+    A, solutions = numbers[:, :size], numbers[:, size:]
+    rights = A @ solutions
+    room, place = np.ascontiguousarray(np.c_[A, rights[:, 0]]), np.zeros(size, np.int64)
+    x = np.zeros_like(rights[:, 0])
+    assert solve(room, place, x)
+    np.testing.assert_allclose(x, solutions[:, 0], rtol=1e-9, atol=1e-9)
+    solve_again(room, place, np.ascontiguousarray(rights[:, 1]), x)
+    np.testing.assert_allclose(x, solutions[:, 1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(4, 3), (6, 4), (7, 5), (9, 8)])
+def test_elimination_of_some_columns_leaves_what_is_outside_their_range(
+    rows: int, count: int
+) -> None:
+    """A right side in the range of the columns is brought to 0 below them, as in each row of a path."""
+    rng = np.random.default_rng(rows)
+    A, place = rng.standard_normal((rows, count + 1)), np.zeros(rows, np.int64)
+    A[:, count] = A[:, :count] @ rng.standard_normal(count)
+    assert eliminate(A, place, count, count + 1)
+    assert np.abs(A[count:, count]).max() < 1e-12
+    assert sorted(place) == list(range(rows))
 
 
 def test_solve_says_singular() -> None:
-    assert solve(np.zeros((3, 3)), np.ones(3)) == 0.0
+    assert not solve(np.zeros((3, 4)), np.zeros(3, np.int64), np.ones(3))
 
 
 @pytest.mark.parametrize(("height", "inner", "width"), [(1, 1, 1), (2, 4, 3), (5, 7, 6), (4, 9, 1)])
@@ -161,7 +188,7 @@ def test_residual_and_steps(name: str) -> None:
     assert condensed_step(condensed(lift), lift, point, work, newton)
     np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
     if not form.mix.size:
-        assert full_step(full(form.impulse(g), k, S), lift, point, work, newton)
+        assert full_step(full(lift, form.impulse(g), S), lift, point, work, newton)
         np.testing.assert_allclose(newton, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
@@ -206,7 +233,8 @@ def test_newton_step_is_the_shortest(unknowns: int, equations: int, inner: int) 
         rng.standard_normal((1, equations)),
     )
     step, q = np.zeros(unknowns), equations - inner
-    solver = Shortest(np.zeros((q, unknowns)), np.zeros(equations), np.zeros((1, unknowns)))
+    room, place = np.zeros((q, unknowns + 1)), np.zeros(q, np.int64)
+    solver = Shortest(room, place, np.zeros(equations), np.zeros((1, unknowns)))
     assert shortest(solver, columns, outside, inner, step)
     expected = -np.linalg.pinv(columns[:, inner:].T) @ outside[0, inner:]
     np.testing.assert_allclose(step, expected, atol=1e-10)

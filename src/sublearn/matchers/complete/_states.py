@@ -8,8 +8,11 @@ row i appear in T b equations alone,
     F_i(z) = A_i(z) w_i,   F_i = U_(t+b, i) - (frozen entries of row i) U_t,   A_i = U_t at its columns,
 
 from which Gaussian elimination removes them. What is left of F_i, that is N_i F_i where N_i A_i = 0,
-are S equations E(z) = 0, and their derivative is exactly N_i (d F_i - d A_i w_i). Nothing is conjugated,
-so E is analytic in z; the reflections of the search, which asks for the least residual, are not.
+are S equations E(z) = 0, and their derivative is exactly N_i (d F_i - d A_i w_i).
+
+The lift, its affine map, the derivative's assembly and the elimination are those of the search. Two things
+are not, for speed alone (measured: docs/inside.md): the search removes the weights by reflections, since
+|E|^2 is what it brings down, and runs through the states anew at every z.
 
 A Newton step takes an S x S system instead of one in all r weights, and the states of far solutions are far
 better conditioned than their weights.
@@ -25,22 +28,16 @@ import numpy as np
 from sublearn._arrays import Array, Complex, Indices, zeros
 from sublearn._compile import lean, serves
 from sublearn.ensembles import Instance
-from sublearn.matchers.complete._tracker import (
-    correct,
-    eliminate,
-    end_at,
-    follow,
-    largest,
-    solve,
-    tangent_of,
-)
+from sublearn.matchers.complete._tracker import correct, end_at, follow, tangent_of
+from sublearn.matchers.search._dogleg import eliminate, solve, solve_again
 from sublearn.matchers.search._lifted import Recurrent, recurrent, refusal
+from sublearn.matchers.search._lifted_kernel import Lift, derivative, run_states
 
 
 class States(NamedTuple):
     """A lift as the loops read it: the k active coordinates come first, C = T b."""
 
-    unit: Array  # (S, C, n + k): the change of (U_(t+b), F_t) along each unit of z
+    impulse: Array  # (k - d, T, n + k): what a unit of z does to (U_(t+b), F_t) 0..T-1 steps later
     columns: Indices  # (r,) of the learnable entries, row by row
     ends: Indices  # (k + 1,): where each row's entries begin
     labels: Indices  # (r,): position of each entry in the order of the allocation
@@ -53,8 +50,9 @@ class StateRoom(NamedTuple):
     A: Complex  # (C, widest + 1): one row's system, and its F behind it
     null: Complex  # (S, C): the rows of all N_i
     E: Complex  # (S,)
-    response: Complex  # (k, k - d, T): change of F_i - A_i w_i after a unit of z
-    matrix: Complex  # (S, S): d E / d z, columns in units of the states
+    response: Complex  # (k, (k - d) T): change of F_i - A_i w_i after a unit of z
+    matrix: Complex  # (S, S + 1): d E / d z, direction by direction, and -E
+    step: Complex  # (S,): in the order of the columns
     weights: Complex  # (r,), row by row
     right: Complex  # (S,)
     place: Indices  # (C,): the equation at each place after the exchanges
@@ -74,23 +72,22 @@ class StatePath(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
-    """A lift made ready: what a unit of z and of each target does to the states, and room."""
+    """A lift made ready, and room."""
 
     form: Recurrent
+    lift: Lift
     states: States
-    order: Indices  # (C d,): position of each target in the flat order (output, sample)
-    origin: Complex  # (C, n + k): the states at targets 0 and z = 0
-    by_target: Complex  # (C d, C (n + k))
+    order: Indices  # (C, d): position of each target in the flat order (output, sample)
     room: StateRoom
 
     @property
     def unknowns(self) -> int:
-        return len(self.states.unit)
+        return self.form.unknowns
 
     def affine_part(self, targets: Complex, begin: float = 1.0) -> Complex:
         """(U_(t+b), F_t) at z = 0, (C, n + k); with ``begin`` 0, their change along the targets."""
-        change = targets[self.order] @ self.by_target
-        return np.asarray(begin * self.origin + change.reshape(self.origin.shape))
+        flat, z = targets[self.order], np.zeros((1, self.unknowns))
+        return _run(self.lift, begin, flat.real, z) + 1j * _run(self.lift, 0.0, flat.imag, z)
 
     def free_part(self, points: Complex) -> Complex:
         """(paths, S): the free coordinates of the states that weights (in the order of the labels) give."""
@@ -114,65 +111,62 @@ def lifted(instance: Instance, divided: bool) -> Lifted | None:
     form = recurrent(instance) if divided and refusal(instance) is None else None
     if form is None or form.mix.size or not 0 < form.unknowns <= form.rows.size:
         return None
-    (n, b), d, T, k = form.B.shape, len(form.D), form.T, form.k
-    C, S = T * b, form.unknowns
-    # At once: the start B, every target, every coordinate of z.
-    count = 1 + C * d + S
-    begin, targets = np.zeros((count, b, n)), np.zeros((count, C * d))
-    z = np.zeros((count, S))
-    begin[0], targets[1 : 1 + C * d], z[1 + C * d :] = form.B.T, np.eye(C * d), np.eye(S)
-    runs = _run(form, begin, targets.reshape(count, T, b, d), z.reshape(count, T, b, k - d))
-    if not np.isfinite(runs).all():
+    ready = form.at_scale(1.0)
+    if ready is None:
         return None
-    positions = np.arange(C * d).reshape((b, T, d) if form.turned else (d, C))
-    order = positions.transpose(1, 0, 2) if form.turned else positions.T
-    states = States(runs[1 + C * d :], form.columns, form.ends, form.labels)
-    room = state_room(states, b, k - d)
-    room.U[:b, :n] = form.B.T
-    by_target = runs[1 : 1 + C * d].reshape(C * d, -1).astype(np.complex128)
-    return Lifted(form, states, order.ravel(), runs[0].astype(np.complex128), by_target, room)
+    lift: Lift = ready[0].system
+    (b, d), T, free = (len(lift.begin), len(form.D)), form.T, form.k - len(form.D)
+    units, nothing = np.eye(free, form.unknowns), np.zeros_like(lift.targets)
+    impulse = np.stack([_run(lift, 0.0, nothing, z[None])[::b] for z in units])
+    if not np.isfinite(impulse).all():
+        return None
+    positions = np.arange(T * b * d).reshape((b, T, d) if form.turned else (d, T * b))
+    order = positions.transpose(1, 0, 2).reshape(-1, d) if form.turned else positions.T
+    states = States(impulse, form.columns, form.ends, form.labels)
+    return Lifted(form, lift, states, order, state_room(lift, states))
 
 
-def _run(form: Recurrent, begin: Array, targets: Array, z: Array) -> Array:
-    """(count, C, n + k): (U_(t+b), F_t) from starts (count, b, n), targets and z (count, T, b, ...)."""
-    W, D, k, d = form.W, form.D, form.k, len(form.D)
-    before, parts = begin, []
-    for t in range(form.T):
-        frozen = before @ W[k:].T
-        seen = targets[:, t] - frozen @ D[:, k:].T
-        active = seen @ form.basis[:, :d].T + z[:, t] @ form.basis[:, d:].T
-        after = np.concatenate([active, frozen], axis=2)
-        parts.append(np.concatenate([after, active - before @ W[:k].T], axis=2))
-        before = after
-    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+def _run(lift: Lift, begin: float, targets: Array, z: Array) -> Array:
+    """(C, n + k): (U_(t+b), F_t) for targets (C, d) and z (1, S), from ``begin`` times the lift's start."""
+    (b, n), C, k = lift.begin.shape, len(targets), lift.active_t.shape[1]
+    U, line = zeros((C + b, n), (1, n))
+    lift = lift._replace(begin=begin * lift.begin, targets=np.ascontiguousarray(targets))
+    run_states(lift, z, U, line, 1.0)
+    return np.concatenate([U[b:], U[b:, :k] - U[:C] @ lift.active_t], axis=1)
 
 
-def state_room(states: States, b: int, free: int) -> StateRoom:
-    S, C, width = states.unit.shape
-    k, widest = states.ends.size - 1, int(np.diff(states.ends).max()) + 1
-    shapes = (C + b, width), (C, widest), (S, C), S, (k, free, C // b), (S, S)
+def state_room(lift: Lift, states: States) -> StateRoom:
+    free, T, width = states.impulse.shape
+    (b, n), C, widest = lift.begin.shape, len(lift.targets), int(np.diff(states.ends).max()) + 1
+    k, S = width - n, C * free
+    shapes = (C + b, width), (C, widest), (S, C), S, (k, free * T), (S, S + 1), S
     numbers = zeros(*shapes, states.columns.size, S, dtype=np.complex128)
-    return StateRoom(*[*numbers, *zeros(C, S, S, dtype=np.int64), np.zeros(C + b)])
+    room = StateRoom(*[*numbers, *zeros(C, S, S, dtype=np.int64), np.zeros(C + b)])
+    room.U[:b, :n] = lift.begin
+    return room
 
 
 @lean
 def linearize(path: StatePath, time: float, z: Complex, room: StateRoom) -> bool:
     """Fill ``room`` at z and a time; false if a row has no pivot."""
     states, U, A, place = path.states, room.U, room.A, room.place
-    unit, ends, columns = states.unit, states.ends, states.columns
-    C, k = unit.shape[1], ends.size - 1
-    n, b, free = unit.shape[2] - k, U.shape[0] - C, unit.shape[0] // C
+    impulse, ends, columns = states.impulse, states.ends, states.columns
+    C, k, free = path.fixed.shape[0], ends.size - 1, impulse.shape[0]
+    n, b = impulse.shape[2] - k, U.shape[0] - C
     for t in range(C):
         for i in range(n + k):
             value, slope = path.fixed[t, i], path.moved[t, i]
             U[b + t, i] = complex(value.real + time * slope.real, value.imag + time * slope.imag)
-    for s in range(z.size):
-        real, imaginary = z[s].real, z[s].imag
-        for t in range(s // free, C):
-            for i in range(n + k):
-                size = unit[s, t, i]
-                value = U[b + t, i]
-                U[b + t, i] = complex(value.real + size * real, value.imag + size * imaginary)
+    for s in range(C):
+        for f in range(free):
+            unit, t, j = z[s * free + f], s, 0
+            while t < C:
+                for i in range(n + k):
+                    size, value = impulse[f, j, i], U[b + t, i]
+                    U[b + t, i] = complex(
+                        value.real + size * unit.real, value.imag + size * unit.imag
+                    )
+                t, j = t + b, j + 1
     # States grow like powers of W: equations and unknowns are measured in units of their state.
     for t in range(C + b):
         most = 0.0
@@ -224,37 +218,34 @@ def _null_row(A: Complex, place: Indices, count: int, q: int, out: Complex) -> N
 @lean
 def _derivative(states: States, room: StateRoom) -> None:
     """room.matrix <- d E / d z: a unit of z moves the states of later steps alike, whenever it comes."""
-    unit, ends, response = states.unit, states.ends, room.response
-    k, free, T = response.shape
-    C = unit.shape[1]
-    n, b = unit.shape[2] - k, C // T
+    impulse, ends, response = states.impulse, states.ends, room.response
+    free, T, _ = impulse.shape
+    k = ends.size - 1
+    n = impulse.shape[2] - k
     for i in range(k):
         for f in range(free):
             for j in range(T):
-                total = complex(unit[f, j * b, n + i], 0.0)
+                total = complex(impulse[f, j, n + i], 0.0)
                 for e in range(ends[i], ends[i + 1] if j else ends[i]):
-                    total -= room.weights[e] * unit[f, (j - 1) * b, states.columns[e]]
-                response[i, f, j] = total
-    for line in range(room.E.size):
-        i = room.owner[line]
-        for t in range(C):
-            for f in range(free):
-                total = 0j
-                for j in range((C - 1 - t) // b + 1):
-                    total += response[i, f, j] * room.null[line, t + j * b]
-                room.matrix[line, t * free + f] = room.size[b + t] * total
+                    total -= room.weights[e] * impulse[f, j - 1, states.columns[e]]
+                response[i, f * T + j] = total
+    derivative(response, room.null, room.owner, free, T, room.matrix)
 
 
 @lean
-def _step(states: States, room: StateRoom, out: Complex) -> float:
-    """out <- the solution of the eliminated system, from units of the states; its size in them."""
-    solve(room.matrix, room.pivots, room.right, out)
-    C = states.unit.shape[1]
-    b, free = room.U.shape[0] - C, out.size // C
-    most = largest(out)
-    for e in range(out.size):
-        out[e] *= room.size[b + e // free]
-    return most
+def _reordered(states: States, room: StateRoom, out: Complex) -> float:
+    """out <- room.step in the order of z; its largest part, in units of its state."""
+    free, C = states.impulse.shape[0], room.null.shape[1]
+    b, most = room.U.shape[0] - C, 0.0
+    for t in range(C):
+        inverse = 1.0 / room.size[b + t]
+        for f in range(free):
+            value = room.step[f * C + t]
+            square = (inverse * value.real) ** 2 + (inverse * value.imag) ** 2
+            if not square <= most:  # also true of NaN, which is kept
+                most = square
+            out[t * free + f] = value
+    return float(np.sqrt(most))
 
 
 @serves(correct, StatePath)
@@ -262,12 +253,13 @@ def _step(states: States, room: StateRoom, out: Complex) -> float:
 def _correct(
     path: StatePath, room: StateRoom, here: Complex, x: Complex, time: float, change: Complex
 ) -> float:
-    size = x.size
-    if not (linearize(path, time, x, room) and eliminate(room.matrix, room.pivots, size, size)):
+    if not linearize(path, time, x, room):
         return -1.0
-    for e in range(size):
-        room.right[e] = -room.E[e]
-    return _step(path.states, room, change)
+    for e in range(x.size):
+        room.matrix[e, x.size] = -room.E[e]
+    if not solve(room.matrix, room.pivots, room.step):
+        return -1.0
+    return _reordered(path.states, room, change)
 
 
 @lean
@@ -292,7 +284,8 @@ def drift(path: StatePath, room: StateRoom) -> None:
 @lean
 def _tangent(path: StatePath, room: StateRoom, out: Complex) -> None:
     drift(path, room)
-    _step(path.states, room, out)
+    solve_again(room.matrix, room.pivots, room.right, room.step)
+    _reordered(path.states, room, out)
 
 
 @serves(end_at, StatePath)

@@ -181,54 +181,6 @@ def follow(
 
 
 @lean
-def eliminate(matrix: Complex, place: Indices, count: int, width: int) -> bool:
-    """Gaussian elimination of the first ``count`` of ``width`` columns, with row exchanges.
-
-    The multipliers stay below the diagonal; ``place`` says which row stands where. False if a pivot is 0
-    or not finite.
-    """
-    rows = matrix.shape[0]
-    for i in range(rows):
-        place[i] = i
-    for k in range(count):
-        best, row = -1.0, k
-        for i in range(k, rows):
-            square = matrix[i, k].real ** 2 + matrix[i, k].imag ** 2
-            if square > best:
-                best, row = square, i
-        if not (best > 0.0 and best < np.inf):
-            return False
-        if row != k:
-            for j in range(width):
-                matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
-            place[k], place[row] = place[row], place[k]
-        inverse = 1.0 / matrix[k, k]
-        for i in range(k + 1, rows):
-            factor = matrix[i, k] * inverse
-            matrix[i, k] = factor
-            if factor != 0.0:
-                for j in range(k + 1, width):
-                    matrix[i, j] -= factor * matrix[k, j]
-    return True
-
-
-@lean
-def solve(factors: Complex, place: Indices, right: Complex, out: Complex) -> None:
-    """out <- the solution of the eliminated square system with this right side."""
-    size = out.size
-    for i in range(size):
-        total = right[place[i]]
-        for j in range(i):
-            total -= factors[i, j] * out[j]
-        out[i] = total
-    for i in range(size - 1, -1, -1):
-        total = out[i]
-        for j in range(i + 1, size):
-            total -= factors[i, j] * out[j]
-        out[i] = total / factors[i, i]
-
-
-@lean
 def largest(vector: Complex) -> float:
     """The largest absolute value; NaN if there is one."""
     most = 0.0

@@ -9,17 +9,10 @@ import numpy as np
 from sublearn._arrays import Array, Complex, Indices, zeros
 from sublearn._compile import lean, serves
 from sublearn.ensembles import Instance
-from sublearn.matchers.complete._tracker import (
-    correct,
-    eliminate,
-    end_at,
-    follow,
-    largest,
-    solve,
-    tangent_of,
-)
+from sublearn.matchers.complete._tracker import correct, end_at, follow, largest, tangent_of
 from sublearn.matchers.search._chain import all_outer
 from sublearn.matchers.search._chain_kernel import ChainRoom, SplitChain, chain_room, jacobian
+from sublearn.matchers.search._dogleg import solve, solve_again
 
 
 def complex_chain(instance: Instance) -> tuple[SplitChain, Complex, bool]:
@@ -66,15 +59,14 @@ class WeightRoom(NamedTuple):
 
     at: ChainRoom
     outputs: Complex  # (1, d m)
-    right: Complex  # (d m,)
-    matrix: Complex  # (d m, d m)
+    matrix: Complex  # (d m, d m + 1): the system, its right side last
     place: Indices
 
 
 def weight_room(chain: SplitChain) -> WeightRoom:
     size = chain.targets.size
-    outputs, right, matrix = zeros((1, size), size, (size, size), dtype=np.complex128)
-    return WeightRoom(chain_room(chain), outputs, right, matrix, np.zeros(size, np.int64))
+    outputs, matrix = zeros((1, size), (size, size + 1), dtype=np.complex128)
+    return WeightRoom(chain_room(chain), outputs, matrix, np.zeros(size, np.int64))
 
 
 @serves(correct, WeightPath)
@@ -85,19 +77,18 @@ def _correct(
     columns, size = room.at.columns, x.size
     jacobian(path.chain, x, room.at, room.outputs, columns)
     for i in range(size):
-        room.right[i] = path.begin[i] + time * path.move[i] - room.outputs[0, i]
+        room.matrix[i, size] = path.begin[i] + time * path.move[i] - room.outputs[0, i]
         for e in range(size):
             room.matrix[i, e] = columns[e, i]
-    if not eliminate(room.matrix, room.place, size, size):
+    if not solve(room.matrix, room.place, change):
         return -1.0
-    solve(room.matrix, room.place, room.right, change)
     return largest(change) / max(largest(here), 1e-300)
 
 
 @serves(tangent_of, WeightPath)
 @lean
 def _tangent(path: WeightPath, room: WeightRoom, out: Complex) -> None:
-    solve(room.matrix, room.place, path.move, out)
+    solve_again(room.matrix, room.place, path.move, out)
 
 
 @serves(end_at, WeightPath)

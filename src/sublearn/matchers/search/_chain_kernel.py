@@ -56,7 +56,8 @@ class ChainRoom(NamedTuple):
 class Shortest(NamedTuple):
     """Room for the shortest step."""
 
-    A: Array  # (d m - p, u)
+    A: Array  # (d m - p, u + 1)
+    place: Indices  # (d m - p,)
     tau: Array  # (d m,)
     line: Array  # (1, u)
 
@@ -174,7 +175,8 @@ class ChainPoint(NamedTuple):
 def chain_work(chain: SplitChain) -> Work:
     """The chain made ready for the search."""
     p, u, size = chain.inner_at.size, chain.outer_at.size, chain.targets.size
-    solver = Shortest(*zeros((size - p, u), size, (1, u)))
+    (A,), place = zeros((size - p, u + 1)), np.zeros(size - p, np.int64)
+    solver = Shortest(A, place, *zeros(size, (1, u)))
     here, there = (ChainPoint(*zeros((1, u), p, (1, size), (p, size), p)) for _ in range(2))
     return Work(chain, solver, here, there, chain_room(chain), np.zeros((3, u)))
 
@@ -230,10 +232,10 @@ def shortest(solver: Shortest, columns: Array, outside: Array, p: int, step: Arr
             A[i, e] = columns[e, p + i]
     if u == q:
         for i in range(q):
-            step[i] = -outside[0, p + i]
-        return solve(A, step) > 0.0
+            A[i, u] = -outside[0, p + i]
+        return solve(A, solver.place, step)
     # J' = Q R, so J = R' Q': forward substitution, then Q. Columns of J' are the rows of A.
-    factor(A, tau, q)
+    factor(A[:, :u], tau, q)
     zero = q * 0
     for e in range(u):
         x[0, e] = 0.0
@@ -245,7 +247,7 @@ def shortest(solver: Shortest, columns: Array, outside: Array, p: int, step: Arr
             return False
         x[0, i] = total / A[i, i]
     for f in range(q - 1, -1, -1):
-        reflect(A, tau, f, x, zero)
+        reflect(A[:, :u], tau, f, x, zero)
     for e in range(u):
         step[e] = x[0, e]
     return True

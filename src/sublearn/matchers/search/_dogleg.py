@@ -1,4 +1,4 @@
-"""Powell's dogleg from many starts, and the small dense algebra that every search shares.
+"""Powell's dogleg from many starts, and the small dense algebra that searches and paths share.
 
 The search knows its system by three functions, :func:`evaluate`, :func:`newton_step` and
 :func:`descent`. Each form of system, and each way to solve for the Newton step, has its own, chosen by the
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Floats, Indices
 from sublearn._compile import inlined, lean
 
 
@@ -91,30 +91,31 @@ def add_product(X: Array, A: Array, Y: Array, sign: float) -> None:
 
 
 @inlined
-def solve(A: Array, x: Array) -> float:
-    """x <- A^-1 x by elimination with partial pivoting; A is overwritten.
+def eliminate(A: Floats, place: Indices, count: int, width: int) -> bool:
+    """Gaussian elimination of the first ``count`` of ``width`` columns, with row exchanges.
 
-    Returns the smallest pivot over the largest, 0 if the matrix is singular. Four pivots are found
-    at a time, then taken off the rest at once.
+    The multipliers stay below the diagonal; ``place`` says which row stands where. False if a pivot is 0 or
+    not finite. Four pivots are found at a time, then taken off the rest at once. Numbers may be complex.
     """
-    size = A.shape[0]
-    least, most = np.inf, 0.0
-    for c in range(0, size, 4):
-        end = min(c + 4, size)
+    rows = A.shape[0]
+    for i in range(rows):
+        place[i] = i
+    for c in range(0, count, 4):
+        end = min(c + 4, count)
         for p in range(c, end):
-            pivot, best = p, abs(A[p, p])
-            for i in range(p + 1, size):
-                if abs(A[i, p]) > best:
-                    pivot, best = i, abs(A[i, p])
-            if not best > 0.0:
-                return 0.0
-            least, most = min(least, best), max(most, best)
+            pivot, best = p, A[p, p].real ** 2 + A[p, p].imag ** 2
+            for i in range(p + 1, rows):
+                size = A[i, p].real ** 2 + A[i, p].imag ** 2
+                if size > best:
+                    pivot, best = i, size
+            if not (best > 0.0 and best < np.inf):
+                return False
             if pivot != p:
-                for j in range(size):
+                for j in range(width):
                     A[p, j], A[pivot, j] = A[pivot, j], A[p, j]
-                x[p], x[pivot] = x[pivot], x[p]
+                place[p], place[pivot] = place[pivot], place[p]
             inverse = 1.0 / A[p, p]
-            for i in range(p + 1, size):
+            for i in range(p + 1, rows):
                 factor = A[i, p] * inverse
                 A[i, p] = factor
                 for j in range(p + 1, end):
@@ -122,24 +123,54 @@ def solve(A: Array, x: Array) -> float:
         for p in range(c + 1, end):
             for q in range(c, p):
                 factor = A[p, q]
-                x[p] -= factor * x[q]
-                for j in range(end, size):
+                for j in range(end, width):
                     A[p, j] -= factor * A[q, j]
         if end - c == 4:
-            x0, x1, x2, x3 = x[c], x[c + 1], x[c + 2], x[c + 3]
-            for i in range(end, size):
+            for i in range(end, rows):
                 f0, f1, f2, f3 = A[i, c], A[i, c + 1], A[i, c + 2], A[i, c + 3]
-                x[i] -= (f0 * x0 + f1 * x1) + (f2 * x2 + f3 * x3)
-                for j in range(end, size):
+                for j in range(end, width):
                     A[i, j] -= (f0 * A[c, j] + f1 * A[c + 1, j]) + (
                         f2 * A[c + 2, j] + f3 * A[c + 3, j]
                     )
+        else:
+            for i in range(end, rows):
+                for p in range(c, end):
+                    factor = A[i, p]
+                    for j in range(end, width):
+                        A[i, j] -= factor * A[p, j]
+    return True
+
+
+@inlined
+def substitute(A: Floats, x: Floats) -> None:
+    """x <- the solution of an eliminated square system whose right side is the last column of A."""
+    size = x.size
     for i in range(size - 1, -1, -1):
-        total = x[i]
+        total = A[i, size]
         for j in range(i + 1, size):
             total -= A[i, j] * x[j]
         x[i] = total / A[i, i]
-    return least / most
+
+
+@inlined
+def solve(A: Floats, place: Indices, x: Floats) -> bool:
+    """x <- the solution of the square system whose right side is the last column of A, if there is one."""
+    regular = eliminate(A, place, x.size, x.size + 1)
+    if regular:
+        substitute(A, x)
+    return regular
+
+
+@inlined
+def solve_again(A: Floats, place: Indices, right: Floats, x: Floats) -> None:
+    """x <- the solution of a system that was eliminated, for another right side."""
+    size = x.size
+    for i in range(size):
+        total = right[place[i]]
+        for j in range(i):
+            total -= A[i, j] * A[j, size]
+        A[i, size] = total
+    substitute(A, x)
 
 
 @inlined

@@ -160,7 +160,7 @@ class Recurrent:
         impulse = self.impulse(g)
         if not np.isfinite(impulse).all():
             return None
-        return lift_work(lift, full(impulse, k, self.unknowns), self.unknowns), size
+        return lift_work(lift, full(lift, impulse, self.unknowns), self.unknowns), size
 
 
 def refusal(instance: Instance) -> str | None:

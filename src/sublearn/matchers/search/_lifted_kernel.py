@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices, zeros
+from sublearn._arrays import Array, Floats, Indices, zeros
 from sublearn._compile import inlined, lean, serves
 from sublearn.matchers.search import _dogleg
 from sublearn.matchers.search._dogleg import (
@@ -79,8 +79,9 @@ class LiftRoom(NamedTuple):
 class Condensed(NamedTuple):
     """Room for the Newton step from the r x r system in the learnable weights."""
 
-    A: Array  # (r, r)
-    right_side: Array  # (r,)
+    A: Array  # (r, r + 1): the system, its right side last
+    place: Indices  # (r,)
+    x: Array  # (r,)
     readouts: Array  # (T d, n): D W^a
     left: Array  # (T d, r): the same at the rows of the learnable entries
     right: Array  # (C, r): states at their columns
@@ -90,8 +91,11 @@ class Condensed(NamedTuple):
 class Full(NamedTuple):
     """What the Newton step from the S x S system in z takes, and room for it."""
 
-    A: Array  # (S, S)
-    right_side: Array  # (S,)
+    A: Array  # (S, S + 1): the system, its right side last
+    place: Indices  # (S,)
+    owner: Indices  # (S,): whose residual
+    x: Array  # (S,)
+    null: Array  # (S, C): which combination of it
     impulse: Array  # (n, (k - d) T): response of the states to a unit of z
     response: Array  # (k, (k - d) T): change of the residual after a unit of z
 
@@ -100,12 +104,15 @@ def condensed(lift: Lift) -> Condensed:
     d, n, r = *lift.readout.shape, lift.rows.size
     b, C = len(lift.begin), len(lift.targets)
     read, mixed = C // b * d, C * d if lift.mix.size else 0
-    return Condensed(*zeros((r, r), r, (read, n), (read, r), (C, r), (mixed, r)))
+    (A,), place = zeros((r, r + 1)), np.zeros(r, np.int64)
+    return Condensed(A, place, *zeros(r, (read, n), (read, r), (C, r), (mixed, r)))
 
 
-def full(impulse: Array, k: int, unknowns: int) -> Full:
-    A, right_side, response = zeros((unknowns, unknowns), unknowns, (k, impulse.shape[1]))
-    return Full(A, right_side, impulse, response)
+def full(lift: Lift, impulse: Array, S: int) -> Full:
+    k = lift.active_t.shape[1]
+    A, x, null, response = zeros((S, S + 1), S, (S, len(lift.targets)), (k, impulse.shape[1]))
+    place, owner = zeros(S, S, dtype=np.int64)
+    return Full(A, place, owner, x, null, impulse, response)
 
 
 def lift_work(lift: Lift, solver: Condensed | Full, unknowns: int) -> Work:
@@ -297,7 +304,7 @@ def condensed_step(
     d, r = lift.readout.shape[0], lift.rows.size
     C, b = lift.targets.shape[0], lift.begin.shape[0]
     T = C // b
-    L, left, right, x = solver.readouts, solver.left, solver.right, solver.right_side
+    L, left, right, x = solver.readouts, solver.left, solver.right, solver.x
     for o in range(d):
         for i in range(lift.readout.shape[1]):
             L[o, i] = lift.readout[o, i]
@@ -316,7 +323,7 @@ def condensed_step(
     A = solver.A
     J = solver.markov if mixed else A
     for q in range(r):
-        x[q] = 0.0
+        A[q, r] = 0.0
     for t in range(C):
         for o in range(d):
             q = t * d + o
@@ -342,9 +349,9 @@ def condensed_step(
                     J[q, e] += left[u, e] * right[s, e]
             if mixed:
                 for j in range(lift.mix.shape[1]):
-                    x[j * d + o] += lift.mix[t, j] * total
+                    A[j * d + o, r] += lift.mix[t, j] * total
             else:
-                x[q] = total
+                A[q, r] = total
     if mixed:
         for j in range(lift.mix.shape[1]):
             for o in range(d):
@@ -362,10 +369,9 @@ def condensed_step(
         if not largest > 0.0:
             return False
         inverse = 1.0 / largest
-        for e in range(r):
+        for e in range(r + 1):
             A[q, e] *= inverse
-        x[q] *= inverse
-    if not solve(A, x) > 0.0:
+    if not solve(A, solver.place, x):
         return False
     dU, zero = room.tangent, k * 0
     for t in range(b + C):
@@ -382,6 +388,29 @@ def condensed_step(
     return True
 
 
+@inlined
+def derivative(
+    response: Floats, null: Floats, owner: Indices, free: int, T: int, A: Floats
+) -> None:
+    """A[q] <- change of the combination null[q] of the residuals of row owner[q] after a unit of each z.
+
+    A unit moves the residual alike whenever it comes: ``response`` says it once for each of the ``free``
+    directions, and columns of A stand direction by direction.
+    """
+    C = null.shape[1]
+    b = C // T
+    for q in range(null.shape[0]):
+        i = owner[q]
+        for f in range(free):
+            weight = response[i, f * T]
+            for t in range(C):
+                A[q, f * C + t] = weight * null[q, t]
+            for j in range(1, T):
+                weight = response[i, f * T + j]
+                for t in range(C - j * b):
+                    A[q, f * C + t] += weight * null[q, t + j * b]
+
+
 @serves(_dogleg.newton_step, Full)
 @inlined
 def full_step(solver: Full, lift: Lift, point: LiftPoint, room: LiftRoom, newton: Array) -> bool:
@@ -389,8 +418,8 @@ def full_step(solver: Full, lift: Lift, point: LiftPoint, room: LiftRoom, newton
     residual(lift, point, room)
     k, d = lift.active_t.shape[1], lift.readout.shape[0]
     C, b = lift.targets.shape[0], lift.begin.shape[0]
-    T, free, zero = C // b, k - d, k * 0
-    A, x, response, row = solver.A, solver.right_side, solver.response, room.line
+    T, free = C // b, k - d
+    A, x, response, null = solver.A, solver.x, solver.response, solver.null
     # A unit of z at time t moves state t by impulse[0], state t + b by impulse[1], and so on.
     for i in range(k):
         for j in range(free * T):
@@ -406,20 +435,15 @@ def full_step(solver: Full, lift: Lift, point: LiftPoint, room: LiftRoom, newton
         count = lift.ends[i + 1] - lift.ends[i]
         for c in range(count, C):
             for t in range(C):
-                row[0, t] = 0.0
-            row[0, c] = 1.0
+                null[place, t] = 0.0
+            null[place, c] = 1.0
             for e in range(count - 1, -1, -1):
-                reflect(point.Q[i], point.tau[i], e, row, zero)
-            for f in range(free):
-                for t in range(C):
-                    A[place, f * C + t] = 0.0
-                for j in range(T):
-                    weight = response[i, f * T + j]
-                    for t in range(C - j * b):
-                        A[place, f * C + t] += weight * row[0, t + j * b]
-            x[place] = -point.outside[i, c]
+                reflect(point.Q[i], point.tau[i], e, null, place)
+            A[place, x.size] = -point.outside[i, c]
+            solver.owner[place] = i
             place += 1
-    if not solve(A, x) > 0.0:
+    derivative(response, null, solver.owner, free, T, A)
+    if not solve(A, solver.place, x):
         return False
     for f in range(free):
         for t in range(C):
