@@ -110,7 +110,7 @@ def draw_mask(
     if max(rows, columns) <= 40:  # cells that can be told apart
         ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-        ax.grid(True, which="minor", linewidth=0.4, alpha=0.6)
+        ax.grid(True, which="minor", linewidth=0.9)
         ax.tick_params(which="minor", length=0)
     whole_ticks(ax)
     for spine in ax.spines.values():
