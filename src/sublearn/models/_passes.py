@@ -213,10 +213,11 @@ class _Columns:
         self.dim: int | None = (
             None  # of a direct use, where the picked entries lie apart from the rest
         )
-        if isinstance(use, Direct) and use.along is not None:
-            if len(where[0]) * 4 <= use.view.shape[0]:  # else the rest costs less than picking
-                self.dim, self.pick = use.along, where[0]
-                use, where = use.narrowed(self.dim, self.pick), []
+        if isinstance(use, Direct) and (dim := use.along) is not None:
+            few = len(where[0]) * 4 <= use.view.shape[0]  # else picking costs more than the rest
+            if few:
+                self.dim, self.pick = dim, where[0]
+                use, where = use.narrowed(dim, self.pick), []
         self.use, self.where = use, where
         size = math.prod(use.view.shape)
         self._dense = isinstance(use, Matrix) and len(where[0]) * 16 > size
@@ -248,7 +249,7 @@ class _Columns:
             columns.index_add_(1, self.some, entries)
 
     def _summed(self, G: Tensor) -> Tensor:
-        """Sums over positions of the picked cotangents times their factors; G is (samples, positions, rows)."""
+        """Sums over positions of picked cotangents times their factors; G: (samples, positions, rows)."""
         pick = self.where[0 if isinstance(self.use, Matrix) else 1]
         across = 1 if G.stride(1) == 1 else 2  # in convolutions positions lie together, not rows
         if across == 1:

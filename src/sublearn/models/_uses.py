@@ -207,7 +207,7 @@ class Direct(Use):
         return dims[0] if len(dims) == 1 and len(self.view.shape) == 1 else None
 
     def narrowed(self, dim: int, pick: Tensor) -> Direct:
-        """The same use of the entries ``pick`` alone, which lie along ``dim``, as of cotangents picked there."""
+        """The same use of the entries ``pick`` alone, for cotangents that are picked along ``dim``."""
         padded, shape, factor = list(self.padded), list(self.shape), None
         padded[dim] = shape[dim] = len(pick)
         if self.factor is not None:
