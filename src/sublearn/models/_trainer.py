@@ -218,7 +218,7 @@ class TorchTrainer:
 
 
 def _one_number(called: str, loss: Any, followed: bool) -> torch.Tensor:
-    """What a person's function returned, if it is one number, with its gradient where that is ``followed``."""
+    """What a person's function returned, if it is one number, with a gradient where it is ``followed``."""
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         shown = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else type(loss).__name__
         raise BadInputError(f"{called} must return one number as a tensor of torch, not {shown}.")
