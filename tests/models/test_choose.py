@@ -307,6 +307,22 @@ def test_the_linearisation_error() -> None:
     assert first.linearisation_error is not None and first.linearisation_error > 1e-3
 
 
+def test_weights_that_take_no_part_can_be_chosen() -> None:
+    """Of a rule that looks at weights alone, or within such a layer: no gradient, and no error."""
+
+    class Aside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out, self.aside = nn.Linear(5, 3), nn.Linear(5, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(x)
+
+    inputs, labels = samples()
+    fixed: dict[str, Any] = {"rates": [0.1], "steps": 2, "within": "aside"}
+    assert choose(Aside(), inputs, labels, 4, **fixed).layers[0]["layer"].startswith("aside")
+
+
 def test_own_loss_step_loop_and_metric() -> None:
     model, (inputs, labels) = mlp(), samples(count=40)
     fixed: dict[str, Any] = {"rules": ["last", "random"], "rates": [0.1], "steps": 5}
@@ -339,6 +355,8 @@ def test_own_loss_step_loop_and_metric() -> None:
     def share_of_first(outputs: Any, _: Any) -> float:
         return float((outputs.argmax(1) == 0).float().mean())
 
+    how = How(metric=lambda *_: float("nan"))
+    assert TorchTrainer(model, inputs, labels, how).evaluate(range(9))[0] == -np.inf  # the worst
     own = choose(model, inputs, labels, 9, **fixed, metric=share_of_first)
     assert own.metric == "share_of_first"
     alone = choose(model, inputs, None, 9, **fixed, step=lambda m, x, y: m(x).square().mean())
@@ -493,6 +511,18 @@ def frozen_model() -> Any:
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
         ({"witin": "0"}, "an option must be one of .* Did you mean 'within'"),
+        (
+            {"loss": lambda outputs, _: outputs},
+            r"loss must return one number as a tensor of torch, not shape \(.*, 3\)",
+        ),
+        (
+            {"loss": lambda outputs, _: outputs.detach().mean()},
+            "loss returned a number without a gradient",
+        ),
+        (
+            {"step": lambda model, x, _: model(x).mean().item()},
+            "step must return one .*, not float",
+        ),
     ],
 )
 def test_bad_input(change: dict[str, Any], words: str) -> None:

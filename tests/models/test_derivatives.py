@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is tested by make test-models
 
 from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import Derivatives, _passes  # noqa: E402
+from sublearn.models import Derivatives  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -32,23 +32,6 @@ def test_equal_to_the_dense_jacobian(kind: str, at_once: int | None) -> None:
         assert np.abs(scores[name].ravel() - R.ravel() @ columns).max() < 1e-12 * scale
         assert np.abs(squares[name].ravel() - (columns**2).sum(0)).max() < 1e-12 * scale
     for share in (1.0, 0.3, 0.02):
-        masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
-        wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
-        assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
-
-
-@pytest.mark.parametrize("together", [1, 3000, 1 << 30])
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_do_not_depend_on_how_many_outputs_are_taken_at_once(
-    kind: str, together: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One output after the other, some, all; whole gradients, or the chosen entries alone."""
-    monkeypatch.setattr(_passes, "TOGETHER", together)
-    model, inputs = make(kind)
-    J = dense_jacobian(model, inputs)
-    found = Derivatives(model, inputs)
-    rng = np.random.default_rng(2)
-    for share in (0.5, 0.1):
         masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
         wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
         assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12

@@ -291,20 +291,21 @@ class Derivatives:
 
         Autograd refuses a graph whose weights were written to, be it with the same numbers.
         """
-        written = [p._version for p in self.model.parameters()]
+        everything = dict(self.model.named_parameters())
+        written = [p._version for p in everything.values()]
         if self._kept is not None and (low, high, written) == (0, self.samples, self._written):
             return self._kept
-        flags = {name: p.requires_grad for name, p in self.model.named_parameters()}
+        flags = {name: p.requires_grad for name, p in everything.items()}
         recorder = Recorder(self.parameters)
         try:
-            for name, p in self.model.named_parameters():
+            for name, p in everything.items():
                 p.requires_grad_(name in self.parameters)
             # The places of the parameters in the graph, which outlast the flags set back below.
             edges = {name: get_gradient_edge(p) for name, p in self.parameters.items()}
             with torch.enable_grad(), recorder:
                 values = self._select(self._outputs(low, high), low, high)
         finally:
-            for name, p in self.model.named_parameters():
+            for name, p in everything.items():
                 p.requires_grad_(flags[name])
         recorder.finish()
         made = Pass(low, high, values, recorder.uses, recorder.unknown, self.parameters, edges)
@@ -346,15 +347,19 @@ class Derivatives:
         if self._at_once > 1:
             others, _ = run.cotangents(R * (1 - mine))
             names = [use.name for use in run.uses]
+            within, without = first.nonzero()[:, 0], (~first).nonzero()[:, 0]
             if names == order:
                 for i, use in enumerate(run.uses):
-                    tests = [(cotangents[i], ~first), (others[i], first)]
+                    tests = [(cotangents[i], without), (others[i], within)]
                     layouts = [
                         layout
                         for layout in use.candidates(count)
                         if layout in allowed[i]
                         and not any(
-                            G is not None and bool(use.front(use.canonical(G), layout)[zero].any())
+                            G is not None
+                            and bool(
+                                use.front(use.canonical(G), layout).index_select(0, zero).any()
+                            )
                             for G, zero in tests
                         )
                     ]

@@ -16,8 +16,6 @@ PIECE = 1 << 24
 """Numbers of a temporary that no cache need hold."""
 KEPT_COTANGENTS = 1 << 28
 """Bytes of cotangents that are kept for columns asked for later, which saves their backward passes."""
-TOGETHER = 1 << 22
-"""Bytes of cotangents, of several outputs, from which columns are taken at once: calls cost more then."""
 
 
 def tolerance(dtype: Any) -> float:
@@ -180,20 +178,11 @@ class Pass:
             inside, where = use.view.positions(chosen[use.name])
             if bool(inside.any()):
                 plans.append((i, _Columns(use, where, place[use.name], inside)))
-        names, outputs = set(chosen), int(self.outputs.shape[1])
-        most = max(1, TOGETHER // max(1, self._bytes(names)))
-        held: list[list[Tensor | None]] = []
-        for k, cotangents in self.each_output(names):
-            held.append(cotangents)
-            if len(held) < most and k < outputs - 1:
-                continue
-            some = columns[:, k + 1 - len(held) : k + 1]
+        for k, cotangents in self.each_output(set(chosen)):
             for i, plan in plans:
-                given = [G for one in held if (G := one[i]) is not None]
-                # The graph says whether outputs depend on a use, the same for each of them.
-                if given:
-                    plan.add(some, plan.entries(given).transpose(0, 1))
-            held = []
+                G = cotangents[i]
+                if G is not None:
+                    plan.add(columns[:, k], G)
 
     # Squared lengths.
 
@@ -219,55 +208,81 @@ class _Columns:
     """
 
     def __init__(self, use: Use, where: list[Tensor], place: slice, inside: Tensor) -> None:
-        self.use, self.where, self.place = use, where, place
+        self.place = place
         self.some = None if bool(inside.all()) else place.start + inside.nonzero()[:, 0]
+        self.dim: int | None = (
+            None  # of a direct use, where the picked entries lie apart from the rest
+        )
+        if isinstance(use, Direct) and (dim := use.along) is not None:
+            few = len(where[0]) * 4 <= use.view.shape[0]  # else picking costs more than the rest
+            if few:
+                self.dim, self.pick = dim, where[0]
+                use, where = use.narrowed(dim, self.pick), []
+        self.use, self.where = use, where
+        size = math.prod(use.view.shape)
+        self._dense = isinstance(use, Matrix) and len(where[0]) * 16 > size
         self._factor: Tensor | None = None  # the entries' other factor, the same for every output
 
-    def add(self, columns: Tensor, entries: Tensor) -> None:
-        """Add its entries, (samples, outputs, r), to the columns that they belong to."""
-        if self.some is None:
-            columns[..., self.place] += entries
-        else:
-            columns.index_add_(2, self.some, entries)
-
-    def entries(self, cotangents: Sequence[Tensor]) -> Tensor:
-        """These entries of every sample's gradient, (outputs, samples, r)."""
-        use = self.use
-        parts = [use.by_sample(G) for G in cotangents]
-        if isinstance(use, Matrix):
-            size = math.prod(use.view.shape)
-            if len(self.where[0]) * 16 > size and parts[0].shape[1] > 1:
-                return torch.stack([self._of_whole(use.right(), G, size) for G in parts])
-            parts = [G.flatten(2) for G in parts]
-        G = torch.stack(parts) if len(parts) > 1 else parts[0].unsqueeze(0)
+    def add(self, columns: Tensor, cotangent: Tensor) -> None:
+        """Add these entries of every sample's gradient, for one output, to ``columns`` (samples, r)."""
+        if self.dim is not None:
+            cotangent = cotangent.index_select(self.dim, self.pick)
+        use, given = self.use, self.use.by_sample(cotangent)
         if isinstance(use, Direct):
-            return G[(..., *self.where)] if self.where else G.flatten(1).unsqueeze(-1)
-        pick = self.where[0 if isinstance(use, Matrix) else 1]
-        step = max(1, PIECE // max(1, math.prod(G.shape[:-1])))
+            entries = (
+                given[(slice(None), *self.where)] if self.where else given.reshape(len(given), -1)
+            )
+        elif isinstance(use, Matrix) and given.shape[1] == 1 and self.some is None:
+            # One position per sample: nothing to sum over, so nothing in between.
+            if self._factor is None:
+                self._factor = self._others(slice(None), 2).squeeze(1)
+            taken = given.flatten(1).index_select(1, self.where[0])
+            columns[:, self.place].addcmul_(taken, self._factor)
+            return
+        elif isinstance(use, Matrix) and self._dense and given.shape[1] > 1:
+            entries = self._of_whole(use.right(), given)
+        else:
+            entries = self._summed(given.flatten(2) if isinstance(use, Matrix) else given)
+        if self.some is None:
+            columns[:, self.place] += entries
+        else:
+            columns.index_add_(1, self.some, entries)
+
+    def _summed(self, G: Tensor) -> Tensor:
+        """Sums over positions of picked cotangents times their factors; G: (samples, positions, rows)."""
+        pick = self.where[0 if isinstance(self.use, Matrix) else 1]
+        across = 1 if G.stride(1) == 1 else 2  # in convolutions positions lie together, not rows
+        if across == 1:
+            G = G.transpose(1, 2)
+        step = max(1, PIECE // max(1, G.numel() // max(1, G.shape[across])))
         sums = []
         for low in range(0, len(pick), step):
             part = slice(low, low + step)
-            # Along the last dimension gather is twice as fast as index_select.
-            taken = G.gather(-1, pick[part].expand(*G.shape[:-1], -1))
+            if across == 1:
+                taken = G.index_select(1, pick[part])
+            else:  # along the last dimension gather is twice as fast
+                taken = G.gather(2, pick[part].expand(*G.shape[:2], -1))
             if self._factor is None or len(pick) > step:
-                self._factor = self._others(part)
-            taken = taken.mul_(self._factor)
-            sums.append(taken.squeeze(2) if taken.shape[2] == 1 else taken.sum(2))
+                self._factor = self._others(part, across)
+            sums.append(taken.mul_(self._factor).sum(3 - across))
         return sums[0] if len(sums) == 1 else torch.cat(sums, -1)
 
-    def _others(self, part: slice) -> Tensor:
-        """What the picked cotangents are multiplied by, (samples, positions, r)."""
+    def _others(self, part: slice, across: int) -> Tensor:
+        """What the picked cotangents are multiplied by: r of them ``across``, positions the other way."""
         rows, columns = (places[part] for places in self.where)
         if isinstance(self.use, Rows):
-            return self.use.rows().unsqueeze(-1) == rows
+            made = self.use.rows().unsqueeze(-1) == rows
+            return made.transpose(1, 2) if across == 1 else made
         assert isinstance(self.use, Matrix)
         right = self.use.right()
         wide, per = right.shape[-1], self.use.view.shape[0] // self.use.groups
-        across = torch.div(rows, per, rounding_mode="floor") * wide + columns
-        return right.flatten(2).index_select(2, across)
+        at = torch.div(rows, per, rounding_mode="floor") * wide + columns
+        right = right.flatten(2)
+        return (right.transpose(1, 2) if across == 1 else right).index_select(across, at)
 
-    def _of_whole(self, right: Tensor, left: Tensor, size: int) -> Tensor:
+    def _of_whole(self, right: Tensor, left: Tensor) -> Tensor:
         """From whole gradients, where so many entries are chosen that these cost less."""
+        size = math.prod(self.use.view.shape)
         rows, columns = self.where
         at = rows * right.shape[-1] + columns
         taken = left.new_empty(len(left), len(at))

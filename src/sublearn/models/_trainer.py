@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -88,13 +88,14 @@ class TorchTrainer:
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
         if self.how.step is not None:
-            return self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
+            given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
+            return _one_number("step", given, torch.is_grad_enabled())
         return self.loss_of(self.outputs(ids), take(self.labels, ids))
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
         if self.how.loss is not None:
-            return self.how.loss(outputs, labels)
+            return _one_number("loss", self.how.loss(outputs, labels), outputs.requires_grad)
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
         return torch.nn.functional.mse_loss(
@@ -132,9 +133,10 @@ class TorchTrainer:
             mean, square = torch.zeros_like(value), torch.zeros_like(value)
             batches = self._batches(ids)
             for number in range(1, self.how.steps + 1):
-                gradients = torch.autograd.grad(
-                    self.loss(next(batches)), weights, allow_unused=True
-                )
+                loss = self.loss(next(batches))
+                gradients: Sequence[Any] = [None] * len(weights)
+                if loss.requires_grad:  # it does not where no chosen weight takes part
+                    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
                 gradient = torch.cat(
                     [
                         torch.zeros_like(old) if grad is None else grad[place].to(wide)
@@ -193,7 +195,8 @@ class TorchTrainer:
                 score = float(self.how.metric(outputs, labels))
             else:
                 score = self.goal.score(array_of(outputs), ids.numpy())
-        return score, loss if np.isfinite(loss) else float("inf")
+        worst = float("-inf") if np.isnan(score) else score
+        return worst, loss if np.isfinite(loss) else float("inf")
 
     def view(self, ids: Any, seed: int) -> TorchView:
         return TorchView(self, torch.as_tensor(ids), seed)
@@ -212,3 +215,15 @@ class TorchTrainer:
             if name in masks
         ]
         return torch.cat(parts).numpy()
+
+
+def _one_number(called: str, loss: Any, followed: bool) -> torch.Tensor:
+    """What a person's function returned, if it is one number, with a gradient where it is ``followed``."""
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        shown = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else type(loss).__name__
+        raise BadInputError(f"{called} must return one number as a tensor of torch, not {shown}.")
+    if followed and not loss.requires_grad:
+        raise BadInputError(
+            f"{called} returned a number without a gradient: compute it from the outputs by torch alone."
+        )
+    return loss.reshape(())

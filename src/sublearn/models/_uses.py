@@ -108,10 +108,10 @@ class Use:
         """Move the samples to a first dimension of their own."""
         if layout is None:
             return tensor.unsqueeze(0)
-        rest = tensor.shape[layout.dim] // self.samples
-        if layout.outer:
-            return tensor.unflatten(layout.dim, (self.samples, rest)).movedim(layout.dim, 0)
-        return tensor.unflatten(layout.dim, (rest, self.samples)).movedim(layout.dim + 1, 0)
+        rest, at = tensor.shape[layout.dim] // self.samples, layout.dim + (not layout.outer)
+        apart = (self.samples, rest) if layout.outer else (rest, self.samples)
+        split = tensor.unflatten(layout.dim, apart)
+        return split.movedim(at, 0) if at else split
 
     def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
         """Add the gradient of a sample, whose row of :meth:`by_sample` is given; or take it away."""
@@ -199,6 +199,22 @@ class Direct(Use):
 
     def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
         part.add_(given, alpha=sign)
+
+    @property
+    def along(self) -> int | None:
+        """The one dimension of the result along which the entries of a vector lie, if it is one."""
+        dims = [i for i, n in enumerate(self.padded) if n != 1]
+        return dims[0] if len(dims) == 1 and len(self.view.shape) == 1 else None
+
+    def narrowed(self, dim: int, pick: Tensor) -> Direct:
+        """The same use of the entries ``pick`` alone, for cotangents that are picked along ``dim``."""
+        padded, shape, factor = list(self.padded), list(self.shape), None
+        padded[dim] = shape[dim] = len(pick)
+        if self.factor is not None:
+            some = self.factor().index_select(dim, pick)
+            factor = lambda: some  # noqa: E731
+        view = View((len(pick),), (1,), 0)
+        return replace(self, view=view, shape=tuple(shape), padded=tuple(padded), factor=factor)
 
 
 def add_product(part: Tensor, left: Tensor, right: Tensor, sign: int = 1) -> None:
