@@ -60,6 +60,14 @@ def test_undecided_trials_widen_what_is_open() -> None:
     assert word("fig3a", [counted(0, 0, 60, n=8, k=2), table[1]]) == OPEN
 
 
+def test_what_is_undecided_is_told_where_it_leaves_the_answer_open() -> None:
+    few, many = counted(50, 0, 10, n=8, k=2), counted(60, 0, n=8, k=6)
+    told = str(answer("fig3a", "", Table([few, many]), ""))
+    assert "50 of 60 matched and 10 undecided" in told and "60 of 60 in" in told
+    grown = [counted(60, 0, 20, family="a", kind="diagonal", n=n) for n in (2, 9)]
+    assert "is 0.750 to 1.000" in str(answer("growth", "", Table(grown), ""))
+
+
 def test_one_case_against_it_is_enough() -> None:
     right = counted(60, 0, family="a", kind="rows", n=9)
     assert word("growth", [{**right, "n": 2}, right]) == YES

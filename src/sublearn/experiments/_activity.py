@@ -58,10 +58,12 @@ def _answer(table: Table) -> list[str]:
     if not rows:
         return []
     least, most = (end(rows.column("silent_moved")) for end in (min, max))
+    low, high = f"{least:.0%}", f"{most:.0%}"
+    moved = f"{low} to {high} (medians, by allocation)" if low != high else f"{low} (medians)"
     kind = "Yes" if least > 0.5 else "No" if most < 0.5 else "Not decided by this"
     return [
         f"{kind}: among units without a learnable weight of their own, the nearest match found moves "
-        f"{least:.0%} to {most:.0%} (medians, by allocation)."
+        f"{moved}."
     ]
 
 

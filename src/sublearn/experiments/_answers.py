@@ -75,7 +75,10 @@ def ends(groups: list[Table]) -> tuple[Row, Row]:
 
 def rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
     """Whether the share of matches rises from the one to the other."""
-    counts = f"{share(few)} matched {where_few}, {share(many)} {where_many}"
+    few_open, many_open = (
+        f" and {row['undecided']} undecided" if row["undecided"] else "" for row in (few, many)
+    )
+    counts = f"{share(few)} matched{few_open} {where_few}, {share(many)}{many_open} {where_many}"
     if few["high"] < many["low"]:
         return YES, counts
     if few["low"] > many["high"]:
@@ -202,7 +205,9 @@ def _growth(table: Table) -> Found | None:
         (family, kind), row = next(iter(stays.items()))
         return NO, f"{family}, {kind}: {share(row)} matched at n = {row['n']}"
     sure = all(row["low"] > 0.9 for row in ends.values())
-    words = f"the lowest share at the largest n is {min(row['share'] for row in ends.values()):.3f}"
+    lowest = min(ends.values(), key=lambda row: row["share"])
+    most = f" to {lowest['possible']:.3f}" if lowest["undecided"] else ""
+    words = f"the lowest share at the largest n is {lowest['share']:.3f}{most}"
     return (YES if sure else OPEN), words
 
 
