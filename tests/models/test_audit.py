@@ -160,9 +160,36 @@ def test_parallel_columns_and_a_shift_that_the_head_absorbs() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
     found = sm.audit(model, torch.randn(8, 3), ["1.bias", "2.bias"])
     assert found.rank == 2 and found.wasted == 4
+    assert "6 weights in 1.bias, 2.bias move the outputs of all samples alike" in str(found)
     twin = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
     both = sm.audit(twin, torch.randn(5, 1), None)
     assert both.parallel == ((("0.weight", 0), ("1.weight", 0)),)
+
+
+class Residual(nn.Module):
+    """A stream to which two blocks add, and a head without a normalisation before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 5), nn.Linear(5, 4)
+        self.over, self.last = nn.Linear(4, 5), nn.Linear(5, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.down(torch.tanh(self.up(x)))
+        return self.head(x + self.last(torch.tanh(self.over(x))))
+
+
+def test_the_head_absorbs_what_the_last_block_adds_to_the_stream() -> None:
+    torch.manual_seed(0)
+    model, inputs = Residual(), torch.randn(12, 4)
+    absorbed = sm.audit(model, inputs, ["last.bias", "head.bias"])
+    assert (absorbed.rank, absorbed.wasted) == (2, 4)
+    words = "6 weights in last.bias, head.bias move the outputs of all samples alike"
+    assert words in str(absorbed) and "and 2 would do" in str(absorbed)
+    # What a later block sees is not the same for all samples: nothing is said of that.
+    used = sm.audit(model, inputs, ["down.bias", "head.bias", "last.weight"])
+    assert used.wasted > 0 and "alike" not in str(used)
 
 
 def test_share_of_the_residual_within_reach() -> None:
@@ -227,6 +254,12 @@ def test_nothing_is_wanted_of_a_sample_whose_label_is_left_out() -> None:
     assert not rows[1].any() and rows[[0, 2, 3]].any(axis=1).all()
 
 
+def attached() -> Any:
+    model = nn.Linear(2, 1)
+    sm.attach(model, ["weight"])
+    return model
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "all frozen": (
         lambda: sm.audit(nn.Linear(2, 1).requires_grad_(False), torch.ones(2, 2)),
@@ -261,6 +294,18 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "precision": (
         lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), precision="half"),
         "precision must be one of",
+    ),
+    "weights of an attached model": (
+        lambda: sm.audit(attached(), torch.ones(2, 2), ["bias"]),
+        r"something is attached to this model.*detach\(\)",
+    ),
+    "labels in the place of the weights": (
+        lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), torch.tensor([0, 1])),
+        r"is an array: the order is audit\(model, inputs, what, labels\)",
+    ),
+    "weights in the place of the inputs": (
+        lambda: sm.audit(nn.Linear(2, 3), {"bias": True}, np.ones((2, 2))),
+        r"is an array: the order is audit\(model, inputs, what, labels\)",
     ),
     "empty masks": (
         lambda: sm.audit(nn.Linear(2, 3), torch.ones(2, 2), {"bias": False}),

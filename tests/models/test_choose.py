@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="sublearn.models is tested where tor
 
 from models.dense import DenseDerivatives  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import _view  # noqa: E402
+from sublearn.models import _view, attach  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 from sublearn.models._compare import compare  # noqa: E402
 from sublearn.models._contest import How  # noqa: E402
@@ -423,6 +423,37 @@ def test_a_rule_of_ones_own() -> None:
         choose(model, inputs, labels, 5, method=wrong)
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int32, np.int32, np.uint16, list])
+def test_classes_may_be_whole_numbers_of_any_size(kind: Any) -> None:
+    model, (inputs, labels) = mlp(), samples()
+    asked: dict[str, Any] = {"rules": ["last", "gradient"], "rates": [0.1], "steps": 3}
+    if kind is list:
+        given: Any = labels.tolist()
+    else:
+        given = labels.to(kind) if isinstance(kind, torch.dtype) else labels.numpy().astype(kind)
+    assert choose(model, inputs, given, 6, **asked) == choose(model, inputs, labels, 6, **asked)
+
+
+def test_batch_norm_and_dropout_in_their_modes() -> None:
+    """A batch norm that is evaluated is a map of one sample; dropout is off while we look."""
+    inputs, labels = samples()
+    asked: dict[str, Any] = {"rules": ["last"], "rates": [0.1], "steps": 3, "seeds": 1}
+    with pytest.raises(BadInputError, match="in training mode"):
+        compare(batch_norm_model(), inputs, labels, 5, methods=["last"], steps=3, seeds=1)
+    del asked["rules"]
+    compare(batch_norm_model().eval(), inputs, labels, 5, methods=["last"], **asked)
+    torch.manual_seed(0)
+    dropping = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, 3))
+    first, second = (choose(dropping, inputs, labels, 6, method="gradient") for _ in range(2))
+    assert first == second and dropping.training
+
+
+def test_a_method_of_compare_that_is_not_known() -> None:
+    inputs, labels = samples()
+    with pytest.raises(BadInputError, match=r"a method must be one of race, all, pursuit.*'rcae'"):
+        compare(mlp(), inputs, labels, 5, methods=["rcae"])
+
+
 def test_too_few_samples_to_race() -> None:
     model, (inputs, labels) = mlp(), samples(count=12)
     choice = choose(model, inputs, labels, 5)
@@ -473,6 +504,16 @@ def nan_model() -> Any:
     return model
 
 
+def batch_norm_model() -> Any:
+    return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+
+
+def attached_model() -> Any:
+    model = mlp()
+    attach(model, ["5.bias"])
+    return model
+
+
 def frozen_model() -> Any:
     return mlp().requires_grad_(False)
 
@@ -483,6 +524,12 @@ def frozen_model() -> Any:
         ({"model": nan_model}, "NaN"),
         ({"model": lambda: nn.ReLU()}, "no parameters"),
         ({"model": frozen_model}, "all 8 weights of model are frozen"),
+        (
+            {"model": batch_norm_model},
+            "batch normalisation '1' is in training mode, .*: call model.eval",
+        ),
+        ({"model": attached_model}, r"something is attached to this model already.*detach\(\)"),
+        ({"labels": samples()[1].double()}, r"not \(30,\): classes must be whole numbers"),
         ({"model": lambda: 3}, "model must be a torch.nn.Module or a JaxModel, not int"),
         ({"labels": torch.arange(30)}, "labels must be classes from 0 to 2, not 0 to 29"),
         (
@@ -498,6 +545,8 @@ def frozen_model() -> Any:
         ),
         ({"within": "0.wieght"}, "Did you mean '0.weight'"),
         ({"method": "pursiut"}, "Did you mean 'pursuit'"),
+        ({"method": "best"}, "method must be one of race, pursuit, .*, not 'best'"),
+        ({"rules": ["last", "best"]}, "a rule must be one of pursuit, .*, not 'best'"),
         ({"rules": []}, "rules must name at least one rule"),
         ({"rates": [0.0]}, "rates must be positive numbers"),
         ({"rates": ["fast"]}, "rates must be positive numbers"),

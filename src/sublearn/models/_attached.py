@@ -12,11 +12,10 @@ import torch
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._files import reading_entries, write_entries
-from sublearn.models._masks import as_masks, as_module, mask_at
+from sublearn.models._masks import ATTACHED, DELTA, as_masks, as_module, mask_at
 from sublearn.models._uses import Tensor
 
 FORMAT = "sublearn delta 1"
-_HELD = "_sublearn_attached"
 
 
 class Slot:
@@ -82,10 +81,10 @@ class Attached:
             self._slots[name] = slot
             for module, attribute in places[id(base)]:
                 self._redirect(module, attribute, slot)
-            model.register_parameter(f"sublearn_delta_{number}", slot.delta)
+            model.register_parameter(f"{DELTA}{number}", slot.delta)
         self._hooks.append(model.register_forward_pre_hook(self._before))
         self._hooks.append(model.register_forward_hook(self._after, always_call=True))
-        model.__dict__[_HELD] = self
+        model.__dict__[ATTACHED] = self
 
     def _redirect(self, module: Any, attribute: str, slot: Slot) -> None:
         """Let ``module.attribute`` be the effective parameter; the base stays where it was."""
@@ -149,7 +148,7 @@ class Attached:
 
     def state_dict(self) -> dict[str, Tensor]:
         """The plain model's state dict with the tuned values in it."""
-        attached = {f"sublearn_delta_{number}" for number in range(len(self._slots))}
+        attached = {f"{DELTA}{number}" for number in range(len(self._slots))}
         state = {n: v for n, v in self.model.state_dict().items() if n not in attached}
         if self.merged:
             return state
@@ -188,7 +187,7 @@ class Attached:
         """Make the model plain again and return it: tuned if merged, else with its base weights."""
         self._alive()
         for number in range(len(self._slots)):
-            del self.model._parameters[f"sublearn_delta_{number}"]
+            del self.model._parameters[f"{DELTA}{number}"]
         for module, kind in self._classes:
             module.__class__ = kind
             del module.__dict__["_sublearn_slots"]
@@ -199,11 +198,11 @@ class Attached:
             hook.remove()
         for name, p in self.model.named_parameters():
             p.requires_grad_(self._flags[name])
-        del self.model.__dict__[_HELD]
+        del self.model.__dict__[ATTACHED]
         return self.model
 
     def _alive(self) -> None:
-        if self.model.__dict__.get(_HELD) is not self:
+        if self.model.__dict__.get(ATTACHED) is not self:
             raise BadInputError("this was detached from its model already: attach() again.")
 
     # Files.
@@ -254,7 +253,7 @@ def _flat(name: str, base: Tensor) -> Tensor:
 
 def attach_torch(model: Any, what: Any = None) -> Attached:
     """See :func:`sublearn.models.attach`."""
-    if _HELD in as_module(model).__dict__:
+    if ATTACHED in as_module(model).__dict__:
         raise BadInputError("something is attached to this model already: detach() it before.")
     masks = as_masks(model, what)
     own = dict(model.named_parameters())

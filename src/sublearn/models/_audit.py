@@ -19,7 +19,7 @@ from sublearn.models._jax import JaxModel
 from sublearn.models._labels import GivenLabels, as_labels
 from sublearn.models._masks import as_masks, mask_at
 from sublearn.models._pursuit import Derivatives
-from sublearn.models._spectrum import DENSE, STRONG, Spectrum, spectrum, zero_columns
+from sublearn.models._spectrum import DENSE, STRONG, Spectrum, even_columns, spectrum, zero_columns
 from sublearn.models._structure import Structure
 from sublearn.plots import COLOURS, figure, legend, name_axes
 
@@ -208,6 +208,11 @@ def audit(
     if not isinstance(perturb, (int, float)) or not 0 <= perturb < 1:
         raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
     one_of("precision", precision, ("auto", "double", "single"))
+    if hasattr(what, "shape"):
+        raise BadInputError(
+            "what must say which weights may change, by names or masks by name, and is an array: the "
+            "order is audit(model, inputs, what, labels)."
+        )
     masks = as_masks(model, what)
     asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: Derivatives
@@ -250,13 +255,19 @@ def audit_derivatives(
     """The audit of given derivatives, whatever model they are of."""
     outputs = np.asarray(derivatives.outputs)
     needed = int(outputs.size)
+    samples = int(outputs.shape[0])
     order = [name for name in derivatives.shapes if name in masks]
     counts = {name: int(masks[name].sum()) for name in order}
     count = sum(counts.values())
 
+    even: list[Mask] = []
+
     def blocks() -> Iterator[Array]:
+        even.clear()
         for part in _pieces(masks, order, max(1, DENSE // needed)):
-            yield np.asarray(derivatives.gather(part), dtype=np.float64)
+            block = np.asarray(derivatives.gather(part), dtype=np.float64)
+            even.append(even_columns(block, samples, precision))
+            yield block
 
     seen = spectrum(blocks, needed, count, precision=precision, residual=residual)
     zero = zero_columns(seen.lengths, precision)
@@ -281,7 +292,13 @@ def audit_derivatives(
     covered = structure.covered(order) if structure else (len(order), len(derivatives.shapes))
     verdict, reasons = _judge(seen, rows, count, needed, len(parallel), covered)
     if structure is not None and (zero.any() or seen.rank < min(count, needed)):
-        reasons += structure.explain({row.name: row.idle for row in rows}, zeros)
+        alike = np.split(np.concatenate(even) & ~zero, ends)
+        reasons += structure.explain(
+            {row.name: row.idle for row in rows},
+            zeros,
+            {n: int(c.sum()) for n, c in zip(order, alike, strict=True) if samples > 1},
+            needed // samples,
+        )
     return Audit(
         rank=seen.rank,
         needed=needed,
@@ -296,7 +313,7 @@ def audit_derivatives(
         parallel=parallel,
         perturbed=perturbed,
         precision=precision,
-        samples=int(outputs.shape[0]),
+        samples=samples,
         values=seen.values,
         leverage=leverage,
     )

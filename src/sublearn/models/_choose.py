@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from sublearn._errors import BadInputError, whole_number
+from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._choice import Choice, Standing
 from sublearn.models._contest import Contest, Options, Splits, choice_passes, prepare
 from sublearn.models._labels import OWN
@@ -72,7 +72,9 @@ def choose(
     if not racing:
         if rules is not None:
             raise BadInputError("rules say who runs in the race; method names one rule alone.")
-        runners = read_rules(method)
+        runners = read_rules(
+            method if callable(method) else one_of("method", method, (RACE, *RULES))
+        )
     elif trainer.samples < LEAST * folds:
         notes.append(
             f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices
-from sublearn._errors import BadInputError, first_line, whole_number
+from sublearn._errors import BadInputError, first_line, one_of, whole_number
 from sublearn.models._choice import Standing
 from sublearn.models._choose import RACE, read_rates, telling
 from sublearn.models._contest import ALL, Contest, Options, Splits, Trainer, prepare
@@ -343,6 +343,9 @@ def _races(
 def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule], list[str]]:
     """The rules that run, and the methods in the order in which they are shown."""
     listed = [RACE, *RULES] if methods is None else list(methods)
+    for method in listed:
+        if not callable(method):
+            one_of("a method", method, (RACE, ALL, *RULES))
     others = [method for method in listed if method not in (RACE, ALL)]
     if not listed:
         raise BadInputError("methods must name at least one method.")

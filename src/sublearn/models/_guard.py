@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn.models._jax import tree_names
-from sublearn.models._masks import as_masks, resolve_masks
+from sublearn.models._masks import DELTA, as_masks, resolve_masks
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def arrays_of(given: Any) -> dict[str, NDArray[Any]]:
     if hasattr(given, "named_parameters"):
         # What attach() adds is there to move; the base beside it is not.
         named = given.named_parameters()
-        return {name: _array(p) for name, p in named if not name.startswith("sublearn_delta_")}
+        return {name: _array(p) for name, p in named if not name.startswith(DELTA)}
     flat = _flattened(given)
     if not isinstance(flat, Mapping) or "" in flat:
         raise BadInputError(

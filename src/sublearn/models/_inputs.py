@@ -94,16 +94,20 @@ def parameters_of(model: Any, names: Sequence[str] | None = None) -> dict[str, T
     return {name: p for name, p in every.items() if name in chosen}
 
 
-def refuse_random_layers(model: Any) -> None:
-    """Batch norm and dropout in training mode: the output is then no function of one sample."""
+def refuse_batch_norm(model: Any) -> None:
+    """Batch norm in training mode: the outputs of a sample are then no function of it alone."""
     for name, module in model.named_modules():
-        if not module.training:
-            continue
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+        if module.training and isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             raise BadInputError(
                 f"batch normalisation {name!r} is in training mode, where every output depends on "
                 "all samples of the batch: call model.eval() before."
             )
+
+
+def refuse_random_layers(model: Any) -> None:
+    """Batch norm and dropout in training mode: the output is then no function of one sample."""
+    refuse_batch_norm(model)
+    for name, module in model.named_modules():
         drops = (
             module.p
             if isinstance(module, torch.nn.modules.dropout._DropoutNd)
@@ -111,7 +115,7 @@ def refuse_random_layers(model: Any) -> None:
             if isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
             else 0
         )
-        if drops > 0:
+        if module.training and drops > 0:
             raise BadInputError(
                 f"dropout {name!r} is in training mode, so the outputs are random: call "
                 "model.eval() before."

@@ -55,8 +55,14 @@ class GivenLabels:
             )
         if labels.dtype.kind not in "iub":
             if labels.size != int(np.prod(shape)):
+                classes = (
+                    ": classes must be whole numbers, not floating-point ones"
+                    if labels.shape == shape[:-1] and (labels == np.round(labels)).all()
+                    else ""
+                )
                 raise BadInputError(
-                    f"{self._called} must have the shape of the outputs, {shape}, not {labels.shape}."
+                    f"{self._called} must have the shape of the outputs, {shape}, not {labels.shape}"
+                    f"{classes}."
                 )
             if not np.isfinite(labels).all():
                 raise BadInputError(f"{self._called} must be finite, and some are NaN or infinite.")

@@ -34,6 +34,12 @@ def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
     return resolve_masks(what, *_description(model))
 
 
+ATTACHED = "_sublearn_attached"
+"""Under which a model holds what is attached to it."""
+DELTA = "sublearn_delta_"
+"""How the names of the attached vectors begin."""
+
+
 def as_module(model: Any) -> Any:
     """The model itself, if it is torch's."""
     if not hasattr(model, "named_parameters"):
@@ -90,7 +96,7 @@ def resolve_masks(
         what = what.masks
     if isinstance(what, Mapping):
         given = dict(what)
-    elif isinstance(what, Iterable):
+    elif isinstance(what, Iterable) and not hasattr(what, "shape"):
         given = dict.fromkeys(what, True)
     else:
         raise BadInputError(
@@ -99,6 +105,11 @@ def resolve_masks(
         )
     names = [*shapes, *(tied or {})]
     masks: dict[str, Mask] = {}
+    if isinstance(what, Mapping) and len(given) > 1 and not set(given) & set(names):
+        raise BadInputError(
+            f"none of the masks' {len(given)} names is a parameter of this model, which has "
+            f"{', '.join(names[:3])}{', ...' * (len(names) > 3)}: are they of another model?"
+        )
     for name, values in given.items():
         if name not in names:
             few = names if len(names) <= 12 else get_close_matches(str(name), names, 5, cutoff=0.0)

@@ -11,7 +11,7 @@ import torch
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
-from sublearn.models._masks import as_module
+from sublearn.models._masks import ATTACHED, DELTA, as_module
 from sublearn.models._structure import Structure
 
 LARGE = 50_000_000
@@ -25,7 +25,12 @@ def prepared(
 
     ``asked`` are ``perturb`` and what :class:`Derivatives` takes.
     """
-    for name, p in as_module(model).named_parameters():
+    if ATTACHED in as_module(model).__dict__ and not all(name.startswith(DELTA) for name in masks):
+        raise BadInputError(
+            "something is attached to this model, which holds its own weights still: audit it as it is, "
+            "without saying which weights, or detach() it before."
+        )
+    for name, p in model.named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise BadInputError(f"parameter {name} of the model holds NaN or infinity.")
     size = sum(p.numel() for p in model.parameters())

@@ -218,7 +218,7 @@ def read_rules(rules: Iterable[str | Rule] | str | Rule | None) -> dict[str, Rul
                 raise BadInputError(f"two rules are called {name}: give yours another name.")
             named[name] = rule
         else:
-            name = one_of("method", rule, RULES)
+            name = one_of("a rule", rule, RULES)
             named[name] = RULES[name]
     if not named:
         raise BadInputError("rules must name at least one rule.")

@@ -131,6 +131,18 @@ def zero_columns(lengths: Array, precision: str) -> Mask:
     return np.asarray(lengths <= TOLERANCE[precision] * 1e-2 * top)
 
 
+def even_columns(block: Array, samples: int, precision: str) -> Mask:
+    """Columns that move the outputs of every sample alike, up to rounding.
+
+    >>> even_columns(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]), 2, "double")
+    array([ True, False])
+    """
+    by_sample = block.reshape(samples, -1, block.shape[1])
+    low, high = by_sample.min(axis=0), by_sample.max(axis=0)
+    largest = np.maximum(np.abs(low), np.abs(high)).max(axis=0)
+    return np.asarray((high - low).max(axis=0) <= TOLERANCE[precision] * largest)
+
+
 def _parallel(lengths: Array, marks: Array, tolerance: float) -> tuple[tuple[int, ...], ...]:
     """Groups of non-zero columns that are multiples of each other, found by random products.
 

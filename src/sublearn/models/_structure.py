@@ -27,8 +27,17 @@ class Structure:
         """In how many layers these parameters lie, and how many layers have parameters."""
         return len({layer_name(n) for n in names}), len({layer_name(n) for n in self.kinds})
 
-    def explain(self, idle: Mapping[str, float], zeros: Mapping[str, Indices]) -> list[str]:
-        """Known causes of the waste that was measured, one sentence each."""
+    def explain(
+        self,
+        idle: Mapping[str, float],
+        zeros: Mapping[str, Indices],
+        even: Mapping[str, int],
+        outputs: int,
+    ) -> list[str]:
+        """Known causes of the waste that was measured, one sentence each.
+
+        ``even`` counts the entries that move the ``outputs`` numbers of every sample alike.
+        """
         lines: list[str] = []
 
         def idle_in(names: Sequence[str]) -> float:
@@ -66,11 +75,12 @@ class Structure:
                 f"known cause: a normalisation takes away the mean of the biases before it "
                 f"({idle_in(before):.0f} wasted there)."
             )
-        names = list(self.kinds)
-        heads = [n for n in names[-2:] if n.endswith("bias") and "Norm" not in self.kinds[n]]
-        if heads and norms and idle.get(heads[-1], 0.0) > 0.5:
+        if sum(even.values()) > outputs:
+            where = [name for name, count in even.items() if count]
+            more = f" and {len(where) - 3} more" if len(where) > 3 else ""
             lines.append(
-                "known cause: the bias of the head does what the shift of the last normalisation does."
+                f"known cause: {sum(even.values())} weights in {', '.join(where[-3:])}{more} move the "
+                f"outputs of all samples alike, as the bias of a head does, and {outputs} would do for that."
             )
         adapters = [n for n in idle if "lora_A" in n or "lora_B" in n]
         if adapters and idle_in(adapters) > 0.5:

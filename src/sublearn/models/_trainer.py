@@ -20,10 +20,12 @@ from sublearn.models._inputs import (
     call_model,
     leaves,
     parameters_of,
+    refuse_batch_norm,
     samples_of,
     take,
 )
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
+from sublearn.models._masks import ATTACHED
 from sublearn.models._places import running
 from sublearn.models._view import TorchView
 
@@ -31,6 +33,11 @@ from sublearn.models._view import TorchView
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     """The weights that may be chosen from: floating point, and not frozen; tied ones once."""
     every = parameters_of(model)
+    if ATTACHED in model.__dict__:
+        raise BadInputError(
+            "something is attached to this model already, and nothing else of it may change: detach() it "
+            "before choosing among its weights."
+        )
     free = {name: p for name, p in every.items() if p.requires_grad}
     if not free:
         raise BadInputError(
@@ -52,6 +59,7 @@ class TorchTrainer:
     def __init__(self, model: Any, inputs: Any, labels: Any, how: How | None = None) -> None:
         self.model, self.how = model, how or How()
         self.free = free_parameters(model)
+        refuse_batch_norm(model)
         self.inputs = as_inputs(model, inputs)
         self.samples = samples_of(self.inputs)
         self.how.check_labels(labels)
@@ -97,7 +105,9 @@ class TorchTrainer:
         if self.how.loss is not None:
             return _one_number("loss", self.how.loss(outputs, labels), outputs.requires_grad)
         if self.kind == CLASSES:
-            return torch.nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
+            return torch.nn.functional.cross_entropy(
+                outputs.flatten(0, -2), labels.flatten().long()
+            )
         return torch.nn.functional.mse_loss(
             outputs, labels.reshape(outputs.shape).to(outputs.dtype)
         )
