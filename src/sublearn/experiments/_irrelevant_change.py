@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn.experiments._linear_size import steady_point
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import decided_words, means, with_error
+from sublearn.experiments._under_noise import answered, means, with_error
 from sublearn.experiments.tasks import IRRELEVANT, LinearSizes
 from sublearn.plots import Figure, ink, log_ticks, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Table
@@ -73,7 +73,7 @@ def find(table: Table) -> str:
         yes = diluted(power for kind, power in powers.items() if kind != "white")
         each = "; ".join(f"{NAMES[c]} {b:.2f} +- {error:.2f}" for c, (b, error) in powers.items())
         lines.append(
-            decided_words(yes, f"without synaptic noise the error goes as N to the power: {each}.")
+            answered(yes, f"without synaptic noise the error goes as N to the power: {each}.")
         )
     for common, rows in table.apart("gamma3", "irrelevant"):
         ends = " to ".join(

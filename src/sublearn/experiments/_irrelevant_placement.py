@@ -8,7 +8,7 @@ from sublearn.experiments._irrelevant_change import NAMES
 from sublearn.experiments._lines import level_ticks
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments._under_noise import (
-    decided_words,
+    answered,
     half_width,
     levels,
     means,
@@ -65,7 +65,7 @@ def find(table: Table) -> str:
         wins = [winner(row) for row in rows]
         yes = False if -1 in wins else True if all(wins) else None
         words = f"of {len(wins)} settings spreading wins in {wins.count(1)} and loses in {wins.count(-1)}."
-        lines.append(decided_words(yes, words))
+        lines.append(answered(yes, words))
     for common, some in table.apart("setting", "irrelevant"):
         duels, last = some.where(placement="concentrated"), some[-1]["gamma2"]
         both = "; ".join(f"{row['placement']} {with_error(row)}" for row in some.where(gamma2=last))

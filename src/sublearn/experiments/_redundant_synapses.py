@@ -13,7 +13,7 @@ from sublearn.experiments._linear_size import (
 )
 from sublearn.experiments._noise_and_size import curves
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
+from sublearn.experiments._under_noise import answered, best_sizes, power_law
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import Figure, ink, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Row, Table
@@ -76,7 +76,7 @@ def find(table: Table) -> str:
             f"to leading order {row['best_predicted']:.0f}"
             for row in settled
         )
-        lines.append(decided_words(yes, f"the steady-state error is smallest at {each}."))
+        lines.append(answered(yes, f"the steady-state error is smallest at {each}."))
         lines.append(_as_predicted(settled))
     if fast := by_kind.get("rate"):
         lines.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sublearn.experiments._linear_size import TOO_FEW, best_words, predicted_words, rate_point
 from sublearn.experiments._noise_and_size import exponent
 from sublearn.experiments._table import Declared, said
-from sublearn.experiments._under_noise import best_sizes, decided_words, power_law
+from sublearn.experiments._under_noise import answered, best_sizes, power_law
 from sublearn.experiments.tasks import LinearSizes
 from sublearn.plots import Figure, name_axes, panels, shared_legend
 from sublearn.runs import Plan, Points, Table
@@ -66,7 +66,7 @@ def find(table: Table) -> str:
         lines += [f"The rate is largest at: {each}."] if each else []
     if powers:
         yes = False if not all(near) else True if all(sharp) and len(near) == 2 else None
-        lines.insert(0, decided_words(yes, f"the best size goes as {'; and as '.join(powers)}."))
+        lines.insert(0, answered(yes, f"the best size goes as {'; and as '.join(powers)}."))
     return said(lines, TOO_FEW if table else "")
 
 

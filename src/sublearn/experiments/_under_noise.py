@@ -33,7 +33,7 @@ def placed(samples: int, gamma: Row, **more: Json) -> Row:
     return {**given, **laws, **more, "plastic": 64, **gamma}
 
 
-def decided_words(yes: bool | None, sentence: str) -> str:
+def answered(yes: bool | None, sentence: str) -> str:
     """A finding that begins with its answer: yes, no, or not decided by this (None)."""
     word = "Not decided by this" if yes is None else "Yes" if yes else "No"
     return f"{word}: {sentence}"

