@@ -43,8 +43,8 @@ def decide_program(
     """Whether G v = h has a solution v >= 0 that is 0 on the columns that are not open.
 
     The dual simplex without rounding, by Bland's rule. Starts from ``basis`` (one column per equation;
-    -1 - r, the choice for all unless given, is the artificial one of equation r). None where the basis
-    is singular or the pivots run out.
+    -1 - r, the choice for all unless given, is the artificial one of equation r, which also stands in
+    for a column that depends on others of the basis). None where the pivots run out.
 
     >>> from flint import fmpq
     >>> one, two = fmpq(1), fmpq(2)
@@ -53,10 +53,9 @@ def decide_program(
     >>> decide_program([[one, -one, two]], [False, True])
     Infeasible()
     """
-    in_basis = [-1 - r for r in range(len(program))] if basis is None else list(basis)
-    table = program if basis is None else _tableau(program, in_basis)
-    if table is None:
-        return None
+    table, in_basis = program, [-1 - r for r in range(len(program))]
+    if basis is not None:
+        table, in_basis = _tableau(program, basis)
     table = [list(row) for row in table]
     size = len(program[0]) - 1
     for _ in range(MOST_PIVOTS):
@@ -179,23 +178,27 @@ def to_floats(table: Table) -> Array:
     return np.array([[to_float(x) if x != 0 else 0.0 for x in row] for row in table])
 
 
-def _tableau(program: Table, basis: Sequence[int]) -> Table | None:
-    """B^-1 (G | h)."""
+def _tableau(program: Table, basis: Sequence[int]) -> tuple[Table, list[int]]:
+    """B^-1 (G | h), and the columns of B: the basis, mended where its columns depend on each other."""
     from flint import fmpq, fmpq_mat
 
-    rows = len(program)
-    square = [[fmpq(0)] * rows for _ in range(rows)]
-    for t, column in enumerate(basis):
-        if column < 0:
-            square[-1 - column][t] = fmpq(1)
-        else:
-            for r in range(rows):
-                square[r][t] = program[r][column]
+    def columns(some: Sequence[int]) -> Table:
+        return [
+            [row[j] if j >= 0 else fmpq(int(r == -1 - j)) for j in some]
+            for r, row in enumerate(program)
+        ]
+
+    kept = list(basis)
     try:
-        table: Table = fmpq_mat(square).solve(fmpq_mat(program)).tolist()
+        inverse = fmpq_mat(columns(kept)).inv()
     except ZeroDivisionError:
-        return None
-    return table
+        # The first columns that span: artificial ones come behind, for what the others leave out.
+        every = kept + [-1 - r for r in range(len(program))]
+        kept = [every[t] for t in leading(fmpq_mat(columns(every)).rref()[0].tolist())]
+        inverse = fmpq_mat(columns(kept)).inv()
+    # A hundred times as fast as solve, which puts all of the program over one denominator.
+    table: Table = (inverse * fmpq_mat(program)).tolist()
+    return table, kept
 
 
 def _leaving(table: Table, basis: Sequence[int], is_open: Sequence[bool] | Mask) -> tuple[int, int]:
