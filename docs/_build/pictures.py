@@ -84,7 +84,7 @@ def front() -> None:
                 shares,
                 low,
                 high,
-                label="found by fsolve, 400 starts",
+                label="found by fsolve, 400 starts\n(the law of the starts is ours)",
                 colour=1,
                 dashed=True,
             )
