@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
-from sublearn.cli import main
+from sublearn.cli import app, main
 
 LAYER = ["--network", "ffn:3-3-2", "--samples", "2"]
 
@@ -174,6 +177,29 @@ def test_one_sentence(
     monkeypatch.chdir(tmp_path)
     assert message in fails(arguments, monkeypatch, capsys)
     assert list(tmp_path.iterdir()) == [], "nothing may be written"
+
+
+# Questions that were options once: what was typed, and the command that answers it now.
+MOVED = [
+    (["decide", *LAYER, "--learn", "W1:all", "--within", "0.1"], "decide-within --eps EPS"),
+    (["decide", "--within=0.1"], "decide-within --eps EPS"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "now"), MOVED, ids=[" ".join(m[0]) for m in MOVED])
+def test_an_old_option_names_the_command_that_took_its_place(
+    arguments: list[str],
+    now: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old = next(word for word in arguments if word.startswith(("--within", "--fresh", "--labels")))
+    said = fails(arguments, monkeypatch, capsys)
+    assert said.startswith(f"sublearn: {arguments[0]} takes no {old.partition('=')[0]}: ")
+    assert f"sublearn {now}" in said
+    assert set(re.findall("sublearn ([a-z-]+) ", said)) <= {*get_command(app).commands}
+    shown = CliRunner().invoke(app, [arguments[0], "--help"]).output
+    assert old.partition("=")[0] not in shown
 
 
 def archive(**members: bytes) -> bytes:

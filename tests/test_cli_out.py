@@ -124,6 +124,11 @@ WRITTEN = {
         "decision",
         CERTIFIED,
     ),
+    "decide-within": (
+        ["decide-within", *LAYER, "--learn", "W2:all", "--eps", "0.1"],
+        "decision",
+        ["mask.json"],
+    ),
     "estimate": (
         ["estimate", *LAYER, "--learn", "W1:entries=0.0/0.1/1.1/1.2", "--trials", "3", "--always"],
         "estimate",

@@ -40,7 +40,7 @@ COMMANDS = {
     ],
     "decide": ["decide", *LRNN, "--learn", "W:first-rows=5", "--trial", "2"],
     "decide, no": ["decide", *LAYER, "--learn", "W1:entries=2.0/2.1/0.2/1.2"],
-    "decide within": ["decide", *RELU, "--within", "0.1"],
+    "decide within": ["decide-within", *RELU, "--eps", "0.1"],
     "train": ["train", *RELU, "--steps", "20", "--starts", "2"],
     "patterns": [
         *("patterns", "--network", "ffn:2-3-1,activation=relu", "--samples", "3"),
@@ -104,7 +104,7 @@ def test_what_is_undecided_is_a_sentence_and_the_next_step(monkeypatch: pytest.M
     sentence, step = run(["decide", *asked], monkeypatch).output.split("next: ")
     assert sentence.startswith("undecided: ") and sentence.count("\n") == 1
     words = copied(step)
-    assert words[:2] == ["sublearn", "decide"] and "--within" in words
+    assert words[:2] == ["sublearn", "decide-within"] and "--eps" in words
     assert run(words[1:], monkeypatch).exit_code == 0
     counted = run(["estimate", *asked, "--trials", "2", "--starts", "5"], monkeypatch).output
     assert "undecided" in counted

@@ -202,6 +202,11 @@ class OneInstance:
     trial: Annotated[int, typer.Option(min=0, help="Which instance to draw.")] = 0
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that say so, for a command that asks about the same instance."""
+        return ("--seed", str(self.seed), "--trial", str(self.trial))
+
     def draw(self, problem: Problem, learnable: Any) -> Any:
         """The instance that estimate would draw."""
         from sublearn.ensembles import draw

@@ -1,22 +1,39 @@
-"""decide, check and doctor."""
+"""decide, decide-within, check and doctor."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn._errors import BadInputError
 from sublearn.cli._asking import Instances, Learnable, OneInstance
 from sublearn.cli._options import JsonOption
-from sublearn.cli._out import ProofOut, tell_written
+from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
 
+if TYPE_CHECKING:
+    from sublearn.ensembles import Instance
+    from sublearn.matchers import Decision
+
 
 class DecisionOut(ProofOut):
     name = "decision"
+
+
+class WithinOut(Out):
+    name, files = "decision", ProofOut.files
+
+
+@dataclass(frozen=True)
+class Told:
+    """How much is said of a decision."""
+
+    why: Annotated[bool, "Where it is undecided, what each way ran into."] = False
+    as_json: JsonOption = False
 
 
 def decide(
@@ -24,76 +41,83 @@ def decide(
     about: Instances,
     learnable: Learnable,
     one: OneInstance,
+    told: Told,
     place: DecisionOut,
-    within: Annotated[
-        float | None,
-        "EPS",
-        "Ask instead whether some weights bring every output within EPS of its target.",
-    ] = None,
-    why: Annotated[bool, "Where it is undecided, what each way ran into."] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
 
     With --data FILE.npz it is the instance that your arrays are; what they lack is drawn.
-    With --within the question is not an exact match but whether max |output - target| can be at most
-    EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
-    reaches.)
     """
     from sublearn.matchers import decide as verb
-    from sublearn.matchers import decide_within
+    from sublearn.verdicts.counts import msolve_wanted
 
-    if place.is_file and within is not None:
-        raise BadInputError(
-            f"--out {place.out} goes without --within: weights within eps need no certificate, since "
-            "running the network shows it; --out DIR writes them."
-        )
+    def next_step(instance: Instance, step: str) -> str:
+        again = ("decide-within", "--eps", "0.001", *one.words)
+        return step if msolve_wanted(instance.network) else ask_again(context, *again)
+
+    _decide(verb, next_step, about, learnable, one, told, place)
+
+
+def decide_within(
+    context: typer.Context,
+    about: Instances,
+    learnable: Learnable,
+    one: OneInstance,
+    eps: Annotated[float, "EPS", "How far an output may be from its target."],
+    told: Told,
+    place: WithinOut,
+) -> None:
+    """Decide whether one instance can be met up to a tolerance, whichever weights it takes.
+
+    The question is whether max |output - target| can be at most EPS, over all values of the learnable
+    weights. (estimate-within asks another one: what a learner reaches.)
+    """
+    from sublearn.matchers import decide_within as verb
+
+    def next_step(*_: object) -> str:
+        return ask_again(context, "train", "--within", str(eps), "--starts", "10", *one.words)
+
+    _decide(verb, next_step, about, learnable, one, told, place, within=eps)
+
+
+def _decide(
+    verb: Callable[..., Decision],
+    next_step: Callable[[Instance, str], str],
+    about: Instances,
+    learnable: Learnable,
+    one: OneInstance,
+    told: Told,
+    place: Out,
+    **within: float,
+) -> None:
+    """Ask the verb about the instance; write and print what it answers."""
     problem, _ = about.read()
-    rules, seed = learnable.each_trial(problem), one.seed
+    rules = learnable.each_trial(problem)
     instance = one.draw(problem, rules)
     with working("decide"):
-        decision = (
-            verb(instance, seed=seed)
-            if within is None
-            else decide_within(instance, within, seed=seed)
-        )
+        decision = verb(instance, *within.values(), seed=one.seed)
     proof, mask = decision.certificate, instance.allocation
     more = {} if proof is None else {"certificate.json": proof.save}
     saved = place.write(decision, more if place.is_file else {**more, "mask.json": mask.save})
-    if as_json:
+    if told.as_json:
         # The rules, if there are any, and in every case the entries that were decided about.
-        question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
-        question |= {"seed": seed, "trial": one.trial} | (
-            {} if within is None else {"within": within}
-        )
+        question = {**asked_for(problem, rules), **asked_for(problem, mask)}
+        question |= {"seed": one.seed, "trial": one.trial, **within}
         print_json({**question, **decision.to_dict(), "saved": saved})
         return
-    if decision.kind == "undecided" and not why:
-        say("undecided: neither a match nor its absence is proved (--why: what was tried).")
+    if decision.kind != "undecided":
+        say(str(decision))
+    elif told.why:
+        say(f"undecided: {decision.reason}")
     else:
-        say(f"undecided: {decision.reason}" if decision.kind == "undecided" else str(decision))
+        say("undecided: neither a match nor its absence is proved (--why: what was tried).")
     if decision.kind == "undecided":
-        tell_next(_next_step(context, problem, decision, within, one))
+        tell_next(next_step(instance, decision.next_step))
     tell_written(saved)
     if saved and proof is not None:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
     elif saved == []:
         say(f"{place.out} not written: only a match that is proved has a certificate")
-
-
-def _next_step(
-    context: typer.Context, problem: Any, decision: Any, within: float | None, one: OneInstance
-) -> str:
-    """What to do about an instance that nothing decided."""
-    from sublearn.verdicts.counts import msolve_wanted
-
-    drawn = ("--seed", str(one.seed), "--trial", str(one.trial))
-    if within is not None:
-        return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
-    if msolve_wanted(problem.network):
-        step: str = decision.next_step
-        return step
-    return ask_again(context, "decide", "--within", "0.001", *drawn)
 
 
 def check(

@@ -94,8 +94,18 @@ def _place(name: str) -> tuple[int, int]:
     return (2, _LAST.index(name)) if name in _LAST else (1, 0)
 
 
+# Options that were other questions, and the commands that answer them now.
+_MOVED = {
+    "decide within": "ask sublearn decide-within --eps EPS.",
+}
+
+
 def sentence(problem: typer.TyperException) -> str:
     """The problem in one sentence; empty where the help has been printed instead."""
+    command = getattr(getattr(problem, "ctx", None), "info_name", None)
+    option = getattr(problem, "option_name", "")
+    if instead := _MOVED.get(f"{command} {option[2:]}"):
+        return f"{command} takes no {option}: {instead}"
     number = _number(problem) if isinstance(problem, typer.BadParameter) else None
     if number is not None:
         return number
