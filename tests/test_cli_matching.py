@@ -179,10 +179,6 @@ def test_decide_says_when_there_is_no_certificate(tmp_path: Path) -> None:
         (["estimate", *NETWORK], "say what is learnable"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "0"], "trials"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--method", "x"], "method"),
-        (
-            ["estimate", *NETWORK, "--learn", "W:all", "--method", "adam"],
-            "goes with --within",
-        ),
         (["decide", *NETWORK, "--learn", "W:all", "--out", "nowhere/m.json"], "no folder nowhere"),
         (["check", "nowhere.json"], "nowhere.json"),
     ],

@@ -134,6 +134,22 @@ WRITTEN = {
         "estimate",
         ["mask.json", "trials.json"],
     ),
+    "trainability": (
+        [
+            "trainability",
+            *LAYER,
+            "--learn",
+            "W2:all",
+            "--trials",
+            "3",
+            "--eps",
+            "1",
+            "--steps",
+            "3",
+        ],
+        "estimate",
+        ["mask.json"],
+    ),
     "train": (
         ["train", *LAYER, "--learn", "W2:all", "--steps", "3"],
         "curve",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli._asking import Instances, Learnable, OneInstance
+from sublearn.cli._asking import OneInstance
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
@@ -16,7 +16,6 @@ from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
 
 if TYPE_CHECKING:
-    from sublearn.ensembles import Instance
     from sublearn.matchers import Decision
 
 
@@ -29,90 +28,74 @@ class WithinOut(Out):
 
 
 @dataclass(frozen=True)
-class Told:
-    """How much is said of a decision."""
+class Decided(OneInstance):
+    """The instance that is decided, and how much is said of it."""
 
     why: Annotated[bool, "Where it is undecided, what each way ran into."] = False
     as_json: JsonOption = False
 
 
-def decide(
-    context: typer.Context,
-    about: Instances,
-    learnable: Learnable,
-    one: OneInstance,
-    told: Told,
-    place: DecisionOut,
-) -> None:
+def decide(context: typer.Context, one: Decided, place: DecisionOut) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
 
     With --data FILE.npz it is the instance that your arrays are; what they lack is drawn.
     """
     from sublearn.matchers import decide as verb
-    from sublearn.verdicts.counts import msolve_wanted
 
-    def next_step(instance: Instance, step: str) -> str:
-        again = ("decide-within", "--eps", "0.001", *one.words)
-        return step if msolve_wanted(instance.network) else ask_again(context, *again)
-
-    _decide(verb, next_step, about, learnable, one, told, place)
+    again = ("decide-within", "--eps", "0.001")
+    _decide(verb, again, context, one, place)
 
 
 def decide_within(
     context: typer.Context,
-    about: Instances,
-    learnable: Learnable,
-    one: OneInstance,
     eps: Annotated[float, "EPS", "How far an output may be from its target."],
-    told: Told,
+    one: Decided,
     place: WithinOut,
 ) -> None:
-    """Decide whether one instance can be met up to a tolerance, whichever weights it takes.
+    """Decide whether some weights bring every output of one instance within eps of its target.
 
     The question is whether max |output - target| can be at most EPS, over all values of the learnable
     weights. (estimate-within asks another one: what a learner reaches.)
     """
     from sublearn.matchers import decide_within as verb
 
-    def next_step(*_: object) -> str:
-        return ask_again(context, "train", "--within", str(eps), "--starts", "10", *one.words)
-
-    _decide(verb, next_step, about, learnable, one, told, place, within=eps)
+    again = ("train", "--within", str(eps), "--starts", "10")
+    _decide(verb, again, context, one, place, within=eps)
 
 
 def _decide(
     verb: Callable[..., Decision],
-    next_step: Callable[[Instance, str], str],
-    about: Instances,
-    learnable: Learnable,
-    one: OneInstance,
-    told: Told,
+    again: tuple[str, ...],
+    context: typer.Context,
+    one: Decided,
     place: Out,
     **within: float,
 ) -> None:
-    """Ask the verb about the instance; write and print what it answers."""
-    problem, _ = about.read()
-    rules = learnable.each_trial(problem)
+    """Ask the verb; write and print what it answers, or what to do ``again`` where it is undecided."""
+    from sublearn.verdicts.counts import msolve_wanted
+
+    problem, _ = one.read()
+    rules = one.each_trial(problem)
     instance = one.draw(problem, rules)
     with working("decide"):
         decision = verb(instance, *within.values(), seed=one.seed)
     proof, mask = decision.certificate, instance.allocation
     more = {} if proof is None else {"certificate.json": proof.save}
     saved = place.write(decision, more if place.is_file else {**more, "mask.json": mask.save})
-    if told.as_json:
+    if one.as_json:
         # The rules, if there are any, and in every case the entries that were decided about.
         question = {**asked_for(problem, rules), **asked_for(problem, mask)}
         question |= {"seed": one.seed, "trial": one.trial, **within}
         print_json({**question, **decision.to_dict(), "saved": saved})
         return
-    if decision.kind != "undecided":
-        say(str(decision))
-    elif told.why:
-        say(f"undecided: {decision.reason}")
-    else:
-        say("undecided: neither a match nor its absence is proved (--why: what was tried).")
     if decision.kind == "undecided":
-        tell_next(next_step(instance, decision.next_step))
+        short = "neither a match nor its absence is proved (--why: what was tried)."
+        say(f"undecided: {decision.reason if one.why else short}")
+        step, drawn = decision.next_step, ("--seed", str(one.seed), "--trial", str(one.trial))
+        install = not within and msolve_wanted(problem.network)
+        tell_next(step if install else ask_again(context, *again, *drawn))
+    else:
+        say(str(decision))
     tell_written(saved)
     if saved and proof is not None:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
