@@ -111,7 +111,7 @@ def test_an_open_answer_says_what_to_run_next(run: Run, monkeypatch: pytest.Monk
     open_ = run("decide", *large)
     first, then = open_.out.replace("\\\n", " ").splitlines()
     assert first.startswith("undecided: neither") and len(first) <= 80
-    again = f"sublearn decide {' '.join(large)} --within 0.001 --seed 0 --trial 0"
+    again = f"sublearn decide-within {' '.join(large)} --eps 0.001 --seed 0 --trial 0"
     assert " ".join(then.split()) == f"next: {again}"
     why = run("decide", *large, "--why").out.splitlines()
     assert len(why) > 3 and max(map(len, why)) <= 80

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
-from sublearn.cli import main
+from sublearn.cli import app, main
 
 LAYER = ["--network", "ffn:3-3-2", "--samples", "2"]
 
@@ -174,6 +177,36 @@ def test_one_sentence(
     monkeypatch.chdir(tmp_path)
     assert message in fails(arguments, monkeypatch, capsys)
     assert list(tmp_path.iterdir()) == [], "nothing may be written"
+
+
+# Questions that were options once: what was typed, and the command that answers it now.
+MOVED = [
+    (["decide", *LAYER, "--learn", "W1:all", "--within", "0.1"], "decide-within --eps EPS"),
+    (["decide", "--within=0.1"], "decide-within --eps EPS"),
+    (["estimate", *LAYER, "--learn", "W1:all", "--within", ".01"], "estimate-within --eps EPS"),
+    (["estimate", "--within", ".01", "--learner", "sgd,adam"], "trainability --eps EPS"),
+    (["estimate", *LAYER, "--labels", "--steps", "9"], "estimate-solved"),
+    (["estimate", *LAYER, "--fresh", "100"], "generalisation --fresh N"),
+    (["estimate", "--fresh=100", "--within", ".01"], "generalisation-within --fresh N --eps EPS"),
+    (["estimate", "--learner", "adam", "--labels"], "estimate-solved"),
+    (["estimate", *LAYER, "--steps", "9", "--within", "1"], "estimate-within"),
+    (["estimate", *LAYER, "--rate", "9"], "estimate-within"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "now"), MOVED, ids=[" ".join(m[0]) for m in MOVED])
+def test_an_old_option_names_the_command_that_took_its_place(
+    arguments: list[str],
+    now: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = fails(arguments, monkeypatch, capsys)
+    found = re.match(r"sublearn: ([a-z]+) takes no (--[a-z]+): ", said)
+    assert found and found[1] == arguments[0] and found[2] in " ".join(arguments)
+    assert f"sublearn {now}" in said
+    assert set(re.findall("sublearn ([a-z-]+)", said)) <= {*get_command(app).commands}
+    assert found[2] not in CliRunner().invoke(app, [arguments[0], "--help"]).output
 
 
 def archive(**members: bytes) -> bytes:

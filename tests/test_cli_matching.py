@@ -179,10 +179,6 @@ def test_decide_says_when_there_is_no_certificate(tmp_path: Path) -> None:
         (["estimate", *NETWORK], "say what is learnable"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--trials", "0"], "trials"),
         (["estimate", *NETWORK, "--learn", "W:first-rows=5", "--method", "x"], "method"),
-        (
-            ["estimate", *NETWORK, "--learn", "W:all", "--method", "adam"],
-            "goes with --within",
-        ),
         (["decide", *NETWORK, "--learn", "W:all", "--out", "nowhere/m.json"], "no folder nowhere"),
         (["check", "nowhere.json"], "nowhere.json"),
     ],
@@ -206,7 +202,7 @@ def test_decide_within_is_the_api() -> None:
     instance = sl.draw(problem, {"W1": sl.FirstRows(5)}, trial=2)
     kinds = set()
     for eps in ("0.01", "3"):
-        words = ["decide", *RELU, "--trial", "2", "--within", eps]
+        words = ["decide-within", *RELU, "--trial", "2", "--eps", eps]
         same = sl.decide_within(instance, float(eps))
         found = json.loads(run(*words, "--json"))
         assert (found["kind"], found["rung"], found["within"]) == (same.kind, same.rung, float(eps))
@@ -222,9 +218,10 @@ def test_decide_within_is_the_api() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--within", "0"], "eps must be positive and finite, not 0.0."),
-        (["--within", "nan"], "eps must be positive and finite, not nan."),
-        (["--within", "0.1", "--out", "match.json"], "--out match.json goes without --within"),
+        (["--eps", "0"], "eps must be positive and finite, not 0.0."),
+        (["--eps", "nan"], "eps must be positive and finite, not nan."),
+        ([], "Missing option '--eps'."),
+        (["--eps", "0.1", "--out", "match.json"], "--out must name a folder here, not a file"),
     ],
 )
 def test_decide_within_refuses(
@@ -235,7 +232,7 @@ def test_decide_within_refuses(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["sublearn", "decide", *RELU, *words])
+    monkeypatch.setattr(sys, "argv", ["sublearn", "decide-within", *RELU, *words])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     out = capsys.readouterr()

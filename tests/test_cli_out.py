@@ -124,10 +124,31 @@ WRITTEN = {
         "decision",
         CERTIFIED,
     ),
+    "decide-within": (
+        ["decide-within", *LAYER, "--learn", "W2:all", "--eps", "0.1"],
+        "decision",
+        ["mask.json"],
+    ),
     "estimate": (
         ["estimate", *LAYER, "--learn", "W1:entries=0.0/0.1/1.1/1.2", "--trials", "3", "--always"],
         "estimate",
         ["mask.json", "trials.json"],
+    ),
+    "trainability": (
+        [
+            "trainability",
+            *LAYER,
+            "--learn",
+            "W2:all",
+            "--trials",
+            "3",
+            "--eps",
+            "1",
+            "--steps",
+            "3",
+        ],
+        "estimate",
+        ["mask.json"],
     ),
     "train": (
         ["train", *LAYER, "--learn", "W2:all", "--steps", "3"],

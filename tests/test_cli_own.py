@@ -52,7 +52,7 @@ def test_an_open_verdict_says_what_to_ask_about_the_arrays(
     shown = run("certify", *asked, "--data", _file(tmp_path, own, "inputs", "W1", "W2")).out
     step = shown.split("next: sublearn ")[1].replace("\\\n", " ").split()
     assert step[0] == "estimate" and "--data" in step
-    assert run(*step, "--within", "1", "--trials", "2").code == 0
+    assert run("estimate-within", *step[1:], "--eps", "1", "--trials", "2").code == 0
     assert "next: sublearn decide" in run("certify", *asked, "--data", _file(tmp_path, own)).out
 
 
@@ -121,7 +121,7 @@ def test_estimate_keeps_what_the_file_holds_and_draws_what_it_lacks(
 def test_estimate_within_goes_on_with_the_same_arrays_only(
     run: Run, tmp_path: Path, own: dict[str, np.ndarray]
 ) -> None:
-    asked = ("estimate", *LAYER, "--learn", "W1:random=3", "--within", "0.1", "--starts", "2")
+    asked = ("estimate-within", *LAYER, "--learn", "W1:random=3", "--eps", "0.1", "--starts", "2")
     kept = ("--out", str(tmp_path / "trials.json"), "--data", _file(tmp_path, own))
     assert run(*asked, *kept, "--trials", "5").code == 0
     more = run(*asked, *kept, "--trials", "9", "--json").json
@@ -153,8 +153,7 @@ def test_what_cannot_be_meant_is_refused(
     learn = ("--learn", "W1:all")
     assert "nothing is left to draw" in refused("estimate", *LAYER, *learn, "--data", path)
     asked = ("estimate", *LAYER, "--learn", "W1:random=4", "--data", path)
-    assert "--labels needs --data mnist" in refused(*asked, "--labels")
-    assert "inputs are given" in refused(*asked, "--fresh", "5")
+    assert "inputs are given" in refused("generalisation", *asked[1:], "--fresh", "5")
     assert "another law" in refused(*asked, "--covariance", "0.3")
     assert "give --samples M, or --data" in refused("certify", *LAYER, *learn)
     assert "holds 2 samples" in refused("certify", *LAYER, *learn, "--data", path, "--samples", "3")

@@ -1,4 +1,4 @@
-"""train, and estimate --labels, from the command line."""
+"""train and estimate-solved from the command line."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_labels_as_json() -> None:
     assert other["goal"] == "mean squared error < 0.001" and other["loss"] == "squared error"
 
 
-def test_estimate_labels_is_the_api() -> None:
-    words = ["estimate", *DIGITS, *ROWS, "--labels", "--trials", "2", "--steps", "40", "--json"]
+def test_estimate_solved_is_the_api() -> None:
+    words = ["estimate-solved", *DIGITS, *ROWS, "--trials", "2", "--steps", "40", "--json"]
     found = json.loads(run(*words))
     problem = sl.Problem(
         sl.FeedForward((64, 90, 10), activation="relu"), 50, teacher=sl.Labels(sl.datasets.digits())
@@ -78,6 +78,8 @@ def test_estimate_labels_is_the_api() -> None:
     expected = sl.estimates.estimate_solved(problem, {"W1": sl.FirstRows(40)}, trials=2, steps=40)
     assert found["solved"] == expected.solved and found["learner"] == "adam"
     assert "every label right" in run(*words[:-1])
+    teacher = run("estimate-solved", *RELU, "--trials", "1", "--steps", "3")
+    assert teacher.startswith("solved (mean squared error < 0.01): ")
 
 
 def test_bad_requests_write_nothing(tmp_path: Path) -> None:
@@ -90,7 +92,6 @@ def test_bad_requests_write_nothing(tmp_path: Path) -> None:
     assert "--data must be mnist" in refuse("train", *DIGITS[:-1], "letters", *ROWS)
     assert "there is no file lesson.npz" in refuse("train", *DIGITS[:-1], "lesson.npz", *ROWS)
     assert "no --teacher" in refuse("train", *DIGITS, *ROWS, "--teacher", "none")
-    assert "--labels needs --data" in refuse("estimate", *RELU, "--labels")
     assert not out.exists()
     file = tmp_path / "file"
     file.write_text("")

@@ -32,15 +32,14 @@ COMMANDS = {
     "census": ["census", *LAYER, "--learn", "W1"],
     "estimate": ["estimate", *LRNN, "--learn", "W:first-rows=5", "--trials", "5"],
     "estimate, proved": ["estimate", *LAYER, "--learn", "W2:all"],
-    "estimate within": ["estimate", *RELU, "--trials", "4", "--within", ".1", "--starts", "1"],
-    "estimate fresh": ["estimate", *LRNN, "--learn", "W:first-rows=5", "--trials", "4", "--fresh", "9"],
-    "estimate, learners": [
-        *("estimate", *RELU, "--trials", "4", "--within", ".1", "--starts", "1", "--steps", "9"),
-        *("--learner", "adam,levenberg-marquardt,gradient-descent"),
-    ],
+    "estimate-within": ["estimate-within", *RELU, "--trials", "4", "--eps", ".1", "--starts", "1"],
+    "estimate-solved": ["estimate-solved", *RELU, "--trials", "2", "--steps", "9"],
+    "generalisation": ["generalisation", *LRNN, "--learn", "W:first-rows=5", "--trials", "4", "--fresh", "9"],
+    "generalisation-within": ["generalisation-within", *RELU, "--trials", "4", "--eps", ".3"],
+    "trainability": ["trainability", *RELU, "--trials", "4", "--eps", ".1", "--starts", "1", "--steps", "9"],
     "decide": ["decide", *LRNN, "--learn", "W:first-rows=5", "--trial", "2"],
     "decide, no": ["decide", *LAYER, "--learn", "W1:entries=2.0/2.1/0.2/1.2"],
-    "decide within": ["decide", *RELU, "--within", "0.1"],
+    "decide-within": ["decide-within", *RELU, "--eps", "0.1"],
     "train": ["train", *RELU, "--steps", "20", "--starts", "2"],
     "patterns": [
         *("patterns", "--network", "ffn:2-3-1,activation=relu", "--samples", "3"),
@@ -55,6 +54,7 @@ COMMANDS = {
     "doctor": ["doctor"],
     "help": ["--help"],
     "help of estimate": ["estimate", "--help"],
+    "help of trainability": ["trainability", "--help"],
 }  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_what_is_undecided_is_a_sentence_and_the_next_step(monkeypatch: pytest.M
     sentence, step = run(["decide", *asked], monkeypatch).output.split("next: ")
     assert sentence.startswith("undecided: ") and sentence.count("\n") == 1
     words = copied(step)
-    assert words[:2] == ["sublearn", "decide"] and "--within" in words
+    assert words[:2] == ["sublearn", "decide-within"] and "--eps" in words
     assert run(words[1:], monkeypatch).exit_code == 0
     counted = run(["estimate", *asked, "--trials", "2", "--starts", "5"], monkeypatch).output
     assert "undecided" in counted
@@ -119,7 +119,12 @@ def test_theorems_are_one_line_unless_asked_for(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("sublearn re", "repair"), ("sublearn reproduce fig2", "fig2a")]
+    ("typed", "meant"),
+    [
+        ("sublearn re", "repair"),
+        ("sublearn estimate-", "estimate-within"),
+        ("sublearn reproduce fig2", "fig2a"),
+    ],
 )
 def test_the_shell_completes(typed: str, meant: str) -> None:
     place = str(len(typed.split()) - 1)

@@ -154,14 +154,14 @@ def test_half_a_file_is_refused(tmp_path: Path) -> None:
         sl.estimate(SMALL, RULE, 2, seed=2).save(tmp_path)
 
 
-WORDS = ["estimate", "--network", "lrnn:n=6,b=1,d=4,T=3", "--samples", "3", "--seed", "2", "--json"]
+WORDS = ["--network", "lrnn:n=6,b=1,d=4,T=3", "--samples", "3", "--seed", "2", "--json"]
 
 
 def test_the_command_line_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "e.json"
 
-    def run(*words: str) -> Any:
-        return CliRunner().invoke(cli.app, [*WORDS, "--out", str(file), *words])
+    def run(*words: str, command: str = "estimate") -> Any:
+        return CliRunner().invoke(cli.app, [command, *WORDS, "--out", str(file), *words])
 
     first = json.loads(run("--learn", "W:first-rows=5", "--trials", "4").stdout)
     more = json.loads(run("--learn", "W:first-rows=5", "--trials", "9").stdout)
@@ -172,15 +172,13 @@ def test_the_command_line_goes_on(tmp_path: Path) -> None:
     fewer = json.loads(run("--learn", "W:first-rows=5", "--trials", "3").stdout)
     assert fewer["trials"] == 9  # what is there is not thrown away
     before = file.read_bytes()
-    for words, said in (
-        (["--learn", "W:first-rows=6"], "its allocation is another one"),
-        (["--learn", "W:first-rows=5", "--starts", "9"], "its budget is"),
-        (["--learn", "W:first-rows=5", "--within", "0.1"], "another kind of result"),
-        (
-            ["--learn", "W:first-rows=5", "--within", "1", "--learner", "sgd,adam"],
-            "made in one go",
-        ),
+    for command, words, said in (
+        ("estimate", ["W:first-rows=6"], "its allocation is another one"),
+        ("estimate", ["W:first-rows=5", "--starts", "9"], "its budget is"),
+        ("estimate-within", ["W:first-rows=5", "--eps", "0.1"], "another kind of result"),
+        ("generalisation", ["W:first-rows=5"], "another kind of result"),
+        ("trainability", ["W:first-rows=5", "--eps", "1"], "must name a folder"),
     ):
-        result = run(*words, "--trials", "12")
+        result = run("--learn", *words, "--trials", "12", command=command)
         assert isinstance(result.exception, sl.BadInputError) and said in str(result.exception)
     assert file.read_bytes() == before

@@ -9,8 +9,8 @@ import typer
 
 from sublearn._errors import BadInputError, printable
 from sublearn._interrupts import INTERRUPTED, ending, interrupted
-from sublearn.cli._decide import check, decide, doctor
-from sublearn.cli._estimates import estimate
+from sublearn.cli._decide import check, decide, decide_within, doctor
+from sublearn.cli._estimates import QUESTIONS
 from sublearn.cli._models import models_app
 from sublearn.cli._noise import noise_app
 from sublearn.cli._runs import report, reproduce, runs, sweep
@@ -23,8 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="If only some of a network's weights may change: which ones, is it enough, how sure?",
 )
-add_commands(app, certify, design, repair, census, estimate, train, decide, check, doctor)
-add_commands(app, patterns, reproduce, sweep, runs, report)
+add_commands(app, certify, design, repair, census, *QUESTIONS, train, decide, decide_within)
+add_commands(app, check, doctor, patterns, reproduce, sweep, runs, report)
 app.add_typer(noise_app, name="noise")
 app.add_typer(models_app, name="models")
 

@@ -57,7 +57,7 @@ class Learnable:
         """Whether anything was said."""
         return bool(self.learn or self.allocation)
 
-    def _read(self, problem: Problem) -> tuple[Allocation, Learn]:
+    def _entries(self, problem: Problem) -> tuple[Allocation, Learn]:
         from sublearn.allocations import Allocation
         from sublearn.ensembles import learn_from_text
 
@@ -73,12 +73,12 @@ class Learnable:
 
     def once(self, problem: Problem) -> Allocation:
         """One allocation: rules are drawn once."""
-        fixed, asked = self._read(problem)
+        fixed, asked = self._entries(problem)
         return fixed | asked.draw(problem)
 
     def each_trial(self, problem: Problem) -> Allocation | Mapping[str, Rule]:
         """An allocation, or the rules that draw one per trial when no seed was given with them."""
-        fixed, asked = self._read(problem)
+        fixed, asked = self._entries(problem)
         if not asked.rules or asked.seed is not None:
             return fixed | asked.draw(problem)
         if len(fixed):
@@ -129,7 +129,7 @@ class OwnProblem:
 
 
 @dataclass(frozen=True)
-class Instances(OwnProblem):
+class Instances(Learnable, OwnProblem):
     """A problem whose instances are decided or trained: drawn, labelled, or arrays of one's own."""
 
     data: Annotated[
@@ -196,8 +196,8 @@ def _covariance(text: str, size: int) -> Any:
 
 
 @dataclass(frozen=True)
-class OneInstance:
-    """Which trial of the question is looked at."""
+class OneInstance(Instances):
+    """One of them, and which it is."""
 
     trial: Annotated[int, typer.Option(min=0, help="Which instance to draw.")] = 0
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0

@@ -1,99 +1,106 @@
-"""decide, check and doctor."""
+"""decide, decide-within, check and doctor."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn._errors import BadInputError
-from sublearn.cli._asking import Instances, Learnable, OneInstance
+from sublearn.cli._asking import OneInstance
 from sublearn.cli._options import JsonOption
-from sublearn.cli._out import ProofOut, tell_written
+from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
+
+if TYPE_CHECKING:
+    from sublearn.matchers import Decision
 
 
 class DecisionOut(ProofOut):
     name = "decision"
 
 
-def decide(
-    context: typer.Context,
-    about: Instances,
-    learnable: Learnable,
-    one: OneInstance,
-    place: DecisionOut,
-    within: Annotated[
-        float | None,
-        "EPS",
-        "Ask instead whether some weights bring every output within EPS of its target.",
-    ] = None,
-    why: Annotated[bool, "Where it is undecided, what each way ran into."] = False,
-    as_json: JsonOption = False,
-) -> None:
+class WithinOut(Out):
+    name, files = "decision", ProofOut.files
+
+
+@dataclass(frozen=True)
+class Decided(OneInstance):
+    """The instance that is decided, and how much is said of it."""
+
+    why: Annotated[bool, "Where it is undecided, what each way ran into."] = False
+    as_json: JsonOption = False
+
+
+def decide(context: typer.Context, one: Decided, place: DecisionOut) -> None:
     """Decide one instance, the trial that estimate would draw, and save its certificate.
 
     With --data FILE.npz it is the instance that your arrays are; what they lack is drawn.
-    With --within the question is not an exact match but whether max |output - target| can be at most
-    EPS, over all values of the learnable weights. (estimate --within asks a third one: what a learner
-    reaches.)
     """
     from sublearn.matchers import decide as verb
-    from sublearn.matchers import decide_within
 
-    if place.is_file and within is not None:
-        raise BadInputError(
-            f"--out {place.out} goes without --within: weights within eps need no certificate, since "
-            "running the network shows it; --out DIR writes them."
-        )
-    problem, _ = about.read()
-    rules, seed = learnable.each_trial(problem), one.seed
+    again = ("decide-within", "--eps", "0.001")
+    _decide(verb, again, context, one, place)
+
+
+def decide_within(
+    context: typer.Context,
+    eps: Annotated[float, "EPS", "How far an output may be from its target."],
+    one: Decided,
+    place: WithinOut,
+) -> None:
+    """Decide whether some weights bring every output of one instance within eps of its target.
+
+    The question is whether max |output - target| can be at most EPS, over all values of the learnable
+    weights. (estimate-within asks another one: what a learner reaches.)
+    """
+    from sublearn.matchers import decide_within as verb
+
+    again = ("train", "--within", str(eps), "--starts", "10")
+    _decide(verb, again, context, one, place, within=eps)
+
+
+def _decide(
+    verb: Callable[..., Decision],
+    again: tuple[str, ...],
+    context: typer.Context,
+    one: Decided,
+    place: Out,
+    **within: float,
+) -> None:
+    """Ask the verb; write and print what it answers, or what to do ``again`` where it is undecided."""
+    from sublearn.verdicts.counts import msolve_wanted
+
+    problem, _ = one.read()
+    rules = one.each_trial(problem)
     instance = one.draw(problem, rules)
     with working("decide"):
-        decision = (
-            verb(instance, seed=seed)
-            if within is None
-            else decide_within(instance, within, seed=seed)
-        )
+        decision = verb(instance, *within.values(), seed=one.seed)
     proof, mask = decision.certificate, instance.allocation
     more = {} if proof is None else {"certificate.json": proof.save}
     saved = place.write(decision, more if place.is_file else {**more, "mask.json": mask.save})
-    if as_json:
+    if one.as_json:
         # The rules, if there are any, and in every case the entries that were decided about.
-        question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
-        question |= {"seed": seed, "trial": one.trial} | (
-            {} if within is None else {"within": within}
-        )
+        question = {**asked_for(problem, rules), **asked_for(problem, mask)}
+        question |= {"seed": one.seed, "trial": one.trial, **within}
         print_json({**question, **decision.to_dict(), "saved": saved})
         return
-    if decision.kind == "undecided" and not why:
-        say("undecided: neither a match nor its absence is proved (--why: what was tried).")
-    else:
-        say(f"undecided: {decision.reason}" if decision.kind == "undecided" else str(decision))
     if decision.kind == "undecided":
-        tell_next(_next_step(context, problem, decision, within, one))
+        short = "neither a match nor its absence is proved (--why: what was tried)."
+        say(f"undecided: {decision.reason if one.why else short}")
+        step, drawn = decision.next_step, ("--seed", str(one.seed), "--trial", str(one.trial))
+        install = not within and msolve_wanted(problem.network)
+        tell_next(step if install else ask_again(context, *again, *drawn))
+    else:
+        say(str(decision))
     tell_written(saved)
     if saved and proof is not None:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
     elif saved == []:
         say(f"{place.out} not written: only a match that is proved has a certificate")
-
-
-def _next_step(
-    context: typer.Context, problem: Any, decision: Any, within: float | None, one: OneInstance
-) -> str:
-    """What to do about an instance that nothing decided."""
-    from sublearn.verdicts.counts import msolve_wanted
-
-    drawn = ("--seed", str(one.seed), "--trial", str(one.trial))
-    if within is not None:
-        return ask_again(context, "train", "--within", str(within), "--starts", "10", *drawn)
-    if msolve_wanted(problem.network):
-        step: str = decision.next_step
-        return step
-    return ask_again(context, "decide", "--within", "0.001", *drawn)
 
 
 def check(

@@ -1,36 +1,48 @@
-"""estimate: exact matches, matches within eps, labels, and what a match is worth on fresh samples."""
+"""estimate and its kin, one command for each question that is asked of many instances."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn._errors import BadInputError
 from sublearn._interrupts import INTERRUPTED
-from sublearn.cli._asking import Instances, Learnable
+from sublearn.cli._asking import Instances
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import ask_again, print_json, say, tell_next
 from sublearn.cli._show import asked as asked_for
-from sublearn.cli._train import read_learner
+from sublearn.cli._train import Trained
 
 if TYPE_CHECKING:
-    from sublearn.ensembles import Problem
+    from sublearn.estimates import Counted
+    from sublearn.matchers import Budget
 
-# The questions; below, the options that only some of them take.
-EXACT, WITHIN, SEVERAL = "an exact match", "--within", "several learners"
-FRESH, FRESH_WITHIN, LABELS = "--fresh", "--fresh --within", "--labels"
-_TRAINING = (WITHIN, SEVERAL, FRESH_WITHIN, LABELS)
 TRIALS = "trials.json"
+EpsOption = Annotated[
+    float,
+    "EPS",
+    "A mean squared error below EPS is within eps: the paper's criterion for ReLU networks, and "
+    "not an exact match.",
+]
+PrecisionOption = Annotated[float | None, "Stop when the 95% interval is this far from its middle."]
+StartsOption = Annotated[
+    int | None, typer.Option(min=1, help="Random starts of the search at most.")
+]
+FreshOption = Annotated[int, typer.Option(min=1, help="So many fresh samples of the teacher.")]
+
+
+class TableOut(Out):
+    name, files = "estimate", ("mask.json",)
 
 
 @dataclass(frozen=True)
-class EstimateOut(Out):
-    """Where an estimate is written; trials that are there are not written over, but go on."""
+class TrialsOut(TableOut):
+    """The same for trials that are kept: those that are there are not written over, but go on."""
 
     out: Annotated[
         str | None,
@@ -38,9 +50,6 @@ class EstimateOut(Out):
         "A folder for picture, table, mask and trials, or a .json for the trials; trials that "
         "are there already are not run again.",
     ] = None
-
-    name = "estimate"
-    files = ("mask.json",)
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -57,199 +66,145 @@ class EstimateOut(Out):
 
 
 @dataclass(frozen=True)
-class Instead:
-    """Other questions than whether a match exists."""
+class Counting(Instances):
+    """How many of them are drawn, and how they are gone through."""
 
-    panel: ClassVar[str] = "Another question than exact matches"
-    within: Annotated[
-        float | None,
-        "EPS",
-        "Count instances that a learner brings to a mean squared error below EPS: the "
-        "paper's criterion for ReLU networks, and not an exact match.",
-    ] = None
-    fresh: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="After a match, the error on so many fresh samples of the teacher."
-        ),
-    ] = None
-    labels: Annotated[
-        bool,
-        "With --data: train with --learner and count instances with every label right, as in "
-        "Figure 3c.",
-    ] = False
-
-
-@dataclass(frozen=True)
-class Exactly:
-    """What only exact matches take."""
-
-    panel: ClassVar[str] = "For exact matches"
-    method: Annotated[
-        str | None,
-        "How exact matches are decided: 'ladder' (default), or 'reference' for the paper's "
-        "protocol.",
-    ] = None
-    count: Annotated[bool, "Let certify count complex solutions first."] = False
-    always: Annotated[bool, "Sample even where certify knows the answer."] = False
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What only learners take."""
-
-    panel: ClassVar[str] = "For --within and --labels"
-    learner: Annotated[
-        str | None,
-        "NAME[,NAME...]",
-        f"With --within, or --labels: {LEARNER_NAMES} (default levenberg-marquardt; with "
-        "--labels adam). Several with --within make a table.",
-    ] = None
-    steps: Annotated[int | None, typer.Option(min=1, help="Of the learner, per start.")] = None
-    rate: Annotated[float | None, "Of the learner."] = None
-
-
-_TAKEN = {
-    "precision": (EXACT, WITHIN),
-    **{option.name: (EXACT,) for option in fields(Exactly)},
-    **{option.name: _TRAINING for option in fields(Trained)},
-}
-
-
-@dataclass(frozen=True)
-class Options(Trained, Exactly, Instead):
-    """What is counted, and how."""
-
-    trials: Annotated[int, "How many instances to decide."] = 1000
-    precision: Annotated[
-        float | None, "Stop when the 95% interval is this far from its middle."
-    ] = None
-    starts: Annotated[
-        int | None, typer.Option(min=1, help="Random starts of the search at most.")
-    ] = None
+    trials: Annotated[int, "How many instances to draw."] = 1000
     workers: Annotated[int, "Processes."] = 1
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0
     as_json: JsonOption = False
 
-    @property
-    def names(self) -> list[str]:
-        """The learners that are asked for, where one is."""
-        return (self.learner or ("adam" if self.labels else "levenberg-marquardt")).split(",")
 
-    @property
-    def question(self) -> str:
-        """Which of the questions above it is."""
-        if self.labels:
-            return LABELS
-        if self.fresh is not None:
-            return FRESH if self.within is None else FRESH_WITHIN
-        if self.within is None:
-            return EXACT
-        return SEVERAL if len(self.names) > 1 else WITHIN
+@dataclass(frozen=True)
+class Newton(Trained):
+    learner: Annotated[str, "NAME", f"{LEARNER_NAMES}."] = "levenberg-marquardt"
 
-    def check(self, problem: Problem) -> None:
-        """Refuse options that say nothing about the question."""
-        if self.labels and self.within is not None:
-            raise BadInputError(
-                "--labels asks for right labels, and --within for small errors: give one."
-            )
-        if self.labels and not problem.source.is_labelled:
-            raise BadInputError(
-                "--labels needs --data mnist, digits or a folder, whose labels are to become right."
-            )
-        for name, questions in _TAKEN.items():
-            value = getattr(self, name)
-            if value is None or value is False or self.question in questions:
-                continue
-            words = f"--{name}" if value is True else f"--{name} {value}"
-            raise BadInputError(
-                f"{words} goes with {' or '.join(questions)}, and not with {self.question}."
-            )
-        if len(self.names) > 1 and self.question != SEVERAL:
-            raise BadInputError(
-                f"{self.question} takes one learner in --learner, not {self.learner!r}."
-            )
 
-    def verb(self) -> tuple[Callable[..., Any], type[Any], dict[str, Any]]:
-        """The verb that answers the question, the kind of its result, and what it takes."""
-        from sublearn import estimates
-        from sublearn.matchers import Budget
-
-        learners = [read_learner(name, self.rate) for name in self.names]
-        budget = None if self.starts is None else Budget(starts=self.starts)
-        training = {"eps": self.within, "steps": self.steps, "starts": self.starts}
-        options: dict[str, Any]
-        if self.question == EXACT:
-            options = {"budget": budget, "precision": self.precision, "count": self.count}
-            options |= {"method": self.method or "ladder", "sample_always": self.always}
-            return estimates.estimate, estimates.Estimate, options
-        if self.question == WITHIN:
-            options = {"learner": learners[0], "precision": self.precision, **training}
-            return estimates.estimate_within, estimates.WithinEstimate, options
-        if self.question == SEVERAL:
-            options = {"learners": learners, **training}
-            return estimates.trainability, estimates.WithinEstimate, options
-        if self.question == LABELS:
-            options = {"steps": self.steps or 4000, "starts": self.starts or 1}
-            options["learner"] = learners[0]
-            return estimates.estimate_solved, estimates.SolvedEstimate, options
-        by: Any = budget
-        if self.within is not None:
-            by = estimates.Within(self.within, learners[0], self.steps, self.starts)
-        options = {"fresh": self.fresh, "by": by}
-        return estimates.generalisation, estimates.Generalisation, options
+@dataclass(frozen=True)
+class Several(Trained):
+    learner: Annotated[str, "NAME,NAME...", "Those that are compared."] = LEARNER_NAMES
 
 
 def estimate(
     context: typer.Context,
-    about: Instances,
-    learnable: Learnable,
-    asked: Options,
-    place: EstimateOut,
+    asked: Counting,
+    place: TrialsOut,
+    starts: StartsOption = None,
+    method: Annotated[str, "'ladder', or 'reference' for the paper's protocol."] = "ladder",
+    count: Annotated[bool, "Let certify count complex solutions first."] = False,
+    always: Annotated[bool, "Sample even where certify knows the answer."] = False,
+    precision: PrecisionOption = None,
 ) -> None:
     """Decide many instances, and say how often a match exists.
 
     A rule such as W:first-rows=5 draws an allocation anew for each trial, as the paper does; with
-    seed=0 behind it one allocation is drawn and kept. With --within the question is another one: how
-    many instances does a learner bring within eps? With --fresh it is what a match is worth on samples
-    that it was not made for. What --data FILE.npz holds is the same in every trial, and what it lacks
-    is drawn for each. With --out the trials are kept, and more of them can be added later.
+    seed=0 behind it one allocation is drawn and kept. What --data FILE.npz holds is the same in every
+    trial, and what it lacks is drawn for each. With --out the trials are kept, and more of them can be
+    added later.
     """
-    from sublearn.estimates import Unfinished
-    from sublearn.training import LEARNERS
+    from sublearn import estimates
 
-    problem, _ = about.read()
-    rules = learnable.each_trial(problem)
-    if (
-        asked.method is not None
-        and asked.learner is None
-        and asked.method.split(",")[0] in LEARNERS
-    ):
-        # Another spelling, as train has it too.
-        asked = replace(asked, learner=asked.method, method=None)
-    asked.check(problem)
-    verb, result, options = asked.verb()
-    several = asked.question == SEVERAL
-    if several and (place.is_file or place.goes_on):
-        raise BadInputError(
-            f"--out {place.out} would keep trials to go on from, and a table of several learners is made "
-            "in one go: give another folder."
-        )
-    if place.goes_on:
-        options["go_on"] = result.load(place.file(TRIALS), problem, rules)
-    trials, names = asked.trials, asked.names
+    options: dict[str, Any] = {"method": method, "count": count, "precision": precision}
+    options |= {"sample_always": always, "budget": _budget(starts)}
+    ask = partial(estimates.estimate, **options)
+    _count(ask, estimates.Estimate, asked, place, context)
+
+
+def estimate_within(
+    eps: EpsOption, by: Newton, asked: Counting, place: TrialsOut, precision: PrecisionOption = None
+) -> None:
+    """Train many instances, those of estimate, and say how often a learner comes within eps.
+
+    Not reached is not "no": the share says what this learner does within its steps and starts. Unless
+    told, Levenberg-Marquardt has 200 steps and the others 2000, from each of 10 starts.
+    """
+    from sublearn import estimates
+
+    ask = partial(estimates.estimate_within, eps=eps, precision=precision, **by.options)
+    _count(ask, estimates.WithinEstimate, asked, place)
+
+
+def trainability(eps: EpsOption, by: Several, asked: Counting, place: TableOut) -> None:
+    """Train the same instances with several learners, and say how often each comes within eps.
+
+    Unless told, they have the steps and starts that they have in estimate-within.
+    """
+    from sublearn import estimates
+
+    learners = [by.read(name) for name in by.learner.replace(" ", "").split(",")]
+    ask = partial(estimates.trainability, learners=learners, steps=by.steps, starts=by.starts)
+    _count(partial(ask, eps=eps), None, asked, place, names=[one.name for one in learners])
+
+
+def estimate_solved(by: Trained, asked: Counting, place: TrialsOut) -> None:
+    """Train many instances, and say how often every label of --data is right, as in Figure 3c.
+
+    Where there are no labels, solved is a mean squared error below 0.01. Unless told, a learner has 4000
+    steps from one start.
+    """
+    from sublearn import estimates
+
+    ask = partial(estimates.estimate_solved, **by.options)
+    _count(ask, estimates.SolvedEstimate, asked, place)
+
+
+def generalisation(
+    asked: Counting, place: TrialsOut, starts: StartsOption = None, fresh: FreshOption = 1000
+) -> None:
+    """Match many instances exactly, and say what the matches are worth on fresh samples."""
+    from sublearn import estimates
+
+    ask = partial(estimates.generalisation, fresh=fresh, by=_budget(starts))
+    _count(ask, estimates.Generalisation, asked, place)
+
+
+def generalisation_within(
+    eps: EpsOption, by: Newton, asked: Counting, place: TrialsOut, fresh: FreshOption = 1000
+) -> None:
+    """Train many instances, and say what those within eps are worth on fresh samples."""
+    from sublearn import estimates
+
+    within = estimates.Within(eps, **by.options)
+    ask = partial(estimates.generalisation, fresh=fresh, by=within)
+    _count(ask, estimates.Generalisation, asked, place)
+
+
+QUESTIONS = (
+    *(estimate, estimate_within, trainability, estimate_solved),
+    *(generalisation, generalisation_within),
+)
+
+
+def _count(
+    ask: Callable[..., Any],
+    kind: type[Counted[Any, Any]] | None,
+    asked: Counting,
+    place: Out,
+    context: typer.Context | None = None,
+    names: Sequence[str] = ("",),
+) -> None:
+    """Ask, going on from trials of this kind that are kept; write and print what is answered."""
+    from sublearn.estimates import Unfinished
+
+    problem, _ = asked.read()
+    rules = asked.each_trial(problem)
+    trials, more = asked.trials, {}
+    goes_on = isinstance(place, TrialsOut) and place.goes_on
+    if kind is not None and goes_on:
+        ask = partial(ask, go_on=kind.load(place.file(TRIALS), problem, rules))
     with progress_bar(trials * len(names), "estimate") as advance:
 
         def show(now: Any) -> None:
-            before = names.index(now.learner.name) if several else 0
+            before = names.index(now.learner.name) if len(names) > 1 else 0
             advance(before * trials + now.trials, now.brief)
 
         try:
-            options |= {"seed": asked.seed, "workers": asked.workers, "progress": show}
-            answer, unfinished = verb(problem, rules, trials, **options), False
+            how = {"seed": asked.seed, "workers": asked.workers, "progress": show}
+            answer, unfinished = ask(problem, rules, trials, **how), False
         except Unfinished as stopped:  # what was counted is printed all the same
             answer, unfinished = stopped.estimate, True
-    more = {} if several else {TRIALS: answer.save}
+    if kind is not None:
+        more[TRIALS] = answer.save
     if not isinstance(rules, Mapping):
         more["mask.json"] = rules.save
     saved = place.write(answer, more)
@@ -258,22 +213,28 @@ def estimate(
         print_json({**question, **answer.to_dict(), "unfinished": unfinished, "saved": saved})
     else:
         begun = f"unfinished, {answer.trials} of {trials} trials: " if unfinished else ""
-        if place.goes_on and answer.trials > trials:
+        if goes_on and answer.trials > trials:
             begun = f"all {answer.trials} trials that were kept, more than {trials}: "
         say("\n".join([f"{begun}{answer}", *answer.details]))
         tell_written(saved)
-        if asked.question == EXACT and answer.undecided:
-            tell_next(_next_step(context, problem, answer))
+        if context is not None and answer.undecided:
+            tell_next(_next_step(context, answer))
     if unfinished:
         raise typer.Exit(INTERRUPTED)
 
 
-def _next_step(context: typer.Context, problem: Problem, answer: Any) -> str:
+def _budget(starts: int | None) -> Budget | None:
+    from sublearn.matchers import Budget
+
+    return None if starts is None else Budget(starts=starts)
+
+
+def _next_step(context: typer.Context, answer: Any) -> str:
     """What to do about trials that nothing decided."""
     from sublearn.matchers import Budget
     from sublearn.verdicts.counts import msolve_wanted
 
-    if install := msolve_wanted(problem.network):
+    if install := msolve_wanted(answer.problem.network):
         return f"{install}, which decides more; then ask again."
     budget = answer.question.budget or Budget()
     trials = ("--trials", str(answer.trials), "--seed", str(answer.seed))

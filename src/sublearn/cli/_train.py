@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn._errors import BadInputError
-from sublearn.cli._asking import Instances, Learnable, OneInstance
+from sublearn.cli._asking import OneInstance
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
 from sublearn.cli._progress import live_curve
@@ -30,12 +30,34 @@ class TrainingOut(Out):
 
 
 @dataclass(frozen=True)
-class Learning:
-    """Who trains, from where, how far and towards what."""
+class Trained:
+    """Who trains, and how far."""
 
-    learner: Annotated[str | None, f"{LEARNER_NAMES} (default adam)."] = None
-    method: Annotated[str | None, typer.Option(hidden=True)] = None
+    learner: Annotated[str, "NAME", f"{LEARNER_NAMES}."] = "adam"
     rate: Annotated[float | None, "Of the learner."] = None
+    steps: Annotated[int | None, typer.Option(min=1, help="Of each start at most.")] = None
+    starts: Annotated[int | None, typer.Option(min=1, help="Random starts at most.")] = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a verb takes of it, where it was said."""
+        said = {"learner": self.read(), "steps": self.steps, "starts": self.starts}
+        return {name: value for name, value in said.items() if value is not None}
+
+    def read(self, name: str | None = None) -> Learner:
+        """The learner, or the one of another name, at another rate if one was given."""
+        from sublearn._errors import one_of
+        from sublearn.training import LEARNERS, learner_named
+
+        name = one_of("--learner", name or self.learner, LEARNERS)
+        return learner_named(name, **({} if self.rate is None else {"rate": self.rate}))
+
+
+@dataclass(frozen=True)
+class Learning(Trained):
+    """The same, from where and towards what."""
+
+    method: Annotated[str | None, typer.Option(hidden=True)] = None
     steps: Annotated[int, "Of each start at most."] = 2000
     starts: Annotated[int, "Random starts."] = 1
     start: Annotated[str, "'random', or 'given': the first start is at --data's weights."] = (
@@ -58,12 +80,7 @@ class Learning:
 
 
 def train(
-    about: Instances,
-    learnable: Learnable,
-    one: OneInstance,
-    learning: Learning,
-    place: TrainingOut,
-    as_json: JsonOption = False,
+    one: OneInstance, learning: Learning, place: TrainingOut, as_json: JsonOption = False
 ) -> None:
     """Train one instance: only its learnable weights move, from random starts.
 
@@ -74,11 +91,11 @@ def train(
 
     from sublearn.training import train as verb
 
-    problem, own = about.read()
+    problem, own = one.read()
     if learning.start == "given" and (own is None or not own.weights):
         raise BadInputError("--start given needs --data FILE.npz with weights to start at.")
-    chosen = read_learner(learning.learner or learning.method or "adam", learning.rate)
-    rules = learnable.each_trial(problem)
+    chosen = learning.read(learning.method)
+    rules = one.each_trial(problem)
     instance = one.draw(problem, rules)
     with live_curve(learning.steps, "loss") as show:
 
@@ -95,12 +112,3 @@ def train(
         return
     say(str(trained))
     tell_written(saved)
-
-
-def read_learner(name: str, rate: float | None) -> Learner:
-    """The learner of that name, at another rate if one was given."""
-    from sublearn._errors import one_of
-    from sublearn.training import LEARNERS, learner_named
-
-    one_of("--learner", name, LEARNERS)
-    return learner_named(name, **({} if rate is None else {"rate": rate}))

@@ -33,7 +33,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     What several commands take is declared once, as a group, together with what it is read into. An option
     is called like its parameter; words in its annotation are its help, of two the first is what stands for
-    its value there. In the help the fields of a class with a ``panel`` stand below these words.
+    its value there.
     """
     kinds = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
@@ -45,7 +45,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         options += [
             one.replace(
                 kind=inspect.Parameter.KEYWORD_ONLY,
-                annotation=_option(one.name, types[one.name], _panel(group, one.name)),
+                annotation=_option(one.name, types[one.name]),
             )
             for one in inside.values()
         ]
@@ -64,16 +64,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _panel(group: Any, name: str) -> str | None:
-    """The words of the class, among those that a group is made of, which declares the field."""
-    for part in () if group is None else group.__mro__:
-        if name in inspect.get_annotations(part):
-            words: str | None = vars(part).get("panel")
-            return words
-    return None
-
-
-def _option(name: str, kind: Any, panel: str | None) -> Any:
+def _option(name: str, kind: Any) -> Any:
     """The annotation of a parameter, with the option of its name where it has none of its own."""
     if get_origin(kind) is not Annotated:
         return kind
@@ -83,7 +74,6 @@ def _option(name: str, kind: Any, panel: str | None) -> Any:
     # Typer keeps the first name that an option was given as its default.
     if isinstance(told, OptionInfo) and told.default is ...:
         told.param_decls = (f"--{name.replace('_', '-')}",)
-        told.rich_help_panel = panel
     return Annotated[plain, told]
 
 
@@ -94,8 +84,29 @@ def _place(name: str) -> tuple[int, int]:
     return (2, _LAST.index(name)) if name in _LAST else (1, 0)
 
 
+# Options that were other questions, and the commands that answer them now.
+_LEARNERS = (
+    "sublearn estimate-within --eps EPS, of several learners sublearn trainability --eps EPS"
+)
+_MOVED = {
+    "decide within": "ask sublearn decide-within --eps EPS.",
+    "estimate within": f"ask {_LEARNERS}.",
+    "estimate labels": "ask sublearn estimate-solved.",
+    "estimate fresh": "ask sublearn generalisation --fresh N, or after a match within eps "
+    "sublearn generalisation-within --fresh N --eps EPS.",
+    **dict.fromkeys(
+        ("estimate learner", "estimate steps", "estimate rate"),
+        f"ask {_LEARNERS}, or with labels sublearn estimate-solved.",
+    ),
+}
+
+
 def sentence(problem: typer.TyperException) -> str:
     """The problem in one sentence; empty where the help has been printed instead."""
+    command = getattr(getattr(problem, "ctx", None), "info_name", None)
+    option = getattr(problem, "option_name", "")
+    if instead := _MOVED.get(f"{command} {option[2:]}"):
+        return f"{command} takes no {option}: {instead}"
     number = _number(problem) if isinstance(problem, typer.BadParameter) else None
     if number is not None:
         return number

@@ -126,7 +126,7 @@ def certify(
         if own is None or own.targets is None:
             tell_next(ask_again(context, "estimate"))
         else:  # measured targets are matched up to a tolerance
-            tell_next(ask_again(context, "decide", "--within", "0.001"))
+            tell_next(ask_again(context, "decide-within", "--eps", "0.001"))
 
 
 @dataclass(frozen=True)
