@@ -76,6 +76,7 @@ class TorchTrainer:
         )
         self.kind = self.goal.kind
         self.metric = self.how.scores(self.goal)
+        self._moves = False  # whether any weight is known to move what step returns
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -95,15 +96,33 @@ class TorchTrainer:
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
-        if self.how.step is not None:
-            given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
-            return _one_number("step", given, torch.is_grad_enabled())
-        return self.loss_of(self.outputs(ids), take(self.labels, ids))
+        if self.how.step is None:
+            return self.loss_of(self.outputs(ids), take(self.labels, ids))
+        loss = self._stepped(ids)
+        if torch.is_grad_enabled() and not (loss.requires_grad or self._moves):
+            with self._flags_kept():  # those that are free now may take no part
+                for parameter in parameters_of(self.model).values():
+                    parameter.requires_grad_(True)
+                self._moves = _followed("step", self._stepped(ids)).requires_grad
+        return loss
+
+    def _stepped(self, ids: Any) -> torch.Tensor:
+        assert self.how.step is not None
+        given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
+        return _one_number("step", given)
+
+    def gradients(self, ids: Any, weights: Sequence[Any]) -> Sequence[Any]:
+        """Those of the loss on some samples; None for weights that take no part."""
+        loss = self.loss(ids)
+        if not loss.requires_grad:
+            return [None] * len(weights)
+        return torch.autograd.grad(loss, weights, allow_unused=True)
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
         if self.how.loss is not None:
-            return _one_number("loss", self.how.loss(outputs, labels), outputs.requires_grad)
+            loss = _one_number("loss", self.how.loss(outputs, labels))
+            return _followed("loss", loss) if outputs.requires_grad else loss
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(
                 outputs.flatten(0, -2), labels.flatten().long()
@@ -115,10 +134,14 @@ class TorchTrainer:
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
         run = self._adam if self.how.loop is None else self._own_loop
+        with self._flags_kept(), self.evaluating(), run(masks, torch.as_tensor(ids), rate):
+            yield
+
+    @contextmanager
+    def _flags_kept(self) -> Iterator[None]:
         flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         try:
-            with self.evaluating(), run(masks, torch.as_tensor(ids), rate):
-                yield
+            yield
         finally:
             for parameter, flag in flags.items():
                 parameter.requires_grad_(flag)
@@ -143,10 +166,7 @@ class TorchTrainer:
             mean, square = torch.zeros_like(value), torch.zeros_like(value)
             batches = self._batches(ids)
             for number in range(1, self.how.steps + 1):
-                loss = self.loss(next(batches))
-                gradients: Sequence[Any] = [None] * len(weights)
-                if loss.requires_grad:  # it does not where no chosen weight takes part
-                    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+                gradients = self.gradients(next(batches), weights)
                 gradient = torch.cat(
                     [
                         torch.zeros_like(old) if grad is None else grad[place].to(wide)
@@ -227,13 +247,17 @@ class TorchTrainer:
         return torch.cat(parts).numpy()
 
 
-def _one_number(called: str, loss: Any, followed: bool) -> torch.Tensor:
-    """What a person's function returned, if it is one number, with a gradient where it is ``followed``."""
+def _one_number(called: str, loss: Any) -> torch.Tensor:
+    """What a person's function returned, if it is one number."""
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         shown = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else type(loss).__name__
         raise BadInputError(f"{called} must return one number as a tensor of torch, not {shown}.")
-    if followed and not loss.requires_grad:
+    return loss.reshape(())
+
+
+def _followed(called: str, loss: torch.Tensor) -> torch.Tensor:
+    if not loss.requires_grad:
         raise BadInputError(
             f"{called} returned a number without a gradient: compute it from the outputs by torch alone."
         )
-    return loss.reshape(())
+    return loss
