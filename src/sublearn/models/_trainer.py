@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._contest import BATCH, How
+from sublearn.models._contest import BATCH, How, no_gradient, one_number, outcome
 from sublearn.models._guard import arrays_of, check_loop
 from sublearn.models._inputs import (
     array_of,
@@ -28,6 +27,8 @@ from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._masks import ATTACHED
 from sublearn.models._places import running
 from sublearn.models._view import TorchView
+
+_KIND = "a tensor of torch"
 
 
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
@@ -103,13 +104,15 @@ class TorchTrainer:
             with self._flags_kept():  # those that are free now may take no part
                 for parameter in parameters_of(self.model).values():
                     parameter.requires_grad_(True)
-                self._moves = _followed("step", self._stepped(ids)).requires_grad
+                self._moves = self._stepped(ids).requires_grad
+            if not self._moves:
+                raise no_gradient("step", "torch")
         return loss
 
     def _stepped(self, ids: Any) -> torch.Tensor:
         assert self.how.step is not None
         given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
-        return _one_number("step", given)
+        return one_number("step", given, torch.Tensor, _KIND)
 
     def gradients(self, ids: Any, weights: Sequence[Any]) -> Sequence[Any]:
         """Those of the loss on some samples; None for weights that take no part."""
@@ -121,8 +124,10 @@ class TorchTrainer:
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
         if self.how.loss is not None:
-            loss = _one_number("loss", self.how.loss(outputs, labels))
-            return _followed("loss", loss) if outputs.requires_grad else loss
+            loss = one_number("loss", self.how.loss(outputs, labels), torch.Tensor, _KIND)
+            if outputs.requires_grad and not loss.requires_grad:
+                raise no_gradient("loss", "torch")
+            return loss
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(
                 outputs.flatten(0, -2), labels.flatten().long()
@@ -216,17 +221,16 @@ class TorchTrainer:
             if self.how.step is not None:
                 loss = float(self.loss(ids))
                 if self.kind == OWN and self.how.metric is None:
-                    return -loss, loss
+                    return outcome(-loss, loss)
             outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
             labels = take(self.labels, ids)
             if self.how.step is None:
                 loss = float(self.loss_of(outputs, labels))
             if self.how.metric is not None:
-                score = float(self.how.metric(outputs, labels))
+                score = self.how.metric(outputs, labels)
             else:
                 score = self.goal.score(array_of(outputs), ids.numpy())
-        worst = float("-inf") if np.isnan(score) else score
-        return worst, loss if np.isfinite(loss) else float("inf")
+        return outcome(score, loss)
 
     def view(self, ids: Any, seed: int) -> TorchView:
         return TorchView(self, torch.as_tensor(ids), seed)
@@ -245,19 +249,3 @@ class TorchTrainer:
             if name in masks
         ]
         return torch.cat(parts).numpy()
-
-
-def _one_number(called: str, loss: Any) -> torch.Tensor:
-    """What a person's function returned, if it is one number."""
-    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        shown = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else type(loss).__name__
-        raise BadInputError(f"{called} must return one number as a tensor of torch, not {shown}.")
-    return loss.reshape(())
-
-
-def _followed(called: str, loss: torch.Tensor) -> torch.Tensor:
-    if not loss.requires_grad:
-        raise BadInputError(
-            f"{called} returned a number without a gradient: compute it from the outputs by torch alone."
-        )
-    return loss
