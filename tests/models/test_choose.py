@@ -527,6 +527,10 @@ def batch_norm_model() -> Any:
     return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
 
 
+def untracked_model() -> Any:
+    return nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 3)).eval()
+
+
 def attached_model() -> Any:
     model = mlp()
     attach(model, ["5.bias"])
@@ -546,6 +550,10 @@ def frozen_model() -> Any:
         (
             {"model": batch_norm_model},
             "batch normalisation '1' is in training mode, .*: call model.eval",
+        ),
+        (
+            {"model": untracked_model},
+            "batch normalisation '0' keeps no running statistics, .*: make it with track_running_stats",
         ),
         ({"model": attached_model}, r"something is attached to this model already.*detach\(\)"),
         ({"labels": samples()[1].double()}, r"not \(30,\): classes must be whole numbers"),

@@ -192,6 +192,13 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), torch.ones(4, 2)),
         "batch normalisation '1' is in training mode.*model.eval",
     ),
+    "batch norm without statistics of its own": (
+        lambda: Derivatives(
+            nn.Sequential(nn.Conv1d(2, 2, 1), nn.BatchNorm1d(2, track_running_stats=False)).eval(),
+            torch.ones(4, 2, 3),
+        ),
+        "batch normalisation '1' keeps no running statistics, .* evaluation mode too",
+    ),
     "dropout": (
         lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), torch.ones(4, 2)),
         "dropout '1' is in training mode.*model.eval",
