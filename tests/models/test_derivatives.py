@@ -222,7 +222,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
             nn.Sequential(nn.Conv1d(2, 2, 1), nn.BatchNorm1d(2, track_running_stats=False)).eval(),
             torch.ones(4, 2, 3),
         ),
-        "batch normalisation '1' keeps no running statistics, .* evaluation mode too",
+        "batch normalisation '1' keeps no running statistics, .* evaluation mode too .*: make it",
     ),
     "dropout": (
         lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), torch.ones(4, 2)),

@@ -99,16 +99,15 @@ def refuse_batch_norm(model: Any) -> None:
     for name, module in model.named_modules():
         if not isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             continue
-        if module.running_mean is None:
-            raise BadInputError(
-                f"batch normalisation {name!r} keeps no running statistics, so that every output depends on "
-                "all samples of the batch, in evaluation mode too: make it with track_running_stats=True "
-                "and run it in training mode on some batches, or leave it out."
+        why, way = "is in training mode, where", "call model.eval() before"
+        if bare := module.running_mean is None:
+            why = "keeps no running statistics, so that in evaluation mode too"
+            way = (
+                "make it with track_running_stats=True and run it in training mode on some batches"
             )
-        if module.training:
+        if bare or module.training:
             raise BadInputError(
-                f"batch normalisation {name!r} is in training mode, where every output depends on "
-                "all samples of the batch: call model.eval() before."
+                f"batch normalisation {name!r} {why} every output depends on all samples of the batch: {way}."
             )
 
 

@@ -81,14 +81,17 @@ class TorchTrainer:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Every module in evaluation mode, and afterwards in the mode it was in."""
+        """Every module in evaluation mode; afterwards modes and flags of weights are as they were."""
         modes = {module: module.training for module in self.model.modules()}
+        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         self.model.eval()
         try:
             yield
         finally:
             for module, mode in modes.items():
                 module.training = mode
+            for parameter, flag in flags.items():
+                parameter.requires_grad_(flag)
 
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
@@ -99,20 +102,18 @@ class TorchTrainer:
         """The loss on some samples, with its gradient."""
         if self.how.step is None:
             return self.loss_of(self.outputs(ids), take(self.labels, ids))
-        loss = self._stepped(ids)
-        if torch.is_grad_enabled() and not (loss.requires_grad or self._moves):
-            with self._flags_kept():  # those that are free now may take no part
-                for parameter in parameters_of(self.model).values():
-                    parameter.requires_grad_(True)
-                self._moves = self._stepped(ids).requires_grad
-            if not self._moves:
-                raise no_gradient("step", "torch")
-        return loss
-
-    def _stepped(self, ids: Any) -> torch.Tensor:
-        assert self.how.step is not None
         given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
-        return one_number("step", given, torch.Tensor, _KIND)
+        loss: torch.Tensor = one_number("step", given, torch.Tensor, _KIND)
+        if torch.is_grad_enabled() and not (loss.requires_grad or self._moves):
+            every = parameters_of(self.model).values()
+            if all(parameter.requires_grad for parameter in every):
+                raise no_gradient("step", "torch")
+            with self.evaluating():  # those that are free now may take no part
+                for parameter in every:
+                    parameter.requires_grad_(True)
+                self.loss(ids)
+            self._moves = True
+        return loss
 
     def gradients(self, ids: Any, weights: Sequence[Any]) -> Sequence[Any]:
         """Those of the loss on some samples; None for weights that take no part."""
@@ -139,17 +140,8 @@ class TorchTrainer:
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
         run = self._adam if self.how.loop is None else self._own_loop
-        with self._flags_kept(), self.evaluating(), run(masks, torch.as_tensor(ids), rate):
+        with self.evaluating(), run(masks, torch.as_tensor(ids), rate):
             yield
-
-    @contextmanager
-    def _flags_kept(self) -> Iterator[None]:
-        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
-        try:
-            yield
-        finally:
-            for parameter, flag in flags.items():
-                parameter.requires_grad_(flag)
 
     @contextmanager
     def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
