@@ -48,6 +48,7 @@ def test_scores_that_are_no_numbers_are_told_without_warnings() -> None:
     for one, other in (([-inf, -inf], [-inf, -inf]), ([-inf, 0.5], [0.4, 0.5])):
         gap = paired_difference(one, other)
         assert not np.isfinite(gap.mean) and (gap.low, gap.high, gap.pairs) == (-inf, inf, 2)
+        assert str(gap) == "unknown"
     rows = [
         Result(m, 10, s, score, "last", 0.1, score, 10, "own")
         for m, scores in (("race", (-inf, -inf)), ("last", (-inf, -inf)), ("random", (0.5, -inf)))

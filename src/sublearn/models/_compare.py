@@ -67,8 +67,8 @@ class Difference:
     pairs: int
 
     def __str__(self) -> str:
-        if self.pairs < 2:
-            return f"{self.mean:+.3f}"
+        if self.pairs < 2 or not np.isfinite(self.mean):
+            return f"{self.mean:+.3f}" if np.isfinite(self.mean) else "unknown"
         return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
