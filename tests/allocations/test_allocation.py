@@ -33,6 +33,11 @@ def test_masks_entries_counts_and_labels_agree(network: Network) -> None:
     pairs = {name: list(map(tuple, np.argwhere(mask).tolist())) for name, mask in masks.items()}
     shuffled = {name: pairs[name][::-1] for name in reversed(pairs)}
     assert a == Allocation.from_entries(network, shuffled)
+    rows = {name: np.argwhere(mask) for name, mask in masks.items()}
+    assert a == Allocation.from_entries(network, rows)
+    several = {name: tuple(found) for name, found in rows.items() if len(found) != 2}
+    found = Allocation.from_entries(network, several)
+    assert all(found.entries[name] == a.entries[name] for name in several)
     assert dict(a.entries) == {name: tuple(sorted(p)) for name, p in pairs.items()}
     assert len(a) == sum(int(mask.sum()) for mask in masks.values())
     assert a.names == tuple(name for name in network.shapes if masks[name].any())
@@ -139,7 +144,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Allocation.from_entries(NET, {"W": [(0, 1, 2)]}), "must be a pair"),
     (lambda: Allocation.from_entries(NET, {"W": [0, 1]}), "must be a pair"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": 3}), "must be a list of pairs"),  # type: ignore
-    # Two entries: rows and columns apart have the shape of two pairs.
+    # Of two entries, rows and columns apart have the shape of two pairs.
+    (lambda: Allocation.from_entries(NET, {"W": np.eye(4)[:3].nonzero()}), "np.argwhere"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": np.eye(4)[:2].nonzero()}), "np.argwhere"),  # type: ignore
     (lambda: Allocation.from_entries(NET, [(0, 0)]), "entries must be given by weight name"),  # type: ignore
     (lambda: Allocation.from_entries(NET, {"W": [(0.0, 1)]}), "a row of W must be a whole number"),  # type: ignore

@@ -246,3 +246,43 @@ def test_a_rule_of_ones_own_is_drawn_counted_and_saved(tmp_path: Path) -> None:
     assert sl.Estimate.load(tmp_path / "e.json", problem, rules) == found
     with pytest.raises(BadInputError, match="its allocation is another one"):
         sl.Estimate.load(tmp_path / "e.json", problem, {"W": Corner(4)})
+
+
+@dataclass(frozen=True)
+class Fixed(Rule):
+    """A rule of one's own that draws what it was given, right or wrong."""
+
+    drawn: object
+    count: int | None = None
+
+    def draw(self, places: Places, count: int, rng: np.random.Generator, trial: int = 0) -> Indices:
+        return self.drawn  # type: ignore[return-value]
+
+
+class Uncounted(Fixed):
+    counted = False
+
+
+def test_what_a_rule_of_ones_own_draws_is_looked_at() -> None:
+    problem = sl.Problem(sl.LinearRNN(n=5, b=1, d=2, T=2), samples=2)
+    for drawn in ([3, 1, 0, 2], np.array([2, 1, 0, 3], dtype=np.uint8)):
+        found = sl.draw(problem, {"W": Fixed(drawn)}).allocation
+        assert found.entries["W"] == ((0, 0), (0, 1), (0, 2), (0, 3))
+    for few in ([4, 3], np.empty(0, dtype=np.int64)):
+        rules = {"W": Uncounted(few), "D": FirstRows(1, 1)}
+        assert len(sl.draw(problem, rules).allocation) == len(few) + 1
+    wrong = (
+        [0, 0, 1, 4],
+        [0, 1],
+        [-1, 0, 1, 2],
+        [0, 1, 2, 25],
+        [0, 1, 2, 99],
+        np.eye(5, dtype=bool),
+    )
+    for drawn in (*wrong, [0.0, 1.0, 2.0, 3.0], [[0, 1], [2, 3]], [[0], [1, 2, 3]], None, "0123"):
+        match = r"rule for W must draw 4 different numbers from 0 to 24, .* not "
+        with pytest.raises(BadInputError, match=match) as caught:
+            sl.draw(problem, {"W": Fixed(drawn)})
+        assert one_sentence(caught.value)
+    with pytest.raises(BadInputError, match="rule for W must draw different numbers from 0 to 24"):
+        sl.draw(problem, {"W": Uncounted([1, 1])})

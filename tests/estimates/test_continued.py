@@ -114,10 +114,18 @@ def _spoilt(content: dict[str, Any], *path: str, value: Any) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("format",), "sublearn trials 9", "not of the format"),
+        (("format",), "sublearn trials 9", "e.json: it is not of the format"),
+        (
+            ("kind",),
+            "Training",
+            "e.json: it holds another kind of result, 'Training', not Estimate",
+        ),
+        (("more",), 1, "damaged estimate .its entries are not early, format"),
         (("early",), 1, "early or seconds"),
         (("seconds",), -1.0, "early or seconds"),
         (("question",), [], "damaged"),
+        (("question", "seed"), {"zz": [1]}, "seed must be a whole number of at least 0, not {'zz'"),
+        (("question", "seed"), -1, "seed must be a whole number of at least 0, not -1"),
         (("question", "method"), "guess", "method must be one of"),
         (("question", "budget"), {"starts": -1}, r"budget\.starts must be"),
         (("question", "budget"), {"luck": 7}, "damaged"),

@@ -309,11 +309,28 @@ def test_correlated_inputs_are_those_of_estimate() -> None:
     rows = TASKS["estimate"].run({**point, "covariance": 0.9}, 0, range(12))
     counted = sl.estimate(asked, {"B": sl.FirstRows(4)}, trials=12, seed=0)
     assert [row["kind"] for row in rows].count("matched") == counted.matched
-    for wrong in (True, "much"):
+    problem_of({**point, "covariance": 0})  # which is False to what is kept
+    for wrong in (True, False, "much", [0.9]):
         with pytest.raises(BadInputError, match="covariance must be a number"):
             problem_of({**point, "covariance": wrong})
     with pytest.raises(BadInputError, match="for normal inputs"):
         problem_of({**point, "covariance": 0.9, "ensemble": "inputs=uniform"})
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ((3, "x"), "correlation must be a number, such as 0.9, not 'x'"),
+        ((3, np.nan), "correlation must be a number, .* not nan"),
+        ((3, True), "correlation must be a number, .* not True"),
+        ((2.5, 0.5), "features must be a whole number of at least 1, not 2.5"),
+        ((0, 0.5), "features must be a whole number"),
+        ((3, -0.5), "covariance must be positive definite"),
+    ],
+)
+def test_equal_correlations_of_no_numbers(given: tuple[object, object], words: str) -> None:
+    with pytest.raises(BadInputError, match=words):
+        sl.ensembles.Correlated.equally(*given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99])

@@ -12,12 +12,13 @@ from sublearn.matchers.complete._states import (
     Lifted,
     StatePath,
     StateRoom,
+    _reordered,
     drift,
     lifted,
     linearize,
     track_states,
 )
-from sublearn.matchers.complete._tracker import ARRIVED
+from sublearn.matchers.complete._tracker import ARRIVED, largest
 from sublearn.matchers.complete._weights import WeightRoom, complex_chain, evaluate, weight_room
 from sublearn.matchers.search._chain_kernel import SplitChain
 
@@ -107,6 +108,19 @@ def test_paths_arrive_at_solutions(case: int) -> None:
             step = np.linalg.solve(jacobian, targets - values)
             assert np.abs(step).max() <= 1e-6 * np.abs(ends[0]).max()
     assert arrived >= 3
+
+
+def test_a_step_with_a_nan_has_no_size_wherever_it_stands() -> None:
+    lift, _, targets = lift_of(0)
+    room = room_at(lift, targets, normal(0, targets.size))
+    for at in range(room.step.size):
+        room.step[:] = 1e-9
+        assert 0 < _reordered(lift.states, room, np.empty_like(room.step)) < 1
+        for value in (complex(np.nan, 1.0), complex(0.0, np.nan)):
+            room.step[at] = value
+            out = np.zeros_like(room.step)
+            assert np.isnan(_reordered(lift.states, room, out)) and np.isnan(out).sum() == 1
+            assert np.isnan(largest(room.step)) and largest(np.array([3 + 4j, 1.0])) == 5.0
 
 
 def test_where_there_is_no_lift() -> None:

@@ -68,7 +68,9 @@ def test_biases_alone_waste_exactly_what_is_known(
     model = PreNorm(width, layers, heads, inner)
     names = [n for n, _ in model.named_parameters() if n.endswith("bias")]
     count = sum(p.numel() for n, p in model.named_parameters() if n in names)
-    found = sm.audit(model, torch.randn(count // 3 + 20, 5, 7), names)
+    inputs = torch.randn(count // 3 + 20, 5, 7)
+    found = sm.audit(model, inputs, names)
+    assert sm.audit(model, inputs, np.array(names)).rank == found.rank
     assert found.count == count < found.needed
     assert found.wasted == 4 * width * layers + width + 2 * layers + 1
     assert found.gap > 1e6 and found.clear

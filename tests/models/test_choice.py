@@ -112,6 +112,14 @@ def test_an_entry_that_moved_in_the_file_is_noticed(tmp_path: Path) -> None:
     assert about["format"] == "sublearn choice 1"
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_spread_where_a_score_is_none() -> None:
+    inf = float("inf")
+    for scores in ((-inf, -inf), (0.5, -inf), (0.5,)):
+        assert Standing("last", 0.1, scores, (inf,) * len(scores)).spread is None
+    assert Standing("last", 0.1, (0.25, 0.75), (1.0, 1.0)).spread == pytest.approx(0.125**0.5)
+
+
 def test_runs_that_went_astray_are_kept_and_told(tmp_path: Path) -> None:
     """JSON knows no infinity: such a run has null there, and comes back as it was."""
     row = Standing("last", 0.3, (float("-inf"), 0.5), (float("inf"), 1.0))

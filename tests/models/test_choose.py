@@ -321,6 +321,25 @@ def test_weights_that_take_no_part_can_be_chosen() -> None:
     inputs, labels = samples()
     fixed: dict[str, Any] = {"rates": [0.1], "steps": 2, "within": "aside"}
     assert choose(Aside(), inputs, labels, 4, **fixed).layers[0]["layer"].startswith("aside")
+    whole: list[bool] = []  # whether a step was asked with a gradient in every weight
+
+    def step(given: Any, x: Any, y: Any) -> Any:
+        whole.append(torch.is_grad_enabled() and all(p.requires_grad for p in given.parameters()))
+        return functional.cross_entropy(given(x), y)
+
+    loss = functional.cross_entropy
+    for own in ({}, {"loss": loss}, {"step": step}):
+        for frozen in (False, True):
+            model = Aside()
+            model.out.requires_grad_(not frozen)
+            for rules in (["gradient"], ["last", "random"]):
+                whole.clear()
+                found = choose(model, inputs, labels, 4, rules=rules, **fixed, **own)
+                assert found.layers[0]["layer"].startswith("aside")
+            assert model.aside.bias.requires_grad and model.out.bias.requires_grad is not frozen
+            assert not whole or sum(whole) == 1 < len(whole)  # which is found out once
+    with pytest.raises(BadInputError, match="step returned a number without a gradient"):
+        choose(Aside(), inputs, labels, 4, **fixed, step=lambda m, x, y: m(x).detach().mean())
 
 
 def test_own_loss_step_loop_and_metric() -> None:
@@ -508,6 +527,10 @@ def batch_norm_model() -> Any:
     return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
 
 
+def untracked_model() -> Any:
+    return nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 3)).eval()
+
+
 def attached_model() -> Any:
     model = mlp()
     attach(model, ["5.bias"])
@@ -527,6 +550,10 @@ def frozen_model() -> Any:
         (
             {"model": batch_norm_model},
             "batch normalisation '1' is in training mode, .*: call model.eval",
+        ),
+        (
+            {"model": untracked_model},
+            "batch normalisation '0' keeps no running statistics, .*: make it with track_running_stats",
         ),
         ({"model": attached_model}, r"something is attached to this model already.*detach\(\)"),
         ({"labels": samples()[1].double()}, r"not \(30,\): classes must be whole numbers"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,27 @@ def test_paired_differences_are_students() -> None:
     assert found.mean == pytest.approx((first - second).mean())
     alone = paired_difference([0.5], [0.25])
     assert str(alone) == "+0.250" and alone.low == float("-inf")
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_that_are_no_numbers_are_told_without_warnings() -> None:
+    """They are minus infinity, of which nothing can be taken away."""
+    inf = float("inf")
+    for one, other in (([-inf, -inf], [-inf, -inf]), ([-inf, 0.5], [0.4, 0.5])):
+        gap = paired_difference(one, other)
+        assert not np.isfinite(gap.mean) and (gap.low, gap.high, gap.pairs) == (-inf, inf, 2)
+        assert str(gap) == "unknown"
+    rows = [
+        Result(m, 10, s, score, "last", 0.1, score, 10, "own")
+        for m, scores in (("race", (-inf, -inf)), ("last", (-inf, -inf)), ("random", (0.5, -inf)))
+        for s, score in enumerate(scores)
+    ]
+    found = Comparison(tuple(rows))
+    assert "-inf" in str(found)
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [gap["mean"] for gap in content["differences"]] == [None, None]
+    assert [row["score"] for row in content["results"]] == [None] * 4 + [0.5, None]
+    assert found.plot().axes
 
 
 def test_pairs_go_by_seed() -> None:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is tested by make test-models
 
 from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import Derivatives  # noqa: E402
+from sublearn.models import Derivatives, _passes  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -50,6 +50,31 @@ def test_columns_of_one_parameter_alone(kind: str) -> None:
         for asked in (found, Derivatives(model, inputs, names=[name])):
             wanted = J[name][:, mask.ravel()]
             assert np.abs(asked.gather({name: mask}) - wanted).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_summed_in_pieces(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few numbers each, as large models need it, and whichever way the cotangents lie."""
+    model, inputs = make(kind)
+    J = dense_jacobian(model, inputs)
+    summed = _passes._Columns._summed
+
+    def either_way(plan: Any, G: Any) -> Any:
+        found = summed(plan, G)
+        turned = G.transpose(1, 2).contiguous().transpose(1, 2)
+        for same in (turned, G.contiguous(), G):
+            assert torch.allclose(summed(plan, same), found, rtol=1e-12, atol=1e-12)
+        return found
+
+    monkeypatch.setattr(_passes._Columns, "_summed", either_way)
+    for piece in (1 << 24, 40, 1):
+        monkeypatch.setattr(_passes, "PIECE", piece)
+        found = Derivatives(model, inputs)
+        rng = np.random.default_rng(2)
+        for share in (0.3, 0.03):
+            masks = {n: rng.random(s) < share for n, s in found.shapes.items()}
+            wanted = np.concatenate([J[n][:, masks[n].ravel()] for n in found.shapes], axis=1)
+            assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
 
 
 def test_gradients_that_are_one_tensor_are_told_apart() -> None:
@@ -191,6 +216,13 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "batch norm": (
         lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), torch.ones(4, 2)),
         "batch normalisation '1' is in training mode.*model.eval",
+    ),
+    "batch norm without statistics of its own": (
+        lambda: Derivatives(
+            nn.Sequential(nn.Conv1d(2, 2, 1), nn.BatchNorm1d(2, track_running_stats=False)).eval(),
+            torch.ones(4, 2, 3),
+        ),
+        "batch normalisation '1' keeps no running statistics, .* evaluation mode too .*: make it",
     ),
     "dropout": (
         lambda: Derivatives(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), torch.ones(4, 2)),

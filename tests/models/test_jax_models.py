@@ -14,7 +14,8 @@ jax = pytest.importorskip("jax")
 import sublearn as sl  # noqa: E402
 import sublearn.models as sm  # noqa: E402
 from sublearn._jax import enable_x64  # noqa: E402
-from sublearn.models import FrozenWeightsMovedError  # noqa: E402
+from sublearn.models import FrozenWeightsMovedError, JaxTrainer  # noqa: E402
+from sublearn.models._contest import How  # noqa: E402
 
 jnp = jax.numpy
 
@@ -381,6 +382,55 @@ def test_own_loss_step_metric_and_loop() -> None:
         model, x, None, 6, rules=["gradient"], steps=2, step=lambda p, a, _: step(p, a, y[:1])
     )
     assert unlabelled.metric == "minus the loss"
+    # What is in no gradient may be chosen, and one number may have a shape.
+    apart = sm.JaxModel(lambda p, a: _apply(p["in"], a), {"in": params, "apart": jnp.ones(7)})
+    for own in ({}, {"loss": lambda *given: loss(*given)[None]}):
+        assert sm.choose(apart, x, y, 6, within="apart", rules=["random"], **own).count == 6
+    # With a loop of one's own the loss is only looked at.
+    plain_loss = sm.choose(model, x, y, 6, **options, loop=loop, loss=lambda *_: 0.5)
+    assert plain_loss.count == 6
+
+
+@pytest.mark.parametrize("method", ["gradient", "fisher", "last"])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda outputs, _: outputs, r"must return one number as an array of JAX, not shape \("),
+        (lambda outputs, _: "low", "must return one number as an array of JAX, not str"),
+        (lambda *_: None, "must return one number as an array of JAX, not NoneType"),
+        (lambda *_: 3, "returned a number without a gradient: .* by jax.numpy alone"),
+        (
+            lambda outputs, _: (outputs.argmax(1) == 0).mean(),
+            "returned a number without a gradient",
+        ),
+        (lambda _, labels: labels.mean(), "returned a number without a gradient"),
+    ],
+)
+def test_a_loss_that_is_none_is_one_sentence(method: str, wrong: Any, words: str) -> None:
+    params, x, y = _task()
+    model = sm.JaxModel(_apply, params)
+    by_step = {"step": lambda p, a, b: wrong(_apply(p, a), b)}
+    for name, own in (("loss", {"loss": wrong}), ("step", by_step)):
+        with pytest.raises(sl.BadInputError, match=f"{name} {words}") as caught:
+            sm.choose(model, x, y, 6, method=method, rates=[0.1], steps=2, **own)
+        assert caught.value.__cause__ is None
+
+
+def test_a_score_that_is_no_number_is_the_worst() -> None:
+    params, x, y = _task()
+    model, nan = sm.JaxModel(_apply, params), float("nan")
+    assert JaxTrainer(model, x, y, How(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
+    unknown = JaxTrainer(model, x, None, How(step=lambda p, *_: nan * p["out"][1].sum()))
+    assert unknown.evaluate(range(9)) == (-np.inf, np.inf)
+    untuned = np.asarray(_apply(params, x))
+
+    def better(outputs: Any, _: Any) -> float:
+        """No number for whatever begins at rate 1; else how far the outputs have moved, if little."""
+        far = float(np.abs(np.asarray(outputs)).max())
+        return nan if far > 2 * float(np.abs(untuned).max()) else far
+
+    found = sm.choose(model, x, y, 6, rules=["last"], rates=[30.0, 0.01], steps=3, metric=better)
+    assert found.rate == 0.01 and np.isfinite(found.standings[0].mean)
 
 
 def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:

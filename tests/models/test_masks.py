@@ -28,6 +28,9 @@ def test_every_way_in(tmp_path: Path) -> None:
     for what in (given, {**given, "fc.weight": mask.astype(int)}, choice, tmp_path / "mask.npz"):
         assert _same(resolve_masks(what, SHAPES), wanted)
     assert list(resolve_masks(["head.weight"], SHAPES)) == ["head.weight"]
+    for kind in (str, object):
+        names = np.array(["head.weight", "fc.bias"], dtype=kind)
+        assert list(resolve_masks(names, SHAPES)) == ["fc.bias", "head.weight"]
     flags = {"fc.weight": False, "fc.bias": True, "head.weight": False}
     assert list(resolve_masks(None, SHAPES, {}, flags)) == ["fc.bias"]
 
@@ -56,6 +59,9 @@ def test_an_allocation() -> None:
         ({"a.weight": True, "a.bias": True}, "none of the masks' 2 names .*: are they of another"),
         ({"fc.bias": [np.nan, 1]}, "only true and false"),
         (np.ones((2, 3), dtype=bool), "not ndarray"),
+        (np.array("fc.bias"), "not ndarray"),
+        (np.array([["fc.bias"]]), "not ndarray"),
+        (np.array(["fc.bais"]), "Did you mean 'fc.bias'"),
         ({"fc.bias": False}, "nothing may change"),
         (3, "not int"),
         ("no-such-file.npz", "there is no file"),

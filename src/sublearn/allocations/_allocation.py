@@ -80,7 +80,8 @@ class Allocation(Shown):
             shape = network.shape(name)
             if not isinstance(pairs, Iterable):
                 raise BadInputError(f"entries of {name} must be a list of pairs, not {pairs!r}.")
-            if isinstance(pairs, tuple) and any(isinstance(p, np.ndarray) for p in pairs):
+            apart = isinstance(pairs, tuple) and len(pairs) == 2
+            if apart and all(isinstance(p, np.ndarray) and p.ndim == 1 for p in pairs):
                 raise BadInputError(
                     f"entries of {name} must be pairs (row, column), not rows and columns apart, as "
                     "np.nonzero gives them: np.argwhere gives pairs."

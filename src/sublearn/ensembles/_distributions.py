@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sublearn._arrays import Array
-from sublearn._errors import BadInputError, positive, whole_number
+from sublearn._errors import BadInputError, as_float, positive, shown, whole_number
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,10 @@ class Correlated(Distribution):
         >>> Correlated.equally(2, 0.5).covariance
         ((1.0, 0.5), (0.5, 1.0))
         """
+        whole_number("features", features, least=1)
+        if not np.isfinite(as_float(correlation)):
+            said = shown(correlation)
+            raise BadInputError(f"correlation must be a number, such as 0.9, not {said}.")
         matrix = (1.0 - correlation) * np.eye(features) + correlation
         return cls(covariance=tuple(map(tuple, matrix.tolist())))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, shown, whole_number
 from sublearn._limits import check_memory
 from sublearn.allocations import Allocation, Places, Rule
@@ -284,10 +286,27 @@ class Problem:
             rule, bounds = rules[name], network.degree_bounds(name, self.effective_samples)
             places = Places(name, network.shapes[name], bounds, network.connections.get(name))
             count = rest if rule.count is None else rule.count
-            flat[name] = rule.draw(places, count, rng, trial)
+            taken = rule.draw(places, count, rng, trial)
+            flat[name] = _as_drawn(taken, places, count if rule.counted else None)
         drawn = Allocation(network.shapes, flat)
         network.check_allocation(drawn)
         return drawn
+
+
+def _as_drawn(drawn: ArrayLike, places: Places, count: int | None) -> Indices:
+    """The flat indices that a rule drew, in order, or an error: the rule may be somebody's own."""
+    size, many = math.prod(places.shape), "" if count is None else f"{count} "
+    try:
+        flat = np.sort(np.asarray(drawn))
+        right = flat.ndim == 1 and flat.dtype.kind in "iu" and count in (None, flat.size)
+    except (TypeError, ValueError):  # no row, or rows of different lengths
+        right = False
+    if not right or (np.diff(flat, prepend=-1, append=size) <= 0).any():
+        raise BadInputError(
+            f"the rule for {places.name} must draw {many}different numbers from 0 to {size - 1}, flat "
+            f"indices in one row, not {shown(drawn)}."
+        )
+    return flat.astype(np.int64)
 
 
 def law_of_rank(rank: int, shape: tuple[int, ...]) -> Distribution:

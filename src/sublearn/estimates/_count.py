@@ -54,6 +54,7 @@ class Question(ABC, Generic[Record]):
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
             raise BadInputError(f"problem must be a Problem, not {self.problem!r}.")
+        whole_number("seed", self.seed, least=0)
         given, allocation = self.problem.ensemble.given, self.allocation
         if isinstance(allocation, Allocation) and given.settles(self.problem, allocation):
             raise BadInputError(

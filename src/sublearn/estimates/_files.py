@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from sublearn._errors import BadInputError
+from sublearn._errors import BadInputError, shown
 from sublearn._files import save_json
 from sublearn._reading import Unreadable, load_json
 from sublearn.allocations import Allocation, Rule
@@ -75,10 +75,13 @@ def load(
     """Read what :func:`save` wrote; anything else is an error that says what is wrong."""
 
     def read(content: Any) -> Result:
-        if not isinstance(content, dict) or set(content) != _KEYS or content["format"] != FORMAT:
-            raise Unreadable(f"it is not of the format {FORMAT!r}")
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise BadInputError(f"it is not of the format {FORMAT!r}.")
         if content["kind"] != kind.__name__:
-            raise Unreadable(f"it holds another kind of result, {content['kind']!r}")
+            other = shown(content["kind"])
+            raise BadInputError(f"it holds another kind of result, {other}, not {kind.__name__}.")
+        if set(content) != _KEYS:
+            raise Unreadable(f"its entries are not {', '.join(sorted(_KEYS))}")
         plain = dict(content["question"])
         for name, given in (("problem", problem), ("allocation", allocation)):
             if plain.pop(name) != described(given):

@@ -17,7 +17,7 @@ from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import GivenLabels, as_labels
-from sublearn.models._masks import as_masks, mask_at
+from sublearn.models._masks import as_masks, is_array, mask_at
 from sublearn.models._pursuit import Derivatives
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, even_columns, spectrum, zero_columns
 from sublearn.models._structure import Structure
@@ -208,7 +208,7 @@ def audit(
     if not isinstance(perturb, (int, float)) or not 0 <= perturb < 1:
         raise BadInputError(f"perturb must lie from 0 up to 1, not {perturb!r}.")
     one_of("precision", precision, ("auto", "double", "single"))
-    if hasattr(what, "shape"):
+    if is_array(what):
         raise BadInputError(
             "what must say which weights may change, by names or masks by name, and is an array: the "
             "order is audit(model, inputs, what, labels)."

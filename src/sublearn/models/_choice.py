@@ -37,8 +37,9 @@ class Standing:
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation of the scores over the folds; None where there was only one."""
-        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else None
+        """Standard deviation of the scores over the folds; None of one alone, or where one is infinite."""
+        known = len(self.scores) > 1 and np.isfinite(self.scores).all()
+        return float(np.std(self.scores, ddof=1)) if known else None
 
     @property
     def loss(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, first_line, one_of, whole_number
-from sublearn.models._choice import Standing
+from sublearn.models._choice import Standing, plain_numbers
 from sublearn.models._choose import RACE, read_rates, telling
 from sublearn.models._contest import ALL, Contest, Options, Splits, Trainer, prepare
 from sublearn.models._labels import as_labels
@@ -67,8 +67,8 @@ class Difference:
     pairs: int
 
     def __str__(self) -> str:
-        if self.pairs < 2:
-            return f"{self.mean:+.3f}"
+        if self.pairs < 2 or not np.isfinite(self.mean):
+            return f"{self.mean:+.3f}" if np.isfinite(self.mean) else "unknown"
         return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
@@ -80,9 +80,10 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Difference:
     """
     from scipy.stats import t
 
-    gaps = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    mean, count = float(gaps.mean()), len(gaps)
-    if count < 2:
+    with np.errstate(invalid="ignore"):  # a score that is no number is -inf, and as far from all
+        gaps = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+        mean, count = float(gaps.mean()), len(gaps)
+    if count < 2 or not np.isfinite(mean):
         return Difference(mean, float("-inf"), float("inf"), count)
     half = float(t.ppf(0.975, count - 1)) * float(gaps.std(ddof=1)) / np.sqrt(count)
     return Difference(mean, mean - half, mean + half, count)
@@ -158,19 +159,21 @@ class Comparison(Shown):
         """Every result, and the paired differences to the first method."""
         first = self.methods[0]
         return {
-            "results": self.table(),
+            "results": [
+                {key: None if value == -np.inf else value for key, value in row.items()}
+                for row in self.table()
+            ],
             "differences": [
                 {
                     "first": first,
                     "second": method,
                     "budget": budget,
-                    "mean": gap.mean,
-                    "low": gap.low if gap.pairs > 1 else None,
-                    "high": gap.high if gap.pairs > 1 else None,
+                    **dict(zip(("mean", "low", "high"), known, strict=True)),
                 }
                 for method in self.methods[1:]
                 for budget in self.budgets
                 for gap in [self.difference(first, method, budget)]
+                for known in [plain_numbers((gap.mean, gap.low, gap.high))]
             ],
             "notes": list(self.notes),
         }
@@ -188,8 +191,8 @@ class Comparison(Shown):
             means = np.array([values.mean() for values in runs])
             errors = np.array(
                 [
-                    values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-                    for values in runs
+                    values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 and known else 0.0
+                    for values, known in zip(runs, np.isfinite(means), strict=True)
                 ]
             )
             curve(

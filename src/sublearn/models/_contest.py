@@ -5,6 +5,7 @@ Nothing here knows torch or JAX: a :class:`Trainer` tunes a model of either and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -81,6 +82,28 @@ class How:
         """The names of a person's own functions."""
         own = (self.loop, self.step, self.metric, self.loss)
         return repr([getattr(function, "__qualname__", None) for function in own]).encode()
+
+
+def one_number(called: str, loss: Any, kinds: Any, library: str) -> Any:
+    """What a person's function returned, if it is of one of the kinds, and one number."""
+    shape = tuple(getattr(loss, "shape", ()))
+    if not isinstance(loss, kinds) or math.prod(shape) != 1:
+        shown = f"shape {shape}" if shape else type(loss).__name__
+        raise BadInputError(f"{called} must return one number as {library}, not {shown}.")
+    return loss.reshape(()) if shape else loss
+
+
+def no_gradient(called: str, library: str) -> BadInputError:
+    """Why nothing can be trained by what a person's function returned."""
+    return BadInputError(
+        f"{called} returned a number without a gradient: compute it from the outputs by {library} alone."
+    )
+
+
+def outcome(score: Any, loss: Any) -> Outcome:
+    """Score and loss as the race compares them: what is no number counts as the worst."""
+    score, loss = float(score), float(loss)
+    return -np.inf if np.isnan(score) else score, loss if np.isfinite(loss) else np.inf
 
 
 class LimitOptions(TypedDict, total=False):

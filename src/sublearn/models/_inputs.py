@@ -95,12 +95,19 @@ def parameters_of(model: Any, names: Sequence[str] | None = None) -> dict[str, T
 
 
 def refuse_batch_norm(model: Any) -> None:
-    """Batch norm in training mode: the outputs of a sample are then no function of it alone."""
+    """Batch norm by statistics of the batch: the outputs of a sample are then no function of it alone."""
     for name, module in model.named_modules():
-        if module.training and isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+        if not isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            continue
+        why, way = "is in training mode, where", "call model.eval() before"
+        if bare := module.running_mean is None:
+            why = "keeps no running statistics, so that in evaluation mode too"
+            way = (
+                "make it with track_running_stats=True and run it in training mode on some batches"
+            )
+        if bare or module.training:
             raise BadInputError(
-                f"batch normalisation {name!r} is in training mode, where every output depends on "
-                "all samples of the batch: call model.eval() before."
+                f"batch normalisation {name!r} {why} every output depends on all samples of the batch: {way}."
             )
 
 

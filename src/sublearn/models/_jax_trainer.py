@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._contest import How
+from sublearn.models._contest import How, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
 from sublearn.models._race import Outcome
+
+_KINDS = (jax.Array, np.ndarray, np.generic, float, int)
 
 
 class JaxTrainer:
@@ -50,6 +52,10 @@ class JaxTrainer:
         self._run = jax.jit(self._adam)
         self._gradient = jax.jit(jax.grad(self._loss))
         self._squares = jax.jit(self._squared)
+        own = self.how.step is not None or self.how.loss is not None
+        if own and self.how.loop is None:
+            # Not compiled: what no parameter moves is a plain number there.
+            jax.vjp(self._followed, self.params)
 
     def take(self, ids: Any) -> tuple[Any, Any]:
         """Some samples with their labels."""
@@ -57,14 +63,21 @@ class JaxTrainer:
 
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
         if self.how.step is not None:
-            return self.how.step(params, x, y)
+            return one_number("step", self.how.step(params, x, y), _KINDS, "an array of JAX")
         outputs = self.model.apply(params, x)
         if self.how.loss is not None:
-            return self.how.loss(outputs, y)
+            return one_number("loss", self.how.loss(outputs, y), _KINDS, "an array of JAX")
         if self.goal.kind == CLASSES:
             logs = jax.nn.log_softmax(outputs)
             return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
         return jax.numpy.square(outputs - y.reshape(outputs.shape)).mean()
+
+    def _followed(self, params: Any) -> Any:
+        """The loss on a batch, if any parameter moves it."""
+        loss = self._loss(params, *self.take(slice(0, self.how.batch)))
+        if not isinstance(loss, jax.core.Tracer):
+            raise no_gradient("loss" if self.how.step is None else "step", "jax.numpy")
+        return loss
 
     def _squared(self, params: Any, x: Any, y: Any) -> Any:
         def add(total: Any, sample: Any) -> Any:
@@ -129,13 +142,12 @@ class JaxTrainer:
     def evaluate(self, ids: Any) -> Outcome:
         x, y = self.take(ids)
         loss = float(self._loss(self.params, x, y))
-        loss = loss if np.isfinite(loss) else np.inf
         if self.goal.kind == OWN and self.how.metric is None:
-            return -loss, loss
+            return outcome(-loss, loss)
         outputs = self.model.apply(self.params, x)
         if self.how.metric is not None:
-            return float(self.how.metric(outputs, y)), loss
-        return self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss
+            return outcome(self.how.metric(outputs, y), loss)
+        return outcome(self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss)
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         now = self.model.arrays(self.params)

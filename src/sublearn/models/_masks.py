@@ -96,7 +96,7 @@ def resolve_masks(
         what = what.masks
     if isinstance(what, Mapping):
         given = dict(what)
-    elif isinstance(what, Iterable) and not hasattr(what, "shape"):
+    elif isinstance(what, Iterable) and not is_array(what):
         given = dict.fromkeys(what, True)
     else:
         raise BadInputError(
@@ -121,6 +121,12 @@ def resolve_masks(
     if not kept:
         raise BadInputError("the masks hold no weight: nothing may change.")
     return kept
+
+
+def is_array(what: Any) -> bool:
+    """Whether it is an array, but for a row of names: it does not say which weights it is about."""
+    kind = getattr(getattr(what, "dtype", None), "kind", None)
+    return hasattr(what, "shape") and (len(what.shape) != 1 or kind not in ("U", "T", "O"))
 
 
 def mask_at(shape: tuple[int, ...], entries: Any) -> Mask:

@@ -221,7 +221,8 @@ class _Columns:
         self.use, self.where = use, where
         size = math.prod(use.view.shape)
         self._dense = isinstance(use, Matrix) and len(where[0]) * 16 > size
-        self._factor: Tensor | None = None  # the entries' other factor, the same for every output
+        # The entries' other factor, the same for every output, by the dimension that they lie along.
+        self._factors: dict[int, Tensor] = {}
 
     def add(self, columns: Tensor, cotangent: Tensor) -> None:
         """Add these entries of every sample's gradient, for one output, to ``columns`` (samples, r)."""
@@ -234,10 +235,10 @@ class _Columns:
             )
         elif isinstance(use, Matrix) and given.shape[1] == 1 and self.some is None:
             # One position per sample: nothing to sum over, so nothing in between.
-            if self._factor is None:
-                self._factor = self._others(slice(None), 2).squeeze(1)
+            if not self._factors:
+                self._factors[2] = self._others(slice(None), 2).squeeze(1)
             taken = given.flatten(1).index_select(1, self.where[0])
-            columns[:, self.place].addcmul_(taken, self._factor)
+            columns[:, self.place].addcmul_(taken, self._factors[2])
             return
         elif isinstance(use, Matrix) and self._dense and given.shape[1] > 1:
             entries = self._of_whole(use.right(), given)
@@ -262,9 +263,9 @@ class _Columns:
                 taken = G.index_select(1, pick[part])
             else:  # along the last dimension gather is twice as fast
                 taken = G.gather(2, pick[part].expand(*G.shape[:2], -1))
-            if self._factor is None or len(pick) > step:
-                self._factor = self._others(part, across)
-            sums.append(taken.mul_(self._factor).sum(3 - across))
+            if across not in self._factors or len(pick) > step:
+                self._factors[across] = self._others(part, across)
+            sums.append(taken.mul_(self._factors[across]).sum(3 - across))
         return sums[0] if len(sums) == 1 else torch.cat(sums, -1)
 
     def _others(self, part: slice, across: int) -> Tensor:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._contest import BATCH, How
+from sublearn.models._contest import BATCH, How, no_gradient, one_number, outcome
 from sublearn.models._guard import arrays_of, check_loop
 from sublearn.models._inputs import (
     array_of,
@@ -28,6 +27,8 @@ from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._masks import ATTACHED
 from sublearn.models._places import running
 from sublearn.models._view import TorchView
+
+_KIND = "a tensor of torch"
 
 
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
@@ -76,17 +77,21 @@ class TorchTrainer:
         )
         self.kind = self.goal.kind
         self.metric = self.how.scores(self.goal)
+        self._moves = False  # whether any weight is known to move what step returns
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Every module in evaluation mode, and afterwards in the mode it was in."""
+        """Every module in evaluation mode; afterwards modes and flags of weights are as they were."""
         modes = {module: module.training for module in self.model.modules()}
+        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         self.model.eval()
         try:
             yield
         finally:
             for module, mode in modes.items():
                 module.training = mode
+            for parameter, flag in flags.items():
+                parameter.requires_grad_(flag)
 
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
@@ -95,15 +100,35 @@ class TorchTrainer:
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
-        if self.how.step is not None:
-            given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
-            return _one_number("step", given, torch.is_grad_enabled())
-        return self.loss_of(self.outputs(ids), take(self.labels, ids))
+        if self.how.step is None:
+            return self.loss_of(self.outputs(ids), take(self.labels, ids))
+        given = self.how.step(self.model, take(self.inputs, ids), take(self.labels, ids))
+        loss: torch.Tensor = one_number("step", given, torch.Tensor, _KIND)
+        if torch.is_grad_enabled() and not (loss.requires_grad or self._moves):
+            every = parameters_of(self.model).values()
+            if all(parameter.requires_grad for parameter in every):
+                raise no_gradient("step", "torch")
+            with self.evaluating():  # those that are free now may take no part
+                for parameter in every:
+                    parameter.requires_grad_(True)
+                self.loss(ids)
+            self._moves = True
+        return loss
+
+    def gradients(self, ids: Any, weights: Sequence[Any]) -> Sequence[Any]:
+        """Those of the loss on some samples; None for weights that take no part."""
+        loss = self.loss(ids)
+        if not loss.requires_grad:
+            return [None] * len(weights)
+        return torch.autograd.grad(loss, weights, allow_unused=True)
 
     def loss_of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of outputs against labels."""
         if self.how.loss is not None:
-            return _one_number("loss", self.how.loss(outputs, labels), outputs.requires_grad)
+            loss = one_number("loss", self.how.loss(outputs, labels), torch.Tensor, _KIND)
+            if outputs.requires_grad and not loss.requires_grad:
+                raise no_gradient("loss", "torch")
+            return loss
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(
                 outputs.flatten(0, -2), labels.flatten().long()
@@ -115,13 +140,8 @@ class TorchTrainer:
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
         run = self._adam if self.how.loop is None else self._own_loop
-        flags = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
-        try:
-            with self.evaluating(), run(masks, torch.as_tensor(ids), rate):
-                yield
-        finally:
-            for parameter, flag in flags.items():
-                parameter.requires_grad_(flag)
+        with self.evaluating(), run(masks, torch.as_tensor(ids), rate):
+            yield
 
     @contextmanager
     def _adam(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
@@ -143,10 +163,7 @@ class TorchTrainer:
             mean, square = torch.zeros_like(value), torch.zeros_like(value)
             batches = self._batches(ids)
             for number in range(1, self.how.steps + 1):
-                loss = self.loss(next(batches))
-                gradients: Sequence[Any] = [None] * len(weights)
-                if loss.requires_grad:  # it does not where no chosen weight takes part
-                    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+                gradients = self.gradients(next(batches), weights)
                 gradient = torch.cat(
                     [
                         torch.zeros_like(old) if grad is None else grad[place].to(wide)
@@ -196,17 +213,16 @@ class TorchTrainer:
             if self.how.step is not None:
                 loss = float(self.loss(ids))
                 if self.kind == OWN and self.how.metric is None:
-                    return -loss, loss
+                    return outcome(-loss, loss)
             outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
             labels = take(self.labels, ids)
             if self.how.step is None:
                 loss = float(self.loss_of(outputs, labels))
             if self.how.metric is not None:
-                score = float(self.how.metric(outputs, labels))
+                score = self.how.metric(outputs, labels)
             else:
                 score = self.goal.score(array_of(outputs), ids.numpy())
-        worst = float("-inf") if np.isnan(score) else score
-        return worst, loss if np.isfinite(loss) else float("inf")
+        return outcome(score, loss)
 
     def view(self, ids: Any, seed: int) -> TorchView:
         return TorchView(self, torch.as_tensor(ids), seed)
@@ -225,15 +241,3 @@ class TorchTrainer:
             if name in masks
         ]
         return torch.cat(parts).numpy()
-
-
-def _one_number(called: str, loss: Any, followed: bool) -> torch.Tensor:
-    """What a person's function returned, if it is one number, with a gradient where it is ``followed``."""
-    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        shown = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else type(loss).__name__
-        raise BadInputError(f"{called} must return one number as a tensor of torch, not {shown}.")
-    if followed and not loss.requires_grad:
-        raise BadInputError(
-            f"{called} returned a number without a gradient: compute it from the outputs by torch alone."
-        )
-    return loss.reshape(())

@@ -55,8 +55,7 @@ class TorchView:
         total = {name: torch.zeros_like(parameter) for name, parameter in free.items()}
         for part in parts:
             with trainer.evaluating():
-                loss = trainer.loss(part)
-                grads = torch.autograd.grad(loss, list(free.values()), allow_unused=True)
+                grads = trainer.gradients(part, list(free.values()))
             for summed, gradient in zip(total.values(), grads, strict=True):
                 if gradient is not None:
                     add(summed, gradient, part)

@@ -61,8 +61,12 @@ def problem_of(point: Params) -> Problem:
             raise BadInputError(f"a point needs {key!r}; it has {', '.join(point)}.")
     samples = whole_number("samples", point["samples"], least=1)
     plain = _problem(str(point["network"]), samples, str(point.get("ensemble") or ""))
-    if point.get("covariance") is not None:
-        plain = _with_covariance(plain, point["covariance"])
+    correlation = point.get("covariance")
+    if correlation is not None:
+        # Before anything is kept, where False is 0.
+        if isinstance(correlation, bool) or not isinstance(correlation, (int, float)):
+            raise BadInputError(f"covariance must be a number, such as 0.9, not {correlation!r}.")
+        plain = _with_covariance(plain, correlation)
     inputs, targets = (point.get(name) for name in PICTURES)
     if not inputs and not targets:
         return plain
@@ -76,9 +80,7 @@ def _problem(network: str, samples: int, ensemble: str) -> Problem:
 
 
 @lru_cache(maxsize=256)
-def _with_covariance(plain: Problem, correlation: object) -> Problem:
-    if isinstance(correlation, bool) or not isinstance(correlation, (int, float)):
-        raise BadInputError(f"covariance must be a number, such as 0.9, not {correlation!r}.")
+def _with_covariance(plain: Problem, correlation: float) -> Problem:
     if plain.ensemble.inputs != Normal():
         raise BadInputError("covariance is for normal inputs: leave inputs out of ensemble.")
     law = Correlated.equally(sum(plain.network.input_blocks), correlation)

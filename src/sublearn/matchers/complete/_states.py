@@ -242,7 +242,7 @@ def _reordered(states: States, room: StateRoom, out: Complex) -> float:
         for f in range(free):
             value = room.step[f * C + t]
             square = (inverse * value.real) ** 2 + (inverse * value.imag) ** 2
-            if not square <= most:  # also true of NaN, which is kept
+            if square > most or square != square:  # NaN, which is kept
                 most = square
             out[t * free + f] = value
     return float(np.sqrt(most))

@@ -186,6 +186,6 @@ def largest(vector: Complex) -> float:
     most = 0.0
     for e in range(vector.size):
         square = vector[e].real ** 2 + vector[e].imag ** 2
-        if not square <= most:  # also true of NaN, which is kept
+        if square > most or square != square:  # NaN, which is kept
             most = square
     return float(np.sqrt(most))
