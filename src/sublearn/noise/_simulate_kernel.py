@@ -62,20 +62,17 @@ def _dot(left: Floats, right: Floats, out: Floats) -> None:
 
 
 def _multiplied(context: Any, left: Any, right: Any, out: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        linalg.ensure_blas()
-        linalg.dot_3_mm(context, builder, out(left, right, out), values)
+    def code(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        blas: Any = linalg
+        blas.ensure_blas()
+        blas.dot_3_mm(context, builder, out(left, right, out), values)
         return context.get_dummy_value()
 
     return types.none(left, right, out), code
 
 
 _by_blas: Any = intrinsic(_multiplied)
-
-
-@overload(_dot, strict=False)
-def _returning_nothing(left: Any, right: Any, out: Any) -> Any:
-    return lambda left, right, out: _by_blas(left, right, out)
+overload(_dot)(lambda left, right, out: lambda left, right, out: _by_blas(left, right, out))
 
 
 @lean
