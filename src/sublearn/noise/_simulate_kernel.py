@@ -387,7 +387,7 @@ def run_repeat(
     normals = np.empty(r, np.float32)
     noise = np.empty(w.size if noisy.size == 0 else noisy.size, np.float32)
     flat_x = x.reshape(x.size)
-    outputs = y.size
+    wanted, outputs = y.reshape(y.size), y.size
     old_length = 1.0
     if gamma[1] > 0.0 and mixing > 0.0:
         fill_normals(streams[1], normals)
@@ -408,11 +408,12 @@ def run_repeat(
             _gather(g, plastic, away)
         if fresh:
             fill_normals(streams[0], drawn)
-            flat_x[:] = drawn
+            for k in range(drawn.size):
+                flat_x[k] = drawn[k]
             at = _forward(teacher_table, teacher_w, x, teacher_states, teacher_slopes, scratch)
-            y.reshape(outputs)[:] = teacher_states[at : at + outputs]
+            wanted = teacher_states[at : at + outputs]
         at = _forward(table, w, x, states, slopes, scratch)
-        errors[cycle] = _misses(states[at : at + outputs], y.reshape(outputs)) * scale
+        errors[cycle] = _misses(states[at : at + outputs], wanted) * scale
 
         if gamma[0] > 0.0:
             g[:] = dtype.type(0)
