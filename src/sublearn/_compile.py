@@ -208,3 +208,19 @@ _one_instruction: Any = intrinsic(_fused)
 @overload(fma, strict=False)
 def _by_precision(a: Any, b: Any, c: Any) -> Any:
     return lambda a, b, c: _one_instruction(a, b, c)
+
+
+def wide() -> None:
+    """Let the function that says so first use vectors of 64 bytes: by itself the compiler avoids them."""
+
+
+def _widened(context: Any) -> Any:
+    def code(context: Any, builder: Any, *_: Any) -> Any:
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return numba.types.none(), code
+
+
+_attribute: Any = intrinsic(_widened)
+overload(wide, inline="always")(lambda: lambda: _attribute())

@@ -8,7 +8,7 @@ import numpy as np
 from numba.extending import overload
 
 from sublearn._arrays import Floats
-from sublearn._compile import compiled, fma
+from sublearn._compile import fma, lean
 from sublearn.networks.packed import RELU, SIGMOID, TANH
 
 
@@ -61,7 +61,7 @@ def _logistic_by_precision(x: Any) -> Any:
     return double
 
 
-@compiled
+@lean
 def activate(code: int, state: Floats, slope: Floats) -> None:
     """state <- phi(state) and slope <- phi'(state)."""
     one = state.dtype.type(1)

@@ -10,9 +10,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+from numba.np import linalg
 
 from sublearn._arrays import Array, Floats, Indices
-from sublearn._compile import compiled, fma, inlined
+from sublearn._compile import compiled, fma, inlined, lean
 from sublearn.networks.packed import (
     ACTIVATION,
     ADDS,
@@ -53,17 +56,36 @@ def _product(a: Floats, b: Floats) -> Any:
     return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)) + rest
 
 
-@compiled
+def _dot(left: Floats, right: Floats, out: Floats) -> None:
+    """out = left right. np.dot returns ``out``, which numba refuses where references are not counted."""
+    np.dot(left, right, out)
+
+
+def _multiplied(context: Any, left: Any, right: Any, out: Any) -> Any:
+    def code(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        blas: Any = linalg
+        blas.ensure_blas()
+        blas.dot_3_mm(context, builder, out(left, right, out), values)
+        return context.get_dummy_value()
+
+    return types.none(left, right, out), code
+
+
+_by_blas: Any = intrinsic(_multiplied)
+overload(_dot)(lambda left, right, out: lambda left, right, out: _by_blas(left, right, out))
+
+
+@lean
 def _add_product(left: Floats, right: Floats, out: Floats, room: Floats) -> None:
     """out += left right, by way of ``room``."""
     product = room[: out.size].reshape(out.shape)
-    np.dot(left, right, product)
+    _dot(left, right, product)
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] += product[i, j]
 
 
-@compiled
+@lean
 def _forward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats
 ) -> int:
@@ -87,14 +109,11 @@ def _forward(
                 place = table[t, ENCODER]
                 encoder = w[place : place + columns * inner].reshape(columns, inner)
                 added = scratch[0, : columns * m]
-                np.dot(encoder, x[block : block + inner], added.reshape(columns, m))
+                _dot(encoder, x[block : block + inner], added.reshape(columns, m))
             else:
                 added = x[block : block + columns].reshape(columns * m)
-            if t == 0:
-                entering[:] = added
-            else:
-                for k in range(entering.size):
-                    entering[k] += added[k]
+            for k in range(entering.size):
+                entering[k] = added[k] if t == 0 else entering[k] + added[k]
         following = here + columns * m
         if table[t, ASIDE] == 1:
             following = end + read
@@ -104,7 +123,7 @@ def _forward(
         leaving = states[following : following + rows * m].reshape(rows, m)
         place = table[t, WEIGHT]
         weight = w[place : place + rows * columns].reshape(rows, columns)
-        np.dot(weight, entering.reshape(columns, m), leaving)
+        _dot(weight, entering.reshape(columns, m), leaving)
         if table[t, BIAS] >= 0:
             place = table[t, BIAS]
             for i in range(rows):
@@ -135,7 +154,7 @@ def _forward(
     return end
 
 
-@compiled
+@lean
 def _backward(
     table: Indices, w: Floats, x: Floats, states: Floats, slopes: Floats, scratch: Floats, g: Floats
 ) -> None:
@@ -182,7 +201,7 @@ def _backward(
         place = table[t, WEIGHT]
         target = g[place : place + rows * columns].reshape(rows, columns)
         if table[t, ADDS] == 0:
-            np.dot(leaving, entering.T, target)
+            _dot(leaving, entering.T, target)
         elif table[t, ADDS] == 1:
             _add_product(leaving, entering.T, target, room)
         if table[t, BIAS] >= 0:
@@ -197,7 +216,7 @@ def _backward(
             break
         weight = w[place : place + rows * columns].reshape(rows, columns)
         following = scratch[flip, : columns * m]
-        np.dot(weight.T, leaving, following.reshape(columns, m))
+        _dot(weight.T, leaving, following.reshape(columns, m))
         if aside:
             for k in range(columns * m):
                 following[k] += passing[k]
@@ -288,7 +307,7 @@ class Irrelevant(NamedTuple):
     norms: Array
 
 
-@compiled
+@lean
 def _off_norm(w: Floats, rows: Indices, norms: Array, g: Floats) -> None:
     """g = the gradient of 1/2 sum (|row| - norm)^2; a row of zeros has no direction."""
     for k in range(norms.size):
@@ -368,7 +387,7 @@ def run_repeat(
     normals = np.empty(r, np.float32)
     noise = np.empty(w.size if noisy.size == 0 else noisy.size, np.float32)
     flat_x = x.reshape(x.size)
-    outputs = y.size
+    wanted, outputs = y.reshape(y.size), y.size
     old_length = 1.0
     if gamma[1] > 0.0 and mixing > 0.0:
         fill_normals(streams[1], normals)
@@ -389,11 +408,12 @@ def run_repeat(
             _gather(g, plastic, away)
         if fresh:
             fill_normals(streams[0], drawn)
-            flat_x[:] = drawn
+            for k in range(drawn.size):
+                flat_x[k] = drawn[k]
             at = _forward(teacher_table, teacher_w, x, teacher_states, teacher_slopes, scratch)
-            y.reshape(outputs)[:] = teacher_states[at : at + outputs]
+            wanted = teacher_states[at : at + outputs]
         at = _forward(table, w, x, states, slopes, scratch)
-        errors[cycle] = _misses(states[at : at + outputs], y.reshape(outputs)) * scale
+        errors[cycle] = _misses(states[at : at + outputs], wanted) * scale
 
         if gamma[0] > 0.0:
             g[:] = dtype.type(0)

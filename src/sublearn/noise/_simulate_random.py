@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._compile import compiled, fma, inlined
+from sublearn._compile import compiled, fma, inlined, wide
 
 LANES = 16
 BLOCK = 32 * LANES  # words of a block: it stays in the first-level cache
@@ -32,12 +32,14 @@ def stream(*entropy: int) -> State:
 @inlined
 def _bits(state: State, out: State) -> None:
     """Fill ``out``, a multiple of LANES, with steps of xoshiro128++ in every lane."""
+    wide()
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
     for start in range(0, out.size, LANES):
+        row = out[start : start + LANES]  # out[start + lane] might be counted from the end
         for lane in range(LANES):
             a, b, c, d = s0[lane], s1[lane], s2[lane], s3[lane]
             total = u4(a + d)
-            out[start + lane] = u4(u4(u4(total << u4(7)) | u4(total >> u4(25))) + a)
+            row[lane] = u4(u4(u4(total << u4(7)) | u4(total >> u4(25))) + a)
             shifted = u4(b << u4(9))
             c = u4(c ^ a)
             d = u4(d ^ b)
@@ -52,6 +54,7 @@ def _box_muller(
     radius_bits: State, angle_bits: State, first: NDArray[np.float32], second: NDArray[np.float32]
 ) -> None:
     """Two normal numbers from every pair of random words."""
+    wide()
     for lane in range(radius_bits.size):
         # u uniform in (0, 1]: u = (1 + mantissa) 2^exponent, and log u by the polynomial of the
         # Cephes library (Moshier 1989) on [sqrt(1/2), sqrt(2)].
