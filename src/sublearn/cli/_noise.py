@@ -335,8 +335,7 @@ class Placements(Learnable):
                 f"--plastic {self.plastic} is {places.budget}, but --learn and --allocation name {len(own)}: "
                 "leave --plastic out, or name as many."
             )
-        places["given"] = own
-        return places
+        return places.with_placement("given", own)
 
 
 @dataclass(frozen=True)
