@@ -26,11 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Inputs, the two factors whose exact product they are (or None), and targets or their teacher."""
+    """Inputs, the two factors whose exact product they are, targets, and the teacher that gives them.
+
+    The factors and the teacher are None where there are none.
+    """
 
     inputs: Array
     factors: tuple[Array, Array] | None
-    asks: Array | Teacher
+    targets: Array
+    teacher: Teacher | None = None
+
+    @classmethod
+    def by(
+        cls, teacher: Teacher, inputs: Array, factors: tuple[Array, Array] | None = None
+    ) -> Drawn:
+        """Inputs with the outputs of a teacher as targets."""
+        return cls(inputs, factors, teacher.outputs(inputs), teacher)
 
 
 class Source(ABC):
@@ -86,7 +97,7 @@ class Taught(Source):
     def draw(self, problem: Problem, rng: np.random.Generator) -> Drawn:
         inputs, factors = _draw_inputs(problem, rng)
         weights = draw_weights(self.network, problem.ensemble.teacher, rng)
-        return Drawn(inputs, factors, Teacher(self.network, weights))
+        return Drawn.by(Teacher(self.network, weights), inputs, factors)
 
     def fresh(
         self, problem: Problem, count: int, rng: np.random.Generator, own: np.random.Generator
@@ -95,10 +106,10 @@ class Taught(Source):
             raise BadInputError(
                 "inputs of low rank span other directions in every draw: none are fresh."
             )
-        asks = self.draw(problem, rng).asks
-        assert isinstance(asks, Teacher)
+        _draw_inputs(problem, rng)  # the weights come after them
+        weights = draw_weights(self.network, problem.ensemble.teacher, rng)
         inputs = problem.ensemble.inputs.draw(own, problem.network.input_shape(count))
-        return inputs, asks.outputs(inputs)
+        return inputs, Teacher(self.network, weights).outputs(inputs)
 
 
 @dataclass(frozen=True)

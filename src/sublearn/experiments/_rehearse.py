@@ -54,15 +54,10 @@ def _parts(experiments: list[Experiment]) -> list[list[Step]]:
 
     Decisions come last, when most of what their rungs call has been compiled.
     """
-    from sublearn.experiments.tasks import Decisions
-    from sublearn.experiments.tasks._repeats import Paired
-
     parts: dict[str, list[Step]] = {}
-    for experiment in sorted(experiments, key=lambda each: isinstance(each.task, Decisions)):
-        task = experiment.task
-        kind = experiment.name if isinstance(task, Decisions) else task.name
+    for experiment in sorted(experiments, key=lambda each: each.task.shares is None):
         steps = [(experiment.name, partial(_one, experiment, p)) for p in _ends(experiment)]
-        parts.setdefault("paired" if isinstance(task, Paired) else kind, []).extend(steps)
+        parts.setdefault(experiment.task.shares or experiment.name, []).extend(steps)
     matchers: list[list[Step]] = [
         [("matchers", partial(_matchers, point))] for point in (_LINEAR, _CURVED, _FEW)
     ]

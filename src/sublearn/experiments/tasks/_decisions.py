@@ -107,6 +107,7 @@ class Decisions(Counting[Estimate]):
     name = "estimate"
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
     counted = Estimate
+    shares = None
 
     takes: Mapping[str, str] = {**SETTING, "method": "method", "starts": "starts allowed"}
     headings: Mapping[str, str] = {

@@ -44,6 +44,8 @@ BEST = {
 class Paired(Task):
     """Trials that go through the same cases in every repeat: trial i is case i % C of repeat i // C."""
 
+    shares = "paired"
+
     @abstractmethod
     def cases(self, point: Params) -> Sequence[Any]:
         """What a repeat goes through, in order; BadInputError if the point does not say it rightly."""
