@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnProblem:
     """A problem of which nothing is given but its size."""
 
     network: NetworkOption

@@ -52,7 +52,7 @@ class Runners(ShortRuns):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Eligible:
     """Which weights may be chosen."""
 
     within: Annotated[list[str] | None, "Choose from this layer; may be repeated."] = None
@@ -69,7 +69,7 @@ def choose(
     maker: MakerOption,
     budget: Annotated[int, "How many weights may be tuned."],
     runners: Runners,
-    limits: Limits,
+    limits: Eligible,
     out: Annotated[str | None, "FILE", "Write the choice to this .npz file."] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,

@@ -291,7 +291,7 @@ class Lessons(Lesson):
 
 
 @dataclass(frozen=True)
-class Placements(Learnable):
+class Places(Learnable):
     """Which placements are compared: of so many weights, and one's own."""
 
     plastic: Annotated[
@@ -353,7 +353,7 @@ class PlaceTold(Told):
 
 def place(
     lessons: Lessons,
-    placements: Placements,
+    placements: Places,
     levels: PlacedLevels,
     simulated: Longer,
     told: PlaceTold,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn._errors import BadInputError
-from sublearn.cli._asking import Drawn, Learnable, OwnProblem
+from sublearn.cli._asking import DrawnProblem, Learnable, OwnProblem
 from sublearn.cli._options import (
     AutapsesOption,
     ForbiddenOption,
@@ -130,7 +130,7 @@ def certify(
 
 
 @dataclass(frozen=True)
-class Choice(Sureness):
+class Choosing(Sureness):
     """How an allocation is chosen: what entries are worth, which are barred, and for how long one looks."""
 
     scores: Annotated[
@@ -213,7 +213,7 @@ def design(
         str | None, typer.Option(help="'maximal' or 'best score'.", show_default=False)
     ] = None,
     *,
-    choice: Choice,
+    choice: Choosing,
     place: VerdictOut,
 ) -> None:
     """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
@@ -232,9 +232,9 @@ def design(
 
 
 def repair(
-    about: Drawn,
+    about: DrawnProblem,
     learnable: Learnable,
-    choice: Choice,
+    choice: Choosing,
     place: VerdictOut,
     into: Annotated[list[str] | None, "NAME", "Weights that may take what moves."] = None,
     input_rank: InputRankOption = None,
@@ -251,7 +251,7 @@ def repair(
 
 
 def census(
-    about: Drawn,
+    about: DrawnProblem,
     learn: Annotated[str, "NAME", "The weight to look at."],
     draws: Annotated[int | None, typer.Option(min=1, help="Draw so many instead of all.")] = None,
     seed: SeedOption = 0,
@@ -270,7 +270,7 @@ def census(
 
 
 def patterns(
-    about: Drawn,
+    about: DrawnProblem,
     learnable: Learnable,
     rank: Annotated[bool, "Also count those of full rank; k m at most 16."] = False,
     seed: SeedOption = 0,

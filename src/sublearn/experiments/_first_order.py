@@ -14,7 +14,7 @@ from sublearn.experiments._table import (
     reached_words,
     said,
 )
-from sublearn.experiments.tasks import Trainability
+from sublearn.experiments.tasks import Learners
 from sublearn.plots import COLOURS, MARKERS, Figure, ink
 from sublearn.runs import Plan, Points, Row, Table
 
@@ -87,7 +87,7 @@ EXPERIMENT = Declared(
     source="Appendix E.1; the summary's open questions",
     claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
     "to find solutions, and second-order methods were necessary.",
-    task=Trainability(),
+    task=Learners(),
     quick=Plan.of(_points(instances=25, steps=1000, starts=2)),
     full=Plan.of(_points(instances=100, steps=5000, starts=3)),
     hours=0.045,

@@ -18,7 +18,7 @@ from sublearn.models._files import file_to_write
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import GivenLabels, as_labels
 from sublearn.models._masks import as_masks, mask_at
-from sublearn.models._pursuit import Derivatives
+from sublearn.models._pursuit import DerivativeSums
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, even_columns, spectrum, zero_columns
 from sublearn.models._structure import Structure
 from sublearn.plots import COLOURS, figure, legend, name_axes
@@ -215,7 +215,7 @@ def audit(
         )
     masks = as_masks(model, what)
     asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
-    derivatives: Derivatives
+    derivatives: DerivativeSums
     if isinstance(model, JaxModel):
         derivatives, structure, seen = model.prepared(inputs, masks, **asked)
     else:
@@ -229,7 +229,7 @@ def audit(
     )
 
 
-def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | None:
+def _residual(derivatives: DerivativeSums, labels: Any, targets: Any) -> Array | None:
     if labels is None and targets is None:
         return None
     if labels is not None and targets is not None:
@@ -244,7 +244,7 @@ def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | No
 
 
 def audit_derivatives(
-    derivatives: Derivatives,
+    derivatives: DerivativeSums,
     masks: Mapping[str, Mask],
     structure: Structure | None = None,
     *,

@@ -13,7 +13,7 @@ from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, first_line, one_of, whole_number
 from sublearn.models._choice import Standing
 from sublearn.models._choose import RACE, read_rates, telling
-from sublearn.models._contest import ALL, Contest, Options, Splits, Trainer, prepare
+from sublearn.models._contest import ALL, ChoiceOptions, Contest, Splits, Trainer, prepare
 from sublearn.models._labels import as_labels
 from sublearn.models._places import each
 from sublearn.models._race import (
@@ -231,7 +231,7 @@ def compare(
     folds: int = FOLDS,
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ChoiceOptions],
 ) -> Comparison:
     """A fair comparison: every method's rate is tuned by the same folds, and tested once.
 

@@ -32,7 +32,7 @@ Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
 class TuningOptions(TypedDict, total=False):
-    """How chosen entries are tuned and scored; see :class:`How`."""
+    """How chosen entries are tuned and scored; see :class:`Recipe`."""
 
     steps: int
     batch: int
@@ -43,7 +43,7 @@ class TuningOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class How:
+class Recipe:
     """How chosen entries are tuned and scored.
 
     ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
@@ -93,14 +93,14 @@ class LimitOptions(TypedDict, total=False):
     unit: str
 
 
-class Options(TuningOptions, LimitOptions, total=False):
+class ChoiceOptions(TuningOptions, LimitOptions, total=False):
     """What ``choose`` and ``compare`` take besides their own."""
 
 
 class Trainer(Protocol):
     """A model with its samples: tunes chosen entries on some of them, scores on others."""
 
-    how: How
+    how: Recipe
     samples: int
     shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
     goal: GivenLabels
@@ -129,13 +129,13 @@ def prepare(
 ) -> tuple[Trainer, Limits]:
     """The trainer of a torch or JAX model, and the limits, from the options that a person gave."""
     for name in options:
-        one_of("an option", name, Options.__annotations__)
+        one_of("an option", name, ChoiceOptions.__annotations__)
     training: Any = {k: v for k, v in options.items() if k in TuningOptions.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
     from sublearn import models  # the room, which says so where torch is not installed
 
     make = models.JaxTrainer if isinstance(model, JaxModel) else models.TorchTrainer
-    trainer: Trainer = make(model, inputs, labels, How(seed=seed, **training))
+    trainer: Trainer = make(model, inputs, labels, Recipe(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._contest import How
+from sublearn.models._contest import Recipe
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
@@ -29,8 +29,10 @@ class JaxTrainer:
     Where the model's ``trainable`` masks parameters, only these are chosen from.
     """
 
-    def __init__(self, model: JaxModel, inputs: Any, labels: Any, how: How | None = None) -> None:
-        self.model, self.how = model, how or How()
+    def __init__(
+        self, model: JaxModel, inputs: Any, labels: Any, how: Recipe | None = None
+    ) -> None:
+        self.model, self.how = model, how or Recipe()
         self.params = jax.tree.map(jax.numpy.asarray, model.params)
         self.how.check_labels(labels)
         self.inputs = jax.tree.map(np.asarray, inputs)

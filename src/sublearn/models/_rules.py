@@ -22,7 +22,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._limits import Chosen, Limits
 from sublearn.models._masks import entries_in
-from sublearn.models._pursuit import Derivatives, pursue
+from sublearn.models._pursuit import DerivativeSums, pursue
 
 Values = Mapping[str, NDArray[Any]]
 COLUMNS = 2  # pivoted QR looks at this many times as many columns as it can use
@@ -44,7 +44,7 @@ class View(Protocol):
         """The sum over samples of the squared derivative of the sample's loss."""
 
     @property
-    def derivatives(self) -> Derivatives:
+    def derivatives(self) -> DerivativeSums:
         """Those of the outputs."""
 
     @property

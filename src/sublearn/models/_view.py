@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.models._derivatives import Derivatives as Streamed
+from sublearn.models._derivatives import Derivatives
 from sublearn.models._inputs import array_of, call_model, take
 from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
-from sublearn.models._pursuit import Derivatives, wanted_change
+from sublearn.models._pursuit import DerivativeSums, wanted_change
 
 if TYPE_CHECKING:
     from sublearn.models._trainer import TorchTrainer
@@ -67,7 +67,7 @@ class TorchView:
         return looked_at(self._trainer, self._ids, self._seed)
 
     @cached_property
-    def derivatives(self) -> Derivatives:
+    def derivatives(self) -> DerivativeSums:
         trainer = self._trainer
 
         def forward(model: Any, inputs: Any) -> Any:
@@ -76,7 +76,7 @@ class TorchView:
 
         places, _ = self._looked_at
         with trainer.evaluating():
-            return Streamed(
+            return Derivatives(
                 trainer.model,
                 take(trainer.inputs, self._ids),
                 names=list(trainer.free),

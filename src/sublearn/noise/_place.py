@@ -18,7 +18,7 @@ from sublearn._tables import aligned
 from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Factors, Instance, Problem, draw_from
 from sublearn.noise._candidates import Candidates
-from sublearn.noise._exchanges import Exchanges, Search, improved
+from sublearn.noise._exchanges import Exchangeable, Exchanges, improved
 from sublearn.noise._geometry import local_geometry
 from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
@@ -383,7 +383,7 @@ def place(
     if improve:
         among = known.among or Allocation.whole(lessons[0].network)
         exchanges, better = improved(
-            Search(among, known.within, improve, seed),
+            Exchangeable(among, known.within, improve, seed),
             rows[0].name,
             rows[0].allocation,
             lessons,

@@ -29,7 +29,7 @@ from sublearn.networks.packed import (
     WEIGHT,
 )
 from sublearn.noise._simulate_activations import activate
-from sublearn.noise._simulate_random import State, fill_normals
+from sublearn.noise._simulate_random import Stream, fill_normals
 
 
 @inlined
@@ -243,7 +243,7 @@ class Chain(NamedTuple):
     weights: Floats
 
 
-class Part(NamedTuple):
+class Subset(NamedTuple):
     """Some weights: their places, none where they are all, and where the layers begin among them."""
 
     places: Indices
@@ -265,7 +265,7 @@ class Learned(NamedTuple):
     teacher: Chain
 
 
-class Levels(NamedTuple):
+class CycleNoise(NamedTuple):
     """The noise of a cycle; ``summed``: lengths are sums over layers."""
 
     gamma: Array
@@ -321,11 +321,11 @@ def _gather(g: Floats, places: Indices, out: Floats) -> None:
 @compiled
 def run_repeat(
     student: Chain,
-    plastic_part: Part,
-    noisy_part: Part,
+    plastic_part: Subset,
+    noisy_part: Subset,
     learned: Learned,
-    streams: State,
-    levels: Levels,
+    streams: Stream,
+    levels: CycleNoise,
     irrelevant: Irrelevant,
     errors: Array,
 ) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from sublearn.experiments import answer
 from sublearn.reports._html import around, paragraphs, tag
-from sublearn.runs import Run, State
+from sublearn.runs import ExperimentState, Run
 
 
-def badge(state: State) -> str:
+def badge(state: ExperimentState) -> str:
     """One word on how far an experiment is, or how much of it is missing."""
     if state.failures:
         return tag("span", f"{state.failures} failed", class_="badge bad")
@@ -21,7 +21,7 @@ def badge(state: State) -> str:
     return tag("span", words, class_="badge part")
 
 
-def summary(states: Mapping[str, State]) -> str:
+def summary(states: Mapping[str, ExperimentState]) -> str:
     """How much of what was asked is there."""
     done = sum(state.finished and not state.failures for state in states.values())
     failed = sum(state.failures for state in states.values())
@@ -52,7 +52,7 @@ def damage(run: Run) -> str:
     return around("div", tag("h3", words) + around("ul", items), class_="warn", role="note")
 
 
-def contents(run: Run, states: Mapping[str, State]) -> str:
+def contents(run: Run, states: Mapping[str, ExperimentState]) -> str:
     """What was found, a line for each experiment: the question, the answer, and why."""
     answers = {
         name: answer(name, run.asked(name)["title"], run.table(name), run.finds(name))

@@ -11,12 +11,12 @@ from sublearn.experiments import ALL
 from sublearn.reports._frame import badge
 from sublearn.reports._html import around, paragraphs, tag
 from sublearn.reports._table import table
-from sublearn.runs import Run, State
+from sublearn.runs import ExperimentState, Run
 
 _LONG = 14  # rows; longer tables are folded
 
 
-def section(run: Run, name: str, state: State) -> str:
+def section(run: Run, name: str, state: ExperimentState) -> str:
     """The section of one experiment."""
     entry = run.asked(name)
     heading = around("h2", tag("span", entry["title"]) + " " + badge(state))
@@ -40,7 +40,7 @@ def section(run: Run, name: str, state: State) -> str:
     return around("section", "\n".join(filter(None, parts)), id=name) + "\n"
 
 
-def _unfinished(state: State) -> str:
+def _unfinished(state: ExperimentState) -> str:
     left = state.trials - state.trials_done
     if not left:
         words = (

@@ -44,7 +44,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
-class State:
+class ExperimentState:
     """How far one experiment is: points and trials that are on disk, of how many."""
 
     experiment: str
@@ -180,14 +180,14 @@ class Run:
                 out[experiment] += seconds
         return out
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> ExperimentState:
         """How far one experiment is."""
         entry = self.asked(name)
         there = self._trials(name)
         points = entry["points"]
         done = [min(len(there.get(i, ())), p["trials"]) for i, p in enumerate(points)]
         folder = self.folder / name
-        return State(
+        return ExperimentState(
             name,
             entry["budget"],
             entry["seed"],
@@ -201,7 +201,7 @@ class Run:
             disk_bytes(folder) if folder.is_dir() else 0,
         )
 
-    def states(self) -> list[State]:
+    def states(self) -> list[ExperimentState]:
         """How far each experiment is."""
         return [self.state(name) for name in self.names]
 

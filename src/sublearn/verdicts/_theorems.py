@@ -23,7 +23,7 @@ _B12 = (
 
 
 @dataclass(frozen=True)
-class Claim:
+class PrintedClaim:
     """One printed statement: what it says of this allocation, and why it fails where it fails."""
 
     theorem: str
@@ -32,7 +32,7 @@ class Claim:
     flaw: str
 
 
-def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
+def printed_claims(problem: Problem, allocation: Allocation) -> list[PrintedClaim]:
     """The statements of the paper that speak about this allocation (None: silent)."""
     # Dependent samples are left out first, as appendix F.1 says.
     network, m = problem.network, problem.effective_samples
@@ -42,7 +42,7 @@ def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
     if count < equations:
         flaw = "the teacher reaches fewer than d m dimensions, so fewer weights can be enough"
         name = "Section 2" if network.recurrence is None else "Lemma B.4"
-        return [Claim(name, "fewer than d m learnable weights are minimal", "minimal", flaw)]
+        return [PrintedClaim(name, "fewer than d m learnable weights are minimal", "minimal", flaw)]
     if count > equations or len(allocation.names) != 1:
         return []
     name = allocation.names[0]
@@ -62,29 +62,29 @@ def printed_claims(problem: Problem, allocation: Allocation) -> list[Claim]:
         says = None if rows.max() <= m and columns.max() <= d else "minimal"
         flaw = "gates make the columns of one unit differ by sample, so the column bound is void"
         statement = 'a ReLU allocation that violates Theorem 4.1, read with "and", is minimal'
-        return [Claim("Section 5", statement, says, flaw)]
+        return [PrintedClaim("Section 5", statement, says, flaw)]
     return []
 
 
-def _decoder(theorem: str, rows: np.ndarray, m: int) -> Claim:
+def _decoder(theorem: str, rows: np.ndarray, m: int) -> PrintedClaim:
     says = "maximal" if (rows == m).all() else "minimal"
     flaw = "it assumes m independent states to read out, m <= T b <= n"
-    return Claim(theorem, "maximal exactly if each row has m learnable weights", says, flaw)
+    return PrintedClaim(theorem, "maximal exactly if each row has m learnable weights", says, flaw)
 
 
 def _recurrent(
     form: Recurrence, name: str, rows: np.ndarray, columns: np.ndarray, m: int
-) -> list[Claim]:
+) -> list[PrintedClaim]:
     b, d, T = form.b, form.d, form.T
     if name == form.readout:
         return [_decoder("Theorem 3.1", rows, m)]
     if name == form.encoder:
         fits = rows.max() <= T * m and columns.max() <= T * d
         statement = "maximal exactly if no row has more than T m and no column more than T d"
-        return [Claim("Theorem 3.2", statement, "maximal" if fits else "minimal", _B12)]
+        return [PrintedClaim("Theorem 3.2", statement, "maximal" if fits else "minimal", _B12)]
     broken = rows.max() > T * b or columns.max() > T * d
     claims = [
-        Claim(
+        PrintedClaim(
             "Theorem 3.4",
             "minimal if a row has more than T b or a column more than T d",
             "minimal" if broken else None,
@@ -96,19 +96,21 @@ def _recurrent(
             "its proof takes the equations of the frozen rows and D F X = Y to be independent, which "
             "can fail where b does not divide m, or T d > n"
         )
-        claims.append(Claim("Theorem 3.5", "maximal if each row has T b or 0", "maximal", flaw))
+        claims.append(
+            PrintedClaim("Theorem 3.5", "maximal if each row has T b or 0", "maximal", flaw)
+        )
     if np.isin(columns, (0, T * d)).all():
         statement = "maximal if each column has T d or 0"
-        claims.append(Claim("Theorem 3.5", statement, "maximal", ""))
+        claims.append(PrintedClaim("Theorem 3.5", statement, "maximal", ""))
     return claims
 
 
-def _layer(rows: np.ndarray, columns: np.ndarray, d: int, m: int) -> list[Claim]:
+def _layer(rows: np.ndarray, columns: np.ndarray, d: int, m: int) -> list[PrintedClaim]:
     row_fits, column_fits = bool(rows.max() <= m), bool(columns.max() <= d)
     printed = "maximal" if row_fits or column_fits else "minimal"
     meant = "maximal" if row_fits and column_fits else "minimal"
     claims = [
-        Claim(
+        PrintedClaim(
             "Theorem 4.1",
             "maximal exactly if no row has more than m or no column more than d",
             printed,
@@ -117,12 +119,12 @@ def _layer(rows: np.ndarray, columns: np.ndarray, d: int, m: int) -> list[Claim]
     ]
     if printed != meant or printed == "maximal":
         statement = 'the same, read with "and"'
-        claims.append(Claim("Theorem 4.1", statement, meant, _B12))
+        claims.append(PrintedClaim("Theorem 4.1", statement, meant, _B12))
     return claims
 
 
 def compare(
-    claims: list[Claim], kind: str, rank: int, needed: int, *, positive: bool
+    claims: list[PrintedClaim], kind: str, rank: int, needed: int, *, positive: bool
 ) -> tuple[TheoremCheck, ...]:
     """Set each claim beside the verdict; ``positive``: the match probability is proved to be > 0."""
     checks = []

@@ -200,7 +200,7 @@ def _beside(point: Params, seed: int) -> WithinQuestion:
     return within_question({**point, "steps": None, "starts": None}, seed, learner)
 
 
-class Trainability(Task):
+class Learners(Task):
     """Each instance trained by each of the ``learners``, until its mean squared error is below ``eps``.
 
     Learners are set apart by spaces; one may say its rate, as in ``adam:rate=0.1``. Trial i is instance
