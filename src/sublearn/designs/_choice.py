@@ -28,10 +28,10 @@ class Choosable:
     ) -> None:
         if isinstance(names, str):
             raise BadInputError(f"learn must be a list of weight names, such as [{names!r}].")
-        asked = dict.fromkeys(names)
-        if not asked:
+        chosen_from = dict.fromkeys(names)
+        if not chosen_from:
             raise BadInputError(f"learn must name at least one of {', '.join(network.shapes)}.")
-        for name in asked:
+        for name in chosen_from:
             weight, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
             if colon and weight in network.shapes:
                 raise BadInputError(
@@ -40,7 +40,7 @@ class Choosable:
                 )
             network.shape(name)
         # In the network's order, in which the labels of an allocation stand: whoever sorts ids relies on it.
-        self.names = [name for name in network.shapes if name in asked]
+        self.names = [name for name in network.shapes if name in chosen_from]
         self.network = network
         self.shapes = [network.shape(name) for name in self.names]
         sizes = [rows * columns for rows, columns in self.shapes]

@@ -46,7 +46,7 @@ class DecidedWithin(Estimate):
 
     question: DecidedWithinQuestion
     asks = DecidedWithinQuestion
-    asked = "share"
+    share_name = "share"
 
     @classmethod
     def of(cls, question: MatchQuestion) -> Self:

@@ -127,7 +127,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
         "grade": ("", "proof", "probability", "numerical"),
     }
     outcomes = ("matched", "undecided", "refuted")
-    asked: ClassVar[str] = "match probability"
+    share_name: ClassVar[str] = "match probability"
     # The two ends come from two streams of successes, so each gets half of the 5%.
     early_level = 0.975
 
@@ -266,7 +266,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
         if self.undecided:
             share += f" to {self.bracket[1]:.4f}"
         return (
-            f"{self.asked} {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
+            f"{self.share_name} {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
             f"{self.matched} matched ({self.proved} proved), {self.refuted} refuted, "
             f"{self.undecided} undecided"
         )

@@ -18,8 +18,8 @@ from sublearn.runs import Plan, Point, Row, Table
 
 def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "d": d, "c": c, "columns_used": c / n}
-    asked = f"lrnn:n={n},b=1,d={d},T={n // 2}", n // 2, f"W:first-columns={c}"
-    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d={d},T={n // 2}", n // 2, f"W:first-columns={c}"
+    return point(own, setting, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:

@@ -20,8 +20,8 @@ _NETWORKS = {
 def _points(trials: int) -> Points:
     for name, (network, samples, rows) in _NETWORKS.items():
         for k in rows:
-            asked = network, samples, f"W:first-rows={k}"
-            yield point({"setting": name, "k": k}, asked, trials, chunk=20)
+            setting = network, samples, f"W:first-rows={k}"
+            yield point({"setting": name, "k": k}, setting, trials, chunk=20)
 
 
 def by_left(table: Table) -> Table:

@@ -19,8 +19,8 @@ from sublearn.runs import Plan, Point, Row, Table
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "k": k, "rows_used": k / n}
-    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
-    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    return point(own, setting, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:

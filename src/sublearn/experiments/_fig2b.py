@@ -35,8 +35,8 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "k": k, "rows_used": k / n}
     if method == "reference" and 4 * k == n:
         method = "construction"  # appendix E.2: used there instead of the solver
-    asked = f"lrnn:n={n},b=1,d={n // 4},T={n // 2}", n // 2, _learn(n, k)
-    return point(own, asked, trials, 4 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d={n // 4},T={n // 2}", n // 2, _learn(n, k)
+    return point(own, setting, trials, 4 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:

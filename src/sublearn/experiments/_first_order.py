@@ -30,13 +30,13 @@ _EPS = (1e-2, 1e-6)
 
 
 def _points(instances: int, steps: int, starts: int) -> Points:
-    for case, asked in _CASES.items():
+    for case, setting in _CASES.items():
         for eps in _EPS:
             more: Row = {"eps": eps, "steps": steps, "starts": starts}
             more["learners"] = " ".join(_LEARNERS)
             # Many instances make one batch of each learner.
             trials, chunk = instances * len(_LEARNERS), 25 * len(_LEARNERS)
-            yield point({"case": case}, asked, trials, chunk, **more)
+            yield point({"case": case}, setting, trials, chunk, **more)
 
 
 def draw(table: Table) -> Figure:

@@ -74,7 +74,7 @@ def _matchers(point: Row) -> None:
     import numpy as np
 
     from sublearn.ensembles import draw
-    from sublearn.experiments.tasks._asked import learnable_of, problem_of
+    from sublearn.experiments.tasks._point import learnable_of, problem_of
     from sublearn.matchers import Budget, single_thread, standard_ladder
 
     problem = problem_of(point)

@@ -14,9 +14,9 @@ _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
 
 
 def _point(n: int, k: int, method: str, starts: int, trials: int) -> Point:
-    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    setting = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
     chunk = 2 if method == "reference" else 10
-    return point({"n": n, "k": k}, asked, trials, chunk, method=method, starts=starts)
+    return point({"n": n, "k": k}, setting, trials, chunk, method=method, starts=starts)
 
 
 def threshold(rows: Table) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
-from sublearn.experiments.tasks._asked import problem_of
+from sublearn.experiments.tasks._point import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
 from sublearn.plots import COLOURS, Figure, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
@@ -123,7 +123,7 @@ EXPERIMENT = Declared(
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
     "rows and columns; between them nothing is proved.",
     task=Verdicts(),
-    quick=Plan.of(_point(*asked) for asked in _QUICK),
-    full=Plan.of(_point(*asked) for asked in _FULL),
+    quick=Plan.of(_point(*place) for place in _QUICK),
+    full=Plan.of(_point(*place) for place in _FULL),
     hours=0.01,
 )

@@ -96,7 +96,7 @@ class Decision(Shown):
     def plot(self) -> Figure:
         """The weights of a match, learnable ones outlined; where there is none, the mask and words."""
         if self.weights is None:
-            return self._asked()
+            return self._mask_and_words()
         mine = self.allocation
         masks = None if mine is None else {name: mine.mask(name) for name in self.weights}
         fig = draw_weights(self.weights, masks)
@@ -104,7 +104,7 @@ class Decision(Shown):
         fig.suptitle(title, x=0.02, ha="left", color=ink(), fontsize=11)
         return fig
 
-    def _asked(self) -> Figure:
+    def _mask_and_words(self) -> Figure:
         """What was learnable, and in words what became of it, and what to do next."""
         fig: Figure
         if self.allocation is None:

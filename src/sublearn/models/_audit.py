@@ -214,15 +214,15 @@ def audit(
             "order is audit(model, inputs, what, labels)."
         )
     masks = as_masks(model, what)
-    asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
+    options: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: DerivativeSums
     if isinstance(model, JaxModel):
-        derivatives, structure, seen = model.prepared(inputs, masks, **asked)
+        derivatives, structure, seen = model.prepared(inputs, masks, **options)
     else:
         from sublearn.models import prepared
 
-        asked |= {"forward": forward, "samples_at_once": samples_at_once}
-        derivatives, structure, seen = prepared(model, inputs, masks, precision, asked)
+        options |= {"forward": forward, "samples_at_once": samples_at_once}
+        derivatives, structure, seen = prepared(model, inputs, masks, precision, options)
     residual = _residual(derivatives, labels, targets)
     return audit_derivatives(
         derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb

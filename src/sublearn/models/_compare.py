@@ -247,7 +247,7 @@ def compare(
     >>> compare(model, inputs, labels, [2, 5], methods=["race", "last", "random"], seeds=2, steps=2)
     <Comparison of 3 methods, budgets 2, 5, 2 seeds>
     """
-    rules, asked = _read_methods(methods)
+    rules, order = _read_methods(methods)
     if isinstance(seeds, (int, np.integer)):
         seeds = range(whole_number("seeds", seeds, least=1))
     numbers = list(seeds)
@@ -258,7 +258,7 @@ def compare(
     joined, count = _with_test(inputs, labels, test)
     trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
-    races = _races(rules, asked, rates).values()
+    races = _races(rules, order, rates).values()
     per_cell = len(rules) + sum(sum(stages(len(some) * len(own), folds)) for some, own in races)
     total = per_cell * len(sizes) * len(numbers)
     steps = trainer.how.steps
@@ -280,7 +280,7 @@ def compare(
                 def advance(done: int, words: str, start: int = start) -> None:
                     show(start + done, total, words)
 
-                results += compare_cell(contest, asked, rates, exam, advance)
+                results += compare_cell(contest, order, rates, exam, advance)
         show(total, total, "")
     return Comparison(tuple(results))
 

@@ -28,10 +28,10 @@ def summary(states: Mapping[str, ExperimentState]) -> str:
     budgets = " and ".join(sorted({state.budget for state in states.values()}))
     seeds = " and ".join(str(seed) for seed in sorted({s.seed for s in states.values()}))
     trials = sum(state.trials_done for state in states.values())
-    asked = sum(state.trials for state in states.values())
+    total = sum(state.trials for state in states.values())
     words = (
         f"{done} of {len(states)} experiments finished, {budgets} budget, seed {seeds}; {trials:,} of "
-        f"{asked:,} trials. "
+        f"{total:,} trials. "
     )
     if done < len(states):
         words += "What is missing is marked. "
@@ -55,7 +55,7 @@ def damage(run: Run) -> str:
 def contents(run: Run, states: Mapping[str, ExperimentState]) -> str:
     """What was found, a line for each experiment: the question, the answer, and why."""
     answers = {
-        name: answer(name, run.asked(name)["title"], run.table(name), run.finds(name))
+        name: answer(name, run.declared(name)["title"], run.table(name), run.finds(name))
         for name in run.names
     }
     items = ""
@@ -127,7 +127,7 @@ def _tools(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _seeds(run: Run) -> str:
     by_seed: dict[int, list[str]] = {}
     for name in run.names:
-        by_seed.setdefault(run.asked(name)["seed"], []).append(name)
+        by_seed.setdefault(run.declared(name)["seed"], []).append(name)
     if len(by_seed) == 1:
         return str(next(iter(by_seed)))
     return "; ".join(f"{seed} ({', '.join(names)})" for seed, names in by_seed.items())

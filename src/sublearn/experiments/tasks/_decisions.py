@@ -13,7 +13,7 @@ import numpy as np
 from sublearn._errors import whole_number
 from sublearn.ensembles import Instance
 from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
-from sublearn.experiments.tasks._asked import (
+from sublearn.experiments.tasks._point import (
     INTERVAL,
     SETTING,
     Columns,

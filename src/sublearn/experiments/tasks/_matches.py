@@ -11,8 +11,8 @@ import numpy as np
 from sublearn._arrays import Array, Mask
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.ensembles import Instance, draw_weights, fresh_samples
-from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._decisions import Decided, Decisions
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._training import ExactOrWithin
 from sublearn.matchers import decide
 from sublearn.networks import ACTIVATIONS, Network, Weights, run

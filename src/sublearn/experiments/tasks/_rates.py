@@ -13,7 +13,7 @@ from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_base, slides_expanded_rate, slides_rate
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import GAMMA, noise_of, stream, whole
 from sublearn.networks import LinearEstimator
 from sublearn.noise import (

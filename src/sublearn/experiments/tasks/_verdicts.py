@@ -14,7 +14,7 @@ from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments.tasks._asked import INTERVAL, Columns, Params, problem_of
+from sublearn.experiments.tasks._point import INTERVAL, Columns, Params, problem_of
 from sublearn.runs import Row, Task
 from sublearn.verdicts import Verdict, census, certify, deficient_draw
 

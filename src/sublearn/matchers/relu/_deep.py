@@ -58,8 +58,8 @@ class Deep(Relu):
         if together < 2 <= m:
             reason = f"every sample alone has a match, and {m} together are too many"
             return Decision("undecided", self.name, reason, effort=spent)
-        asked = instance if together == m else instance.only(range(together))
-        out = super().attempt(asked, replace(budget, nodes=min(NODES, budget.nodes)), rng)
+        first = instance if together == m else instance.only(range(together))
+        out = super().attempt(first, replace(budget, nodes=min(NODES, budget.nodes)), rng)
         out = replace(out, effort=spent + out.effort)
         if together == m:
             return out
