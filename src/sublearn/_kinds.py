@@ -62,6 +62,10 @@ class DecisionKind(Word):
     UNDECIDED = auto()
 
 
+MATCHED, REFUTED, UNDECIDED = DecisionKind
+MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
+
+
 class Claim(Word):
     """What is claimed of a design."""
 

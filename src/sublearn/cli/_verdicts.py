@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn._errors import BadInputError
+from sublearn._kinds import BETWEEN, UNKNOWN
 from sublearn.cli._asking import DrawnProblem, Learnable, OwnProblem
 from sublearn.cli._options import (
     AutapsesOption,
@@ -122,7 +123,7 @@ def certify(
         say(f"no certificate: {without}")
     elif saved:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
-    if verdict.kind in ("between", "unknown"):
+    if verdict.kind in (BETWEEN, UNKNOWN):
         if own is None or own.targets is None:
             tell_next(ask_again(context, "estimate"))
         else:  # measured targets are matched up to a tolerance

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._grades import NUMERICAL, PROOF, weakest
-from sublearn._kinds import Claim, VerdictKind
+from sublearn._kinds import MAXIMAL, Claim
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
 from sublearn.designs._choice import Choosable, Forbidden, Ids, as_allocation
@@ -199,7 +199,7 @@ def _maximal(
     known = _known_maximal(replace(query, effort=EFFORT, progress=None), must)
     for candidate in sorted([best, *known], key=lambda a: -choice.score[choice.ids(a)].sum()):
         verdict = certify(problem, candidate, error=query.error, seed=query.seed)
-        if verdict.kind != VerdictKind.MAXIMAL:
+        if verdict.kind != MAXIMAL:
             continue
         ids = choice.ids(candidate)
         if budget is not None:

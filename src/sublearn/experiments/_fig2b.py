@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sublearn._kinds import MINIMAL
 from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
@@ -67,7 +68,7 @@ def find(table: Table) -> str:
         if rows
     ]
     below, _, above = parts.values()
-    if below and all(row["verdict"] == "minimal" for row in below):
+    if below and all(row["verdict"] == MINIMAL for row in below):
         grades = ", ".join(below.distinct("verdict_grade"))
         lines.append(f"Below d rows certify says minimal without sampling (grade: {grades}).")
     if above:

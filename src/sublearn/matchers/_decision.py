@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from sublearn._arrays import Array
 from sublearn._errors import no_truth
 from sublearn._grades import PROOF
-from sublearn._kinds import DecisionKind
+from sublearn._kinds import MATCHED, UNDECIDED, DecisionKind
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs import Certificate, prove
@@ -114,7 +114,7 @@ class Decision(Shown):
         else:
             fig = self.allocation.plot()
             across = len(fig.axes)
-        title = "undecided" if self.kind == "undecided" else f"{self.kind} by {self.rung}"
+        title = UNDECIDED if self.kind == UNDECIDED else f"{self.kind} by {self.rung}"
         words = [title if self.grade is None else f"{title} ({self.grade})", self._why(_NEITHER)]
         if self.next_step:
             words.append(f"next: {self.next_step}")
@@ -126,10 +126,10 @@ class Decision(Shown):
 
     def _why(self, short: str) -> str:
         """The reason; that of the ladder names every rung: too long to be read at once."""
-        return self.reason if self.kind != "undecided" or len(self.reason) <= 120 else short
+        return self.reason if self.kind != UNDECIDED or len(self.reason) <= 120 else short
 
     def __str__(self) -> str:
-        if self.kind == "undecided":
+        if self.kind == UNDECIDED:
             return f"undecided: {self._why(f'{_NEITHER} (reason says what was tried)')}"
         return f"{self.kind} by {self.rung} ({self.grade}): {self.reason}"
 
@@ -138,7 +138,7 @@ def certified(rung: str, reason: str, certificate: Certificate, effort: Effort) 
     """MATCHED, by the proof that the certificate holds."""
     values = certificate.values
     weights = certificate.instance.with_values(values)
-    return Decision("matched", rung, reason, PROOF, values, weights, certificate, effort)
+    return Decision(MATCHED, rung, reason, PROOF, values, weights, certificate, effort)
 
 
 def first_proved(
@@ -166,4 +166,4 @@ def first_proved(
     reason = f"no solution proved from {effort.starts} starts"
     if unproved:
         reason += f"; {unproved} candidates could not be proved: the roots may be singular"
-    return Decision("undecided", rung, reason, effort=effort)
+    return Decision(UNDECIDED, rung, reason, effort=effort)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._kinds import GradeKind
 from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
@@ -75,7 +76,7 @@ class Verdicts(Task):
             groups.setdefault(group, []).append(place)
         lines = []
         for group in sorted(groups):
-            proved = int((rows["grade"][groups[group]] == "proof").sum())
+            proved = int((rows["grade"][groups[group]] == GradeKind.PROOF).sum())
             line = dict(zip(keys, group, strict=True))
             lines.append({**line, "allocations": len(groups[group]), "proved": proved})
         return lines

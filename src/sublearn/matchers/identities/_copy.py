@@ -19,6 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sublearn._kinds import UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
 from sublearn.matchers._decision import Decision, Effort, certified
@@ -62,13 +63,13 @@ class Copy(Matcher):
         effort = Effort(nodes=search.nodes)
         if units is None:
             reason = "the frozen weights are no renaming or rescaling of the teacher's"
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         exact = copied_values(instance, units)
         assert exact is not None, "the search keeps every frozen entry"
         values = np.array([rounded(value) for value in exact])
         if not np.isfinite(values).all():
             reason = "the copy needs weights beyond the range of float64"
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         certificate = Certificate(instance, "copy", 53, tuple(from_floats(values)), units=units)
         reason = "the student becomes the teacher, unit by unit: they agree on every input"
         return certified(self.name, reason, certificate, effort)

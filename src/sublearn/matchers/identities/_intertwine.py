@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from sublearn._arrays import Array, Indices
+from sublearn._kinds import UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
 from sublearn.matchers._decision import Decision, Effort, certified
@@ -89,7 +90,7 @@ class Intertwine(Matcher):
             )
             return certified(self.name, reason, certificate, Effort(start, steps, bits=bits))
         reason = "no change of coordinates that makes the teacher the student was proved"
-        return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
+        return Decision(UNDECIDED, self.name, reason, effort=Effort(STARTS, steps))
 
 
 def pair_of(instance: Instance) -> Pair | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Mask
+from sublearn._kinds import REFUTED
 from sublearn.exact import Feasible, Rational, to_floats
 from sublearn.matchers._behind import behind_output
 from sublearn.matchers._decision import Effort
@@ -84,7 +85,7 @@ def branch(
     effort = Effort(nodes=result.nodes)
     if proved:
         return proved[0], None, "", effort
-    if result.kind == "refuted":
+    if result.kind == REFUTED:
         why = f"all 2^{plain.pairs} patterns are cut off, by {result.leaves} Farkas vectors"
         return None, why, "", effort
     note = result.note or f"{result.nodes} nodes over the patterns settled nothing"
