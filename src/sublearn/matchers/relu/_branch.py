@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -30,7 +29,7 @@ MOST_NUMBERS = 4e7  # in the tableaux of a whole branch: 320 MB
 class Outcome:
     """What branching found; ``values`` solves the equations of the system exactly, a and u in turn."""
 
-    kind: DecisionKind | Literal[GradeKind.NUMERICAL]
+    kind: DecisionKind | GradeKind
     nodes: int
     leaves: int = 0
     values: dict[int, Rational] | None = None
