@@ -49,7 +49,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(rows.distinct("k"))
 
     words = "rows in use, k"
-    return in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
+    return in_panels(table.apart("kind"), lines, words, _title, y="share of instances", height=2.9)
 
 
 def find(table: Table) -> str:

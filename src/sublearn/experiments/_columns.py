@@ -25,7 +25,7 @@ def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
 def draw(table: Table) -> Figure:
     words, title = "share of columns in use, c / n", "n = {n}, d = {d}"
     across = 3 if len(table.apart("n", "d")) == 3 else 2
-    return beside(table, ["n", "d"], "columns_used", words, title, across=across)
+    return beside(table.apart("n", "d"), "columns_used", words, title, across=across)
 
 
 def find(table: Table) -> str:

@@ -36,7 +36,7 @@ def draw(table: Table) -> Figure:
         decided(ax, by_left(rows), "left")
 
     words = "quadratic equations left, T b k - d m"
-    return in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
+    return in_panels(table.apart("setting"), lines, words, "{setting}", across=2, width=4.6)
 
 
 def find(table: Table) -> str:

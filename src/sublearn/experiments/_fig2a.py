@@ -25,7 +25,7 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
 
 def draw(table: Table) -> Figure:
     words = "share of rows in use, k / n"
-    return beside(table, ["n"], "rows_used", words, "n = {n}")
+    return beside(table.apart("n"), "rows_used", words, "n = {n}")
 
 
 def find(table: Table) -> str:

@@ -48,7 +48,7 @@ def draw(table: Table) -> Figure:
         return f"n = {row['n']}, d = {row['n'] / 4:g}"
 
     words = "share of rows in use, k / n"
-    return beside(table, ["n"], "rows_used", words, title, first)
+    return beside(table.apart("n"), "rows_used", words, title, first)
 
 
 def by_rows(ladder: Table) -> dict[str, Table]:

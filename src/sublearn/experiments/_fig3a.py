@@ -33,7 +33,7 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
 
 def draw(table: Table) -> Figure:
     words = "rows (first layer: columns) in use, k"
-    return beside(table, ["n"], "k", words, "hidden layers of n = {n}")
+    return beside(table.apart("n"), "k", words, "hidden layers of n = {n}")
 
 
 def find(table: Table) -> str:

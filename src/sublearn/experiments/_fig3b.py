@@ -50,7 +50,7 @@ def draw(table: Table) -> Figure:
         ax.set_xlim(3.5, rows[0]["n"] + 0.5)
 
     y, title = "share of instances", "n = {n} hidden units"
-    fig = in_panels(table, ["n"], lines, "rows in use, k", title, y=y, legend_across=2)
+    fig = in_panels(table.apart("n"), lines, "rows in use, k", title, y=y, legend_across=2)
     for ax in fig.axes if table else ():
         ax.set_ylim(-0.02, top)
     return fig

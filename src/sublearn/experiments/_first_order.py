@@ -57,7 +57,7 @@ def draw(table: Table) -> Figure:
 
     look: Row = {"y": "learner", "unit_interval": False, "width": 4.6, "height": 3.2}
     words = "share of instances reached (95% interval)"
-    return in_panels(table, ["case"], lines, words, "{case}", **look)
+    return in_panels(table.apart("case"), lines, words, "{case}", **look)
 
 
 def find(table: Table) -> str:

@@ -46,7 +46,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(rows.distinct("k"))
 
     return in_panels(
-        table, ["case"], lines, "first k rows that hold the weights", "{case}", across=2
+        table.apart("case"), lines, "first k rows that hold the weights", "{case}", across=2
     )
 
 

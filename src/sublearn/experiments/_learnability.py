@@ -57,7 +57,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
 
     look: dict[str, Any] = {"y": "share of instances", "legend_across": 3, "height": 3.3}
-    return in_panels(table, ["case"], lines, "allocation", "{case}", **look)
+    return in_panels(table.apart("case"), lines, "allocation", "{case}", **look)
 
 
 def _answer(table: Table) -> list[str]:

@@ -52,7 +52,7 @@ def draw(table: Table) -> Figure:
         ax.set_xlim(0.9, 1.15 * max(rows.column("after")))
 
     y, title = "share of instances matched so far", "n = {n}, k = {k}"
-    return in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
+    return in_panels(table.apart("n", "k"), lines, "random starts", title, y=y, width=4.6)
 
 
 def find(table: Table) -> str:
