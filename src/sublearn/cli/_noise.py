@@ -39,7 +39,7 @@ MixingOption = Annotated[float, "c: the task-irrelevant direction is c old + (1 
 
 
 @dataclass(frozen=True)
-class Levels:
+class CycleLevels:
     """The noise of a cycle, which falls on the plastic weights."""
 
     gamma: Annotated[
@@ -58,7 +58,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class PlacedLevels(Levels):
+class PlacedLevels(CycleLevels):
     """The noise of a cycle, and where it falls."""
 
     noise_on: Annotated[str, "Synaptic noise falls on 'plastic' weights or on 'all'."] = "plastic"
@@ -204,7 +204,7 @@ class SizeTold(Told):
 
 def size(
     lesson: TaughtLesson,
-    levels: Levels,
+    levels: CycleLevels,
     told: SizeTold,
     grow: Annotated[
         str | None,

@@ -333,13 +333,13 @@ class _Run:
 
     def repeat(self, number: int, row: int) -> None:
         """Repeat ``number`` of the seed, from row ``row`` of weights and data."""
-        from sublearn.noise._simulate_kernel import Chain, CycleNoise, Learned, Subset, run_repeat
+        from sublearn.noise._simulate_kernel import Chain, Learned, Levels, Part, run_repeat
         from sublearn.noise._simulate_random import stream
 
         chain, data, noise = self.chain, self.data, self.noise
         whole = np.arange(0, dtype=np.int64)
         plastic, noisy = (
-            Subset(whole if index.size == chain.size else index, chain.bounds_of(index))
+            Part(whole if index.size == chain.size else index, chain.bounds_of(index))
             for index in (self.plastic, self.existing if noise.on == "all" else self.plastic)
         )
         w = self.start[row % len(self.start)].astype(self.dtype)
@@ -356,7 +356,7 @@ class _Run:
             noisy,
             Learned(self.samples(data, row), Chain(teacher_table, teacher_w)),
             streams,
-            CycleNoise(np.array(noise.gamma), noise.T, noise.mixing, noise.norm == "layers"),
+            Levels(np.array(noise.gamma), noise.T, noise.mixing, noise.norm == "layers"),
             self.irrelevant(row, w),
             self.errors[row],
         )

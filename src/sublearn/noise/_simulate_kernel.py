@@ -243,7 +243,7 @@ class Chain(NamedTuple):
     weights: Floats
 
 
-class Subset(NamedTuple):
+class Part(NamedTuple):
     """Some weights: their places, none where they are all, and where the layers begin among them."""
 
     places: Indices
@@ -265,7 +265,7 @@ class Learned(NamedTuple):
     teacher: Chain
 
 
-class CycleNoise(NamedTuple):
+class Levels(NamedTuple):
     """The noise of a cycle; ``summed``: lengths are sums over layers."""
 
     gamma: Array
@@ -321,11 +321,11 @@ def _gather(g: Floats, places: Indices, out: Floats) -> None:
 @compiled
 def run_repeat(
     student: Chain,
-    plastic_part: Subset,
-    noisy_part: Subset,
+    plastic_part: Part,
+    noisy_part: Part,
     learned: Learned,
     streams: Stream,
-    levels: CycleNoise,
+    levels: Levels,
     irrelevant: Irrelevant,
     errors: Array,
 ) -> None:

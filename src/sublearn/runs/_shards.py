@@ -31,7 +31,7 @@ _PATIENCE = 20  # times that a reader lists the files again
 
 
 @dataclass(frozen=True)
-class Part:
+class Piece:
     """The rows of one chunk."""
 
     point: int
@@ -82,7 +82,7 @@ class Shards:
         pieces = np.split(trial, starts[1:])
         return {int(i): piece for i, piece in zip(ids, pieces, strict=True)}
 
-    def append(self, parts: Iterable[Part]) -> None:
+    def append(self, parts: Iterable[Piece]) -> None:
         """Keep the rows of some chunks, as one file."""
         import pyarrow as pa
 
