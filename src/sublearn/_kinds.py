@@ -62,7 +62,6 @@ class DecisionKind(Word):
     UNDECIDED = auto()
 
 
-MATCHED, REFUTED, UNDECIDED = DecisionKind
 MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
 
 

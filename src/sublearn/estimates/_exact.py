@@ -12,7 +12,7 @@ import numpy as np
 
 from sublearn._errors import one_of, whole_number
 from sublearn._grades import NUMERICAL
-from sublearn._kinds import MATCHED, MAXIMAL, MINIMAL, REFUTED, UNDECIDED, DecisionKind, GradeKind
+from sublearn._kinds import MAXIMAL, MINIMAL, DecisionKind, GradeKind
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem
 from sublearn.estimates._count import Counted, HowFar, Question, count_trials
@@ -138,11 +138,11 @@ class Estimate(Counted[MatchQuestion, Trial]):
 
     @staticmethod
     def counts(record: Trial) -> bool:
-        return record.kind == MATCHED
+        return record.kind == DecisionKind.MATCHED
 
     @classmethod
     def may_count(cls, record: Trial) -> bool:
-        return record.kind != REFUTED
+        return record.kind != DecisionKind.REFUTED
 
     @property
     def method(self) -> str:
@@ -187,7 +187,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def rungs(self) -> dict[str, int]:
         """How many trials each rung decided."""
-        return dict(Counter(r.rung for r in self.records if r.kind != UNDECIDED))
+        return dict(Counter(r.rung for r in self.records if r.kind != DecisionKind.UNDECIDED))
 
     @property
     def grades(self) -> dict[str, int]:
@@ -197,7 +197,9 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def proved(self) -> int:
         """Matches that are proved."""
-        return sum(r.kind == MATCHED and r.grade == GradeKind.PROOF for r in self.records)
+        return sum(
+            r.kind == DecisionKind.MATCHED and r.grade == GradeKind.PROOF for r in self.records
+        )
 
     @property
     def restarts(self) -> int:
@@ -217,7 +219,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def _by_starts(self) -> list[Trial]:
         """Matches that a random start led to."""
-        matched = (r for r in self.records if r.kind == MATCHED)
+        matched = (r for r in self.records if r.kind == DecisionKind.MATCHED)
         return [r for r in matched if r.starts and r.rung in FROM_STARTS]
 
     @property
@@ -285,7 +287,7 @@ def estimate(
     sample_always: bool = False,
     **how: Unpack[HowFar[Estimate]],
 ) -> Estimate:
-    """Draw instances of a problem and decide each: MATCHED, REFUTED or UNDECIDED.
+    """Draw instances of a problem and decide each: DecisionKind.MATCHED, DecisionKind.REFUTED or DecisionKind.UNDECIDED.
 
     ``allocation`` is fixed, or a rule that draws one for each trial, as the paper does: ``{"W":
     FirstRows(5)}``. A fixed one is certified first (with ``count``, if asked), and nothing is sampled

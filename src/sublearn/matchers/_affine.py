@@ -8,11 +8,10 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF, wrong_by_chance
-from sublearn._kinds import MATCHED, REFUTED, UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, PrimeField, from_floats, leading, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import LARGE_BITS, Residues, miss_probability
 from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, middles, precision

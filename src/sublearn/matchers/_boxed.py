@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn._grades import PROOF
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import is_affine_before_output
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import too_large
 from sublearn.matchers.proofs import prove

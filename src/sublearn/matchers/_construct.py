@@ -19,9 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from sublearn._kinds import UNDECIDED
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._balls import (
     BALLS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from sublearn._arrays import Array
 from sublearn._errors import no_truth
 from sublearn._grades import PROOF
-from sublearn._kinds import MATCHED, UNDECIDED, DecisionKind
+from sublearn._kinds import DecisionKind
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.matchers.proofs import Certificate, prove
@@ -20,6 +20,7 @@ from sublearn.verdicts import Grade
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MATCHED, REFUTED, UNDECIDED = DecisionKind
 # A word is taken for its member.
 Kind = DecisionKind | Literal["matched", "refuted", "undecided"]
 

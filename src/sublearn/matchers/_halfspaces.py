@@ -13,11 +13,10 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
-from sublearn._kinds import MATCHED, REFUTED, UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, Feasible, Infeasible, decide_program, to_float
 from sublearn.matchers._behind import behind_output, is_affine_before_output
-from sublearn.matchers._decision import Decision
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._equations import ChainEquations
 

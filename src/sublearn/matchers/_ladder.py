@@ -11,10 +11,9 @@ import numpy as np
 
 from sublearn._grades import NUMERICAL, PROOF
 from sublearn._interrupts import heed
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
 

@@ -13,10 +13,16 @@ from sublearn._arrays import Array
 from sublearn._errors import whole_number
 from sublearn._grades import PROOF
 from sublearn._interrupts import heed
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares, solved
-from sublearn.matchers._decision import Decision, Effort, certified, first_proved
+from sublearn.matchers._decision import (
+    REFUTED,
+    UNDECIDED,
+    Decision,
+    Effort,
+    certified,
+    first_proved,
+)
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._prove import prove, prove_from
 

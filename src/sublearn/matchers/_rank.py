@@ -6,10 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Problem
-from sublearn.matchers._decision import Decision
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import whole
 from sublearn.verdicts import (

@@ -11,9 +11,8 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import positive, whole_number
 from sublearn._grades import NUMERICAL
-from sublearn._kinds import MATCHED, UNDECIDED
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.networks import ACTIVATIONS
 

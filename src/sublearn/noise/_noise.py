@@ -32,22 +32,8 @@ NOISE_ON = ("plastic", "all")
 NORMS = ("l2", "layers")
 
 
-class OtherChange:
-    """What n2 is where it is no random direction; ``word`` names it."""
-
-    word: ClassVar[str]
-
-    def task(self) -> Instance | Sequence[Instance] | None:
-        """The task whose loss it goes down, one or one for each repeat; None where there is none."""
-        return None
-
-    def norms(self, rows: Sequence[Floats]) -> list[float]:
-        """The norm to which it pulls each row of weights that start like this; none where it does not."""
-        return []
-
-
 @dataclass(frozen=True, eq=False)
-class SecondTask(OtherChange):
+class SecondTask:
     """n2 = -g2/|g2|, g2 the gradient of another task's loss on the plastic weights: learning on other tasks.
 
     ``instance`` gives the network and the samples of that task, or several do, one for each repeat; which
@@ -74,12 +60,13 @@ class SecondTask(OtherChange):
             check_instance(one)
         object.__setattr__(self, "instance", tuple(tasks) if several else self.instance)
 
-    def task(self) -> Instance | Sequence[Instance]:
-        return self.instance
+    def norms(self, rows: Sequence[Floats]) -> list[float]:
+        """To which it pulls each row of weights that start like this: it pulls none."""
+        return []
 
 
 @dataclass(frozen=True)
-class Homeostasis(OtherChange):
+class Homeostasis:
     """n2 pulls every unit's incoming weights to a norm: -d/|d|, d the gradient of sum (|w_i| - norm)^2 / 2.
 
     w_i are the rows of the weight matrices, frozen entries counted; biases are left alone. Only plastic
@@ -94,6 +81,7 @@ class Homeostasis(OtherChange):
     """
 
     word: ClassVar[str] = "homeostasis"
+    instance: ClassVar[None] = None  # it goes down no other task's loss
 
     norm: float | None = None
 
@@ -102,11 +90,15 @@ class Homeostasis(OtherChange):
             object.__setattr__(self, "norm", positive("norm", self.norm))
 
     def norms(self, rows: Sequence[Floats]) -> list[float]:
+        """To which it pulls each row of weights that start like this."""
         if self.norm is not None:
             return [self.norm] * len(rows)
         # Summed as the kernel does: by a last bit more or less a row would be off its own norm, and be
         # pulled at full length.
         return [math.sqrt(np.cumsum(row * row, dtype=np.float64)[-1]) for row in rows]
+
+
+Irrelevant = SecondTask | Homeostasis
 
 
 @dataclass(frozen=True)
@@ -131,7 +123,7 @@ class Noise:
     mixing: float = 0.0
     on: str = "plastic"
     norm: str = "l2"
-    irrelevant: OtherChange | None = None
+    irrelevant: Irrelevant | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", _levels(self.gamma))
@@ -139,7 +131,7 @@ class Noise:
         object.__setattr__(self, "mixing", fraction("mixing", self.mixing))
         one_of("noise on", self.on, NOISE_ON)
         one_of("norm", self.norm, NORMS)
-        if not isinstance(self.irrelevant, OtherChange | None):
+        if not isinstance(self.irrelevant, Irrelevant | None):
             raise BadInputError(
                 "irrelevant must be None, for white change, or a SecondTask or a Homeostasis, not "
                 f"{self.irrelevant!r}."

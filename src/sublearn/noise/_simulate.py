@@ -17,7 +17,7 @@ from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Network, Packed, pack
-from sublearn.noise._noise import Noise, OtherChange, check_mixed_size, check_noise
+from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.plots import (
     COLOURS,
@@ -268,10 +268,7 @@ def compress(network: Network, x: Array, y: Array) -> tuple[Array, Array, Array]
     return narrow, short, np.atleast_1d(np.einsum("...os,...os->...", rest, rest))
 
 
-def _second(kind: OtherChange | None, network: Network, repeats: int) -> _Data | None:
-    task = None if kind is None else kind.task()
-    if task is None:
-        return None
+def _second(task: Instance | Sequence[Instance], network: Network, repeats: int) -> _Data:
     given = check_instances(task, repeats)
     if given[0].network != network:
         raise BadInputError(
@@ -326,7 +323,8 @@ class _Run:
         self.start = np.stack([chain.flatten(one.start) for one in given])
         # Change of no length is no change, whatever its kind.
         self.other = noise.irrelevant if noise.gamma[1] else None
-        self.second = _second(self.other, network, repeats)
+        task = None if self.other is None else self.other.instance
+        self.second = None if task is None else _second(task, network, repeats)
         self.rows = _rows(network, chain)
         self.errors, self.final = np.empty(shape), np.empty((repeats, chain.size))
         self.other_errors = np.empty((repeats, cycles if self.second else 0))

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from sublearn._errors import whole_number
-from sublearn._kinds import MATCHED, GradeKind
+from sublearn._kinds import DecisionKind, GradeKind
 from sublearn.ensembles import Instance
 from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
 from sublearn.experiments.tasks._point import (
@@ -160,7 +160,7 @@ class Saturation(Decisions):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         most = starts_of(point)
-        matched = rows["kind"] == MATCHED
+        matched = rows["kind"] == DecisionKind.MATCHED
         trials, used = len(matched), rows["starts"]
         lines: list[Row] = []
         for starts in (s for s in CHECKPOINTS if s <= most):

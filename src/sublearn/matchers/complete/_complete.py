@@ -24,9 +24,8 @@ import numpy as np
 
 from sublearn._errors import whole_number
 from sublearn._interrupts import heed
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn.ensembles import Instance, Problem
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import Enclosure, enclose, separated
 from sublearn.matchers.proofs._balls import COMPLEX_BALLS

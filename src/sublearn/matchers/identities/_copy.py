@@ -19,10 +19,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from sublearn._kinds import UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Scale, Spaces, spaces
 from sublearn.matchers.proofs._certificate import Certificate

@@ -20,10 +20,9 @@ from functools import cached_property
 import numpy as np
 
 from sublearn._arrays import Array, Indices
-from sublearn._kinds import UNDECIDED
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Facing, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, precision

@@ -9,8 +9,9 @@ import numpy as np
 
 from sublearn._arrays import Mask
 from sublearn._interrupts import heed
-from sublearn._kinds import MATCHED, REFUTED, UNDECIDED, DecisionKind, GradeKind
+from sublearn._kinds import DecisionKind, GradeKind
 from sublearn.exact import Feasible, Infeasible, Rational, decide_program
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED
 from sublearn.matchers.relu._kernel import CANDIDATE, CLOSED, Leaves, branch
 from sublearn.matchers.relu._leaf import LeafProofs
 from sublearn.patterns import Program, System, build_program, decide_pattern

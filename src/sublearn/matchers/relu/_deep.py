@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from sublearn._grades import PROOF
-from sublearn._kinds import REFUTED, UNDECIDED
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._relu import Relu

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from sublearn._grades import PROOF
-from sublearn._kinds import MATCHED, REFUTED, UNDECIDED, GradeKind
+from sublearn._kinds import GradeKind
 from sublearn.ensembles import Instance
 from sublearn.exact import Feasible, Rational
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import candidates
 from sublearn.matchers.proofs import prove

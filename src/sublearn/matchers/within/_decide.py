@@ -10,11 +10,10 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._grades import PROOF
 from sublearn._interrupts import heed
-from sublearn._kinds import MATCHED, REFUTED, UNDECIDED
 from sublearn._seeds import Turn
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers._nonlinear import too_large
 

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sublearn._arrays import Array, Mask
-from sublearn._kinds import REFUTED
 from sublearn.exact import Feasible, Rational, to_floats
 from sublearn.matchers._behind import behind_output
-from sublearn.matchers._decision import Effort
+from sublearn.matchers._decision import REFUTED, Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.within._bands import BITS, Bands, bands, rational
