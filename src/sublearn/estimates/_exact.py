@@ -287,7 +287,7 @@ def estimate(
     sample_always: bool = False,
     **how: Unpack[HowFar[Estimate]],
 ) -> Estimate:
-    """Draw instances of a problem and decide each: DecisionKind.MATCHED, DecisionKind.REFUTED or DecisionKind.UNDECIDED.
+    """Draw instances of a problem and decide each: MATCHED, REFUTED or UNDECIDED.
 
     ``allocation`` is fixed, or a rule that draws one for each trial, as the paper does: ``{"W":
     FirstRows(5)}``. A fixed one is certified first (with ``count``, if asked), and nothing is sampled
