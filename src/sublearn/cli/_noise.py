@@ -21,6 +21,7 @@ from sublearn.cli._options import (
     TeacherOption,
     read_entries,
     read_network,
+    read_numbers,
     read_problem,
 )
 from sublearn.cli._out import Out, tell_written
@@ -152,14 +153,6 @@ class Told(Out):
             return
         say("\n".join([*lines, str(result)]))
         tell_written(saved)
-
-
-def read_numbers(name: str, text: str) -> list[float]:
-    """Numbers separated by commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise BadInputError(f"{name} must be numbers separated by commas, not {text!r}.") from None
 
 
 class RateTold(Told):

@@ -16,7 +16,7 @@ Ids = Indices
 Forbidden = Mapping[str, ArrayLike] | Allocation | None
 
 
-class Choosable:
+class Choices:
     """The weights that may be learned, with scores; ids number them as an allocation's labels stand."""
 
     def __init__(

@@ -101,7 +101,8 @@ class Given:
     def instead_of(self, drawn: Drawn) -> Drawn:
         """What was drawn, with given inputs and targets in its place; a teacher sees these inputs."""
         if self.inputs is not None and drawn.teacher is not None:
-            drawn = Drawn.by(drawn.teacher, self.inputs)
+            targets = drawn.teacher.outputs(self.inputs)
+            drawn = Drawn(self.inputs, None, targets, drawn.teacher)
         elif self.inputs is not None:
             drawn = replace(drawn, inputs=self.inputs, factors=None)
         return drawn if self.targets is None else replace(drawn, targets=self.targets)

@@ -124,7 +124,8 @@ class Instance:
         source = Teacher(shown, _floats(teacher_weights))
         given, factors = _inputs_of(network, inputs)
         check_teacher(network, shown, given.shape[-1] if given.ndim else 0)
-        return cls._made(network, allocation, _floats(weights), Drawn.by(source, given, factors))
+        drawn = Drawn(given, factors, source.outputs(given), source)
+        return cls._made(network, allocation, _floats(weights), drawn)
 
     @classmethod
     def given(
@@ -229,11 +230,12 @@ class Instance:
         network, chosen, whole = self.network, self.allocation, self._as_given()
         if self.teacher is None:
             return Instance.given(network, chosen, whole, factors or inputs, self.targets[:, kept])
-        return self._made(network, chosen, whole, Drawn.by(self.teacher, inputs, factors))
+        drawn = Drawn(inputs, factors, self.teacher.outputs(inputs), self.teacher)
+        return self._made(network, chosen, whole, drawn)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
-        drawn = Drawn.by(teacher, self.inputs, self.input_factors)
+        drawn = Drawn(self.inputs, self.input_factors, teacher.outputs(self.inputs), teacher)
         return self._made(network, self.allocation, self._as_given(), drawn)
 
     @cached_property

@@ -26,22 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Inputs, the two factors whose exact product they are, targets, and the teacher that gives them.
-
-    The factors and the teacher are None where there are none.
-    """
+    """Inputs, the two factors whose exact product they are (or None), targets, and the teacher (or None)."""
 
     inputs: Array
     factors: tuple[Array, Array] | None
     targets: Array
     teacher: Teacher | None = None
-
-    @classmethod
-    def by(
-        cls, teacher: Teacher, inputs: Array, factors: tuple[Array, Array] | None = None
-    ) -> Drawn:
-        """Inputs with the outputs of a teacher as targets."""
-        return cls(inputs, factors, teacher.outputs(inputs), teacher)
 
 
 class Source(ABC):
@@ -97,7 +87,8 @@ class Taught(Source):
     def draw(self, problem: Problem, rng: np.random.Generator) -> Drawn:
         inputs, factors = _draw_inputs(problem, rng)
         weights = draw_weights(self.network, problem.ensemble.teacher, rng)
-        return Drawn.by(Teacher(self.network, weights), inputs, factors)
+        teacher = Teacher(self.network, weights)
+        return Drawn(inputs, factors, teacher.outputs(inputs), teacher)
 
     def fresh(
         self, problem: Problem, count: int, rng: np.random.Generator, own: np.random.Generator

@@ -197,9 +197,8 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def proved(self) -> int:
         """Matches that are proved."""
-        return sum(
-            r.kind == DecisionKind.MATCHED and r.grade == GradeKind.PROOF for r in self.records
-        )
+        sure = DecisionKind.MATCHED, GradeKind.PROOF
+        return sum((r.kind, r.grade) == sure for r in self.records)
 
     @property
     def restarts(self) -> int:

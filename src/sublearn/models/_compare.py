@@ -186,12 +186,8 @@ class Comparison(Shown):
         for colour, method in reversed(list(enumerate(self.methods))):
             runs = [np.array(self.scores(method, budget)) for budget in self.budgets]
             means = np.array([values.mean() for values in runs])
-            errors = np.array(
-                [
-                    values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-                    for values in runs
-                ]
-            )
+            # Of one seed there is no spread: 0.
+            errors = np.array([one.std(ddof=min(1, one.size - 1)) / one.size**0.5 for one in runs])
             curve(
                 axes[0],
                 self.budgets,

@@ -19,7 +19,7 @@ from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, GivenLabels
 from sublearn.models._limits import Chosen, Limits, Picked, Where
 from sublearn.models._race import Outcome, split_samples
-from sublearn.models._rules import Rule, Setting, View, apply_rule
+from sublearn.models._rules import ModelView, Rule, Setting, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
 BATCH = 128
@@ -32,7 +32,7 @@ Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
 class TuningOptions(TypedDict, total=False):
-    """How chosen entries are tuned and scored; see :class:`Recipe`."""
+    """How chosen entries are tuned and scored; see :class:`Setup`."""
 
     steps: int
     batch: int
@@ -43,7 +43,7 @@ class TuningOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Setup:
     """How chosen entries are tuned and scored.
 
     ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
@@ -100,7 +100,7 @@ class ChoiceOptions(TuningOptions, LimitOptions, total=False):
 class Trainer(Protocol):
     """A model with its samples: tunes chosen entries on some of them, scores on others."""
 
-    how: Recipe
+    how: Setup
     samples: int
     shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
     goal: GivenLabels
@@ -117,7 +117,7 @@ class Trainer(Protocol):
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         """The chosen entries as they are now, name by name in the order of the weights."""
 
-    def view(self, ids: Any, seed: int) -> View:
+    def view(self, ids: Any, seed: int) -> ModelView:
         """What rules look at on the samples ``ids``."""
 
     def contents(self) -> Iterable[bytes]:
@@ -135,7 +135,7 @@ def prepare(
     from sublearn import models  # the room, which says so where torch is not installed
 
     make = models.JaxTrainer if isinstance(model, JaxModel) else models.TorchTrainer
-    trainer: Trainer = make(model, inputs, labels, Recipe(seed=seed, **training))
+    trainer: Trainer = make(model, inputs, labels, Setup(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
 
 
@@ -156,9 +156,9 @@ class Splits:
             (self.samples[tune], self.samples[score])
             for tune, score in split_samples(len(self.samples), count, seed, some)
         ]
-        self._views: dict[int, View] = {}
+        self._views: dict[int, ModelView] = {}
 
-    def view(self, fold: int = -1) -> View:
+    def view(self, fold: int = -1) -> ModelView:
         """What rules look at: the tuning part of a fold, or all samples where it is negative."""
         if fold not in self._views:
             ids = self.samples if fold < 0 else self.folds[fold][0]

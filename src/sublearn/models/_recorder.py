@@ -22,7 +22,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
 from sublearn.models._inputs import leaves
-from sublearn.models._uses import Direct, Matrix, Rows, Strided, Tensor, Use
+from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use, View
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -61,11 +61,11 @@ class Recorder(TorchFunctionMode):
             name = self.names.get(id(tensor._base))
         return name
 
-    def view_of(self, tensor: Tensor) -> Strided:
+    def view_of(self, tensor: Tensor) -> View:
         """Its place in the parameter."""
         whole = self.parameters[self.name_of(tensor)]  # type: ignore[index]
         offset = tensor.storage_offset() - whole.storage_offset()
-        return Strided(tuple(tensor.shape), tuple(tensor.stride()), offset)
+        return View(tuple(tensor.shape), tuple(tensor.stride()), offset)
 
     def _spread(self, args: tuple[Any, ...], result: Tensor) -> None:
         """Rows that were looked up once for all samples, and are now added to each of them.
@@ -154,7 +154,7 @@ class _Call:
         kind: Callable[..., Use],
         tensor: Tensor,
         source: Tensor | None,
-        view: Strided,
+        view: View,
         **own: Any,
     ) -> Use:
         """Record a use of ``tensor``, whose derivative needs ``source`` as it is now."""
@@ -191,9 +191,7 @@ class _Call:
         return (1, self.result.shape[1]) + (1,) * (self.result.dim() - 2)
 
 
-def _times_matrix(
-    call: _Call, x: Tensor, weight: Tensor, view: Strided, turned: bool = False
-) -> None:
+def _times_matrix(call: _Call, x: Tensor, weight: Tensor, view: View, turned: bool = False) -> None:
     """result = x W' with W as ``view`` says (rows are outputs); or both turned, result = W x."""
 
     def upright(tensor: Tensor) -> Tensor:

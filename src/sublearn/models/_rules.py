@@ -28,7 +28,7 @@ Values = Mapping[str, NDArray[Any]]
 COLUMNS = 2  # pivoted QR looks at this many times as many columns as it can use
 
 
-class View(Protocol):
+class ModelView(Protocol):
     """A model on the samples that a rule chooses by, as arrays; each computed when first looked at."""
 
     @property
@@ -63,7 +63,7 @@ class View(Protocol):
 class Setting:
     """What a rule is asked for, ``budget`` entries within ``limits``, and what it may look at."""
 
-    view: View
+    view: ModelView
     budget: int
     limits: Limits
     rng: np.random.Generator

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from sublearn.models._uses import Direct, Matrix, Rows, Strided, Tensor, Use, add_product
+from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use, View, add_product
 
 BLOCK = 1 << 18
 """Numbers that are squared at once: a block that stays in the processor's cache."""
@@ -143,7 +143,7 @@ class _MixedPlan(SquaresPlan):
 
 def plans_for(name: str, shape: Any, uses: Sequence[Numbered]) -> list[SquaresPlan]:
     """Group the uses by the part they see; parts that do not overlap are added up on their own."""
-    parts: dict[Strided, list[Numbered]] = {}
+    parts: dict[View, list[Numbered]] = {}
     for i, use in uses:
         parts.setdefault(use.view, []).append((i, use))
     if len(parts) > 1:

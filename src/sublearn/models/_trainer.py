@@ -11,7 +11,7 @@ import torch
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._contest import BATCH, Recipe
+from sublearn.models._contest import BATCH, Setup
 from sublearn.models._guard import arrays_of, check_loop
 from sublearn.models._inputs import (
     array_of,
@@ -56,8 +56,8 @@ class TorchTrainer:
     weight, flag and mode is as before when a run ends.
     """
 
-    def __init__(self, model: Any, inputs: Any, labels: Any, how: Recipe | None = None) -> None:
-        self.model, self.how = model, how or Recipe()
+    def __init__(self, model: Any, inputs: Any, labels: Any, how: Setup | None = None) -> None:
+        self.model, self.how = model, how or Setup()
         self.free = free_parameters(model)
         refuse_batch_norm(model)
         self.inputs = as_inputs(model, inputs)

@@ -21,7 +21,7 @@ Tensor = Any
 
 
 @dataclass(frozen=True)
-class Strided:
+class View:
     """The part of a parameter that a use sees: shape, strides and offset within its storage."""
 
     shape: tuple[int, ...]
@@ -33,15 +33,15 @@ class Strided:
         return whole.as_strided(self.shape, self.stride, self.offset)
 
     @property
-    def matrix(self) -> Strided:
+    def matrix(self) -> View:
         """The same part with its trailing dimensions made one, as a matrix (rows, the rest)."""
         columns = math.prod(self.shape[1:])
-        return Strided((self.shape[0], columns), (self.stride[0], 1), self.offset)
+        return View((self.shape[0], columns), (self.stride[0], 1), self.offset)
 
     @property
-    def transposed(self) -> Strided:
+    def transposed(self) -> View:
         """The transposed matrix."""
-        return Strided(self.shape[::-1], self.stride[::-1], self.offset)
+        return View(self.shape[::-1], self.stride[::-1], self.offset)
 
     def positions(self, flat: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Which of the entries ``flat`` of the parameter lie in this part, and where in it."""
@@ -75,7 +75,7 @@ class Use:
     """
 
     name: str
-    view: Strided
+    view: View
     edge: Any
     shape: tuple[int, ...]  # of the result
     source: Tensor | None  # the other factor's tensor, whose version tells if it was overwritten
@@ -213,7 +213,7 @@ class Direct(Use):
         if self.factor is not None:
             some = self.factor().index_select(dim, pick)
             factor = lambda: some  # noqa: E731
-        view = Strided((len(pick),), (1,), 0)
+        view = View((len(pick),), (1,), 0)
         return replace(self, view=view, shape=tuple(shape), padded=tuple(padded), factor=factor)
 
 

@@ -26,7 +26,7 @@ OTHERS = 16  # classes besides the right one, where there are more than twice as
 
 
 class TorchView:
-    """A model on the samples ``ids``; see :class:`sublearn.models._rules.View`."""
+    """A model on the samples ``ids``; see :class:`sublearn.models._rules.ModelView`."""
 
     def __init__(self, trainer: TorchTrainer, ids: Any, seed: int = 0) -> None:
         self._trainer = trainer

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.designs import Choosable, Forbidden, design, read_count
+from sublearn.designs import Choices, Forbidden, design, read_count
 from sublearn.designs import autapses as self_connections
 from sublearn.ensembles import Problem
 from sublearn.networks import Network
@@ -80,7 +80,7 @@ def candidate_placements(
     """
     network = problem.network
     names = list(dict.fromkeys(network.shapes if learn is None else learn))
-    choice = Choosable(network, names, None, forbidden)
+    choice = Choices(network, names, None, forbidden)
     if not autapses:
         choice.forbid(self_connections(network))
     if not choice.allowed.any():

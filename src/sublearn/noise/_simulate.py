@@ -144,10 +144,8 @@ class Simulation(Shown):
 
 def _over_repeats(errors: Array) -> tuple[Array, Array]:
     """Mean and standard error, cycle by cycle; the latter is 0 for one repeat."""
-    mean, repeats = errors.mean(axis=0), len(errors)
-    if repeats == 1:
-        return mean, 0.0 * mean
-    return mean, np.asarray(errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+    spread = errors.std(axis=0, ddof=min(1, len(errors) - 1))
+    return errors.mean(axis=0), np.asarray(spread / math.sqrt(len(errors)))
 
 
 class Repeated(TypedDict, total=False):
