@@ -101,17 +101,14 @@ class Lesson:
         own = None if self.data is None else read_own(self.data, net, self.samples)
         if self.samples is None and (own is None or own.inputs is None):
             raise BadInputError(NEITHER_NOR)
-
-        def learnable(problem: Problem) -> Allocation:
-            if plastic is None or not plastic.given:
-                return Allocation.whole(net)
-            return plastic.once(problem)
-
         if own is None:
             problem = read_problem(self.network, self.samples, None, teacher)
         else:
             problem = own.given_in(own.problem(net, self.samples, None, teacher))
-        return draw(problem, learnable(problem), seed=seed)
+        mask = Allocation.whole(net)
+        if plastic is not None and plastic.given:
+            mask = plastic.once(problem)
+        return draw(problem, mask, seed=seed)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from itertools import chain, count
@@ -85,15 +85,13 @@ def _matchers(point: Row) -> None:
                 matcher.attempt(instance, Budget(), np.random.default_rng(0))
 
 
-def _ends(experiment: Experiment) -> Iterator[Point]:
+def _ends(experiment: Experiment) -> list[Point]:
     # The paper's protocol and training on labels run on numpy and scipy, tuning on torch: nothing to
     # compile.
+    if experiment.task.name in ("labelled", "tuning"):
+        return []
     points = [p for p in experiment.quick.points if p.params.get("method") != "reference"]
-    if experiment.task.name in ("labelled", "tuning") or not points:
-        return
-    yield points[0]
-    if len(points) > 1:
-        yield points[-1]
+    return [*points[:1], *points[1:][-1:]]
 
 
 def _one(experiment: Experiment, point: Point) -> None:

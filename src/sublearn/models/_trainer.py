@@ -167,13 +167,10 @@ class TorchTrainer:
                 weight.data.index_put_(place, old)
 
     def _batches(self, ids: Any) -> Iterator[Any]:
-        count = len(ids)
+        count, most = len(ids), self.how.batch
         draws = torch.Generator().manual_seed(self.how.seed)
         while True:
-            if count <= self.how.batch:
-                yield ids
-            else:
-                yield ids[torch.randperm(count, generator=draws)[: self.how.batch]]
+            yield ids if count <= most else ids[torch.randperm(count, generator=draws)[:most]]
 
     @contextmanager
     def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:

@@ -139,7 +139,8 @@ class Shards:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(self._metadata()), sink, compression="zstd")
+        label = {_LABEL: json.dumps(self.label, sort_keys=True).encode()}
+        pq.write_table(table.replace_schema_metadata(label), sink, compression="zstd")
         content = sink.getvalue().to_pybytes()
         path = self.folder / f"{_digest(content)}{ENDING}"
         for folder in (self.folder.parent, self.folder):
@@ -218,9 +219,6 @@ class Shards:
         kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
         fields = [(POINT, pa.int32()), (TRIAL, pa.int64())]
         return pa.schema(fields + [(name, kinds[kind]) for name, kind in self.columns.items()])
-
-    def _metadata(self) -> dict[bytes, bytes]:
-        return {_LABEL: json.dumps(self.label, sort_keys=True).encode()}
 
 
 def _joined(tables: list[Any]) -> Any:

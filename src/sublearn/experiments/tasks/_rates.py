@@ -99,9 +99,8 @@ class Rates(Task):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         lines: list[Row] = []
-        for place in range(len(rows["cell"])):
-            line = {name: column[place].item() if name != "cell" else column[place]
-                    for name, column in rows.items()}  # fmt: skip
+        for cells in zip(*(column.tolist() for column in rows.values()), strict=True):
+            line = dict(zip(rows, cells, strict=True))
             gap, other = (line["measured"] - line[name] for name in ("predicted", "slides"))
             lines.append({**line, "off": gap / line["error"], "slides_off": other / line["error"]})
         return lines

@@ -89,7 +89,8 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
         return None
     x = start / sizes
     # The rest is taken in balls: it may be many digits below the numbers it comes from.
-    rest = _rest(linear, x)
+    product = (linear.matrix * BALLS.exact(x[:, None])).entries()
+    rest = [a + c for a, c in zip(product, linear.constants, strict=True)]  # J x + c
     above, below = np.zeros(len(rest)), np.zeros(len(rest))
     for i in np.flatnonzero(bounded).tolist():
         above[i] = np.inf if bands.no_high[i] else float((bands.high[i] - rest[i]).mid()) / half[i]
@@ -200,12 +201,6 @@ def _in_fractions(
     table = [[rational(e, upper=False) for e in column] for column in columns]
     out = orthogonal_near(table, y[support])
     return [arb(x) for x in out] if any(x != 0 for x in out) else None
-
-
-def _rest(linear: Linear, x: Array) -> list[Ball]:
-    """J x + c."""
-    product = (linear.matrix * BALLS.exact(x[:, None])).entries()
-    return [a + c for a, c in zip(product, linear.constants, strict=True)]
 
 
 def _placed(values: Array, places: Indices, size: int) -> Array:
