@@ -281,7 +281,7 @@ class Lessons(Lesson):
 
 
 @dataclass(frozen=True)
-class Places(Learnable):
+class Placed(Learnable):
     """Which placements are compared: of so many weights, and one's own."""
 
     plastic: Annotated[
@@ -343,7 +343,7 @@ class PlaceTold(Told):
 
 def place(
     lessons: Lessons,
-    placements: Places,
+    placements: Placed,
     levels: PlacedLevels,
     simulated: Longer,
     told: PlaceTold,
