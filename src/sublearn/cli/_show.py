@@ -24,7 +24,7 @@ def entries(allocation: Allocation) -> dict[str, list[list[int]]]:
     return {name: [list(e) for e in allocation.entries[name]] for name in allocation.names}
 
 
-def asked(
+def described(
     problem: Problem, learnable: Allocation | Mapping[str, Rule] | None = None
 ) -> dict[str, Any]:
     """What was asked, and of which version: an allocation by its entries, or the rules that draw one."""

@@ -27,7 +27,7 @@ from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import (
     ask_again,
-    asked,
+    described,
     entries,
     label,
     make_console,
@@ -112,7 +112,7 @@ def certify(
     saved = place.write(verdict, files)
     if sure.as_json:
         here = sure.rank_given(own, problem, mask)
-        print_json({**asked(problem, mask), **verdict.to_dict(), **here, "saved": saved})
+        print_json({**described(problem, mask), **verdict.to_dict(), **here, "saved": saved})
         return
     console = make_console()
     show_picture(console, mask, verdict.idle if verdict.circuit is not None else None)
@@ -175,7 +175,7 @@ class Choosing(Sureness):
         left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
         if self.as_json:
             moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
-            said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
+            said = {**described(problem, chosen), **moved, "design": chosen.to_dict()}
             here = self.rank_given(own, problem, chosen)
             print_json({**said, **verdict.to_dict(), **here, "saved": saved})
             return
@@ -265,7 +265,7 @@ def census(
     with progress_bar(1, "census") as advance:
         count = verb(problem, learn, draws=draws, seed=seed, progress=_parts(advance))
     if as_json:
-        print_json({**asked(problem), **count.to_dict()})
+        print_json({**described(problem), **count.to_dict()})
         return
     typer.echo(str(count))
 
@@ -286,7 +286,9 @@ def patterns(
     counts = replace(allocation_patterns(problem, mask), full_rank=full)
     rows = learnable_rows(mask)
     if as_json:
-        print_json({**asked(problem, mask), "rows": rows, **counts.to_dict(), "full_rank": full})
+        print_json(
+            {**described(problem, mask), "rows": rows, **counts.to_dict(), "full_rank": full}
+        )
         return
     sizes = ", ".join(f"{count} in row {row}" for row, count in rows.items())
     typer.echo(f"learnable: {sizes}; {problem.samples} samples")
