@@ -27,7 +27,7 @@ from sublearn.experiments.tasks import TASKS
 from sublearn.runs import Experiment, Plan, Point
 from sublearn.runs._files import SHARDS
 from sublearn.runs._manifest import declare, label, write_manifest
-from sublearn.runs._shards import Part, Shards
+from sublearn.runs._shards import Piece, Shards
 
 PARAMS = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:rows=0"}
 OVERHEAD, SECONDS = 0.10, 2.0
@@ -107,7 +107,7 @@ def million(rows: int) -> tuple[float, float, int]:
                         columns[column] = rng.random(len(trials)).tolist()
                     else:
                         columns[column] = rng.integers(0, 1000, len(trials)).tolist()
-                shards.append([Part(index, trials, columns)])
+                shards.append([Piece(index, trials, columns)])
         run = runs.open(folder)
         # Once beforehand, for what is only imported once.
         assert sum(int(str(r["trials"])) for r in run.summarise("trivial", chosen.task)) == rows

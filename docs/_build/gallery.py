@@ -78,7 +78,7 @@ ELSEWHERE = {
 
 def store(run: Run, name: str, place: Path = RESULTS) -> str:
     """Store one experiment of a run, if it is finished; what was done, in a word."""
-    state, asked = run.state(name), run.asked(name)
+    state, declared = run.state(name), run.declared(name)
     if not state.finished or state.failures:
         return "not finished"
     folder = place / name
@@ -90,13 +90,13 @@ def store(run: Run, name: str, place: Path = RESULTS) -> str:
         "experiment": name,
         "budget": state.budget,
         "command": command(run, name),
-        "commits": asked.get("commits") or _commits(manifest),
+        "commits": declared.get("commits") or _commits(manifest),
         "versions": {k: v for k, v in manifest["versions"].items() if v},
         "tools": manifest.get("tools", {}),
         "seed": state.seed,
         "points": state.points,
         "trials": state.trials,
-        "declaration": asked["digest"],
+        "declaration": declared["digest"],
         "table": hashlib.sha256(content).hexdigest(),
     }
     folder.mkdir(parents=True, exist_ok=True)

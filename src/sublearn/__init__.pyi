@@ -26,7 +26,6 @@ from .ensembles import Instance as Instance
 from .ensembles import Labels as Labels
 from .ensembles import Problem as Problem
 from .ensembles import Targets as Targets
-from .ensembles import Teacher as Teacher
 from .ensembles import draw as draw
 from .estimates import Estimate as Estimate
 from .estimates import WithinEstimate as WithinEstimate

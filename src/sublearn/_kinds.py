@@ -62,6 +62,9 @@ class DecisionKind(Word):
     UNDECIDED = auto()
 
 
+MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
+
+
 class Claim(Word):
     """What is claimed of a design."""
 

@@ -302,7 +302,9 @@ def one_draw(self: _over_gates.GateSearch) -> Iterator[tuple[_over_gates.State, 
 def test_bounds_of_nodes_hold_below_them() -> None:
     """Open gates bound every way to close them, and the gates of a leaf are what the oracle draws."""
     problem = asked((2, 3, 2), False, 2)
-    choice = _over_gates.Choice(problem.network, ["W1"], {"W1": np.arange(6.0).reshape(3, 2)}, None)
+    choice = _over_gates.Choices(
+        problem.network, ["W1"], {"W1": np.arange(6.0).reshape(3, 2)}, None
+    )
     order = choice.order()
     search = _over_gates.GateSearch(
         _over_gates.BasisQuery(

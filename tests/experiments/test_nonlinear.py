@@ -15,7 +15,7 @@ from sublearn._errors import BadInputError
 from sublearn.datasets import _digits as digit_files
 from sublearn.estimates import WithinEstimate, WithinTrial
 from sublearn.experiments.tasks import TASKS, _labelled
-from sublearn.experiments.tasks._asked import problem_of
+from sublearn.experiments.tasks._point import problem_of
 from sublearn.experiments.tasks._training import within_line, within_question
 from sublearn.reports import write
 from sublearn.runs import Experiment, Plan, Point, Row, Table

@@ -14,8 +14,8 @@ from sublearn.estimates import MatchQuestion, Trial
 from sublearn.experiments import find
 from sublearn.experiments._saturation import threshold
 from sublearn.experiments.tasks import TASKS, Decisions
-from sublearn.experiments.tasks._asked import ensemble_from_text, learnable_of, problem_of
 from sublearn.experiments.tasks._decisions import match_line
+from sublearn.experiments.tasks._point import ensemble_from_text, learnable_of, problem_of
 from sublearn.runs import Row, Table
 
 SMALL: Row = {"network": "lrnn:n=2,b=1,d=1,T=2", "samples": 2, "learn": "W:entries=0.0/1.1"}

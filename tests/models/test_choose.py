@@ -16,7 +16,7 @@ from sublearn import BadInputError  # noqa: E402
 from sublearn.models import _view, attach  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 from sublearn.models._compare import compare  # noqa: E402
-from sublearn.models._contest import How  # noqa: E402
+from sublearn.models._contest import Setup  # noqa: E402
 from sublearn.models._derivatives import Derivatives  # noqa: E402
 from sublearn.models._limits import Limits  # noqa: E402
 from sublearn.models._pursuit import pursue, wanted_change  # noqa: E402
@@ -161,7 +161,7 @@ def test_bfloat16_steps_are_summed_in_single_precision() -> None:
     model, (inputs, labels) = mlp().to(torch.bfloat16), samples()
     inputs = inputs.to(torch.bfloat16)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    trainer = TorchTrainer(model, inputs, labels, How(steps=40))
+    trainer = TorchTrainer(model, inputs, labels, Setup(steps=40))
     masks = {"5.weight": np.ones((3, 6), bool)}
     # Each step is far below half a unit in the last place of most weights; their sum is not.
     with trainer.tuned(masks, torch.arange(30), 2e-4):
@@ -278,7 +278,7 @@ def test_the_race_is_seeded_and_leaves_the_model_alone(tmp_path: Path) -> None:
 def test_a_tuning_run_is_masked_gradient_descent() -> None:
     """Our Adam on the chosen entries against torch's on all of them with masked gradients."""
     model, (inputs, labels) = mlp(), samples()
-    trainer = TorchTrainer(model, inputs, labels, How(steps=15))
+    trainer = TorchTrainer(model, inputs, labels, Setup(steps=15))
     rng = np.random.default_rng(0)
     masks = {name: rng.random(tuple(p.shape)) < 0.3 for name, p in model.named_parameters()}
     with trainer.tuned(masks, torch.arange(30), 0.05):
@@ -374,7 +374,7 @@ def test_own_loss_step_loop_and_metric() -> None:
     def share_of_first(outputs: Any, _: Any) -> float:
         return float((outputs.argmax(1) == 0).float().mean())
 
-    how = How(metric=lambda *_: float("nan"))
+    how = Setup(metric=lambda *_: float("nan"))
     assert TorchTrainer(model, inputs, labels, how).evaluate(range(9))[0] == -np.inf  # the worst
     own = choose(model, inputs, labels, 9, **fixed, metric=share_of_first)
     assert own.metric == "share_of_first"
@@ -509,7 +509,7 @@ def test_compare_is_fair_and_paired() -> None:
         model, inputs[:40], labels[:40], 6, methods=["last"], seeds=1, rates=[0.1], steps=4,
         test=(inputs[40:], labels[40:]),
     )  # fmt: skip
-    trainer = TorchTrainer(model, inputs, labels, How(steps=4))
+    trainer = TorchTrainer(model, inputs, labels, Setup(steps=4))
     chosen = choose(model, inputs[:40], labels[:40], 6, method="last", steps=4)
     with trainer.tuned(chosen.masks, torch.arange(40), 0.1):
         score = float((model(inputs[40:]).argmax(1) == labels[40:]).float().mean())

@@ -164,3 +164,17 @@ def test_the_command_knows_autapses_and_data_of_ones_own(tmp_path: Path) -> None
     assert table["plastic"] == 4
     for file in table["masks"]:
         assert not sl.Allocation.load(file, net).mask("W").diagonal().any()
+
+
+def test_candidates_are_a_value() -> None:
+    net = sl.LinearEstimator(2, 2)
+    first, other = (sl.Allocation.from_entries(net, {"W": [(0, k)]}) for k in (0, 1))
+    placed = {"first": first}
+    ways = Candidates(placed, left_out={"designed": "none is known"})
+    more = ways.with_placement("other", other)
+    assert [*ways] == ["first"] and [*more] == ["first", "other"] and more["other"] == other
+    assert more.left_out == ways.left_out and ways == placed
+    with pytest.raises(TypeError):
+        ways["other"] = other  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        ways.among = first  # type: ignore[misc]

@@ -74,6 +74,22 @@ def test_undecided_is_in_the_legend_only_where_there_is_some() -> None:
         assert len(ax.get_legend_handles_labels()[1]) == lines
 
 
+@pytest.mark.parametrize(
+    ("label", "gap"),
+    [
+        ("decided", "undecided"),
+        ("exact match, decided", "undecided"),
+        ("decided, both scaled", "undecided, both scaled"),
+        ("normal", "undecided (normal)"),
+    ],
+)
+def test_what_is_undecided_is_named_after_what_is_decided(label: str, gap: str) -> None:
+    _, ax = figure()
+    x, half = np.arange(3), np.full(3, 0.5)
+    bracket(ax, x, half, half + 0.1, half - 0.2, half + 0.3, label=label)
+    assert ax.get_legend_handles_labels()[1] == [label, gap]
+
+
 def test_panels_share_one_legend_that_names_each_line_once() -> None:
     fig, axes = panels(3, across=2)
     assert len(axes) == 3

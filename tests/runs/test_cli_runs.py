@@ -64,7 +64,7 @@ def test_a_sweep_from_file_to_page(
     assert tables(folder) == kept
     other = tmp_path / "other"
     command("sweep", str(spec), "--out", str(other), "--seed", "1")
-    assert open_run(other).asked("rows")["seed"] == 1
+    assert open_run(other).declared("rows")["seed"] == 1
     (folder / "report.html").unlink()
     assert command("report", str(folder)).strip() == str(folder / "report.html")
     assert (folder / "report.html").is_file()
@@ -179,7 +179,7 @@ class _Found:
     def table(self, name: str) -> Table:
         return Table()
 
-    def asked(self, name: str) -> dict[str, str]:
+    def declared(self, name: str) -> dict[str, str]:
         return {"title": f"Does {name} hold, " + "and hold " * 12 + "at every size?"}
 
 

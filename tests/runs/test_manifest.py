@@ -42,7 +42,7 @@ def test_each_experiment_says_at_which_commits_it_was_computed(
     def run(commit: str, *chosen: runs.Experiment) -> dict[str, list[str]]:
         monkeypatch.setattr("sublearn.runs._manifest._commit", lambda: commit)
         found = execute(chosen, out=tmp_path)
-        return {name: found.asked(name)["commits"] for name in found.names}
+        return {name: found.declared(name)["commits"] for name in found.names}
 
     other = replace(today(), name="others")
     assert run("first", today()) == {"walks": ["first"]}
@@ -134,12 +134,12 @@ OTHERS = [
 
 @pytest.mark.parametrize(("asked", "other", "message"), OTHERS, ids=[m for *_, m in OTHERS])
 def test_two_declarations_are_never_mixed(
-    tmp_path: Path, asked: dict, other: runs.Experiment, message: str
+    tmp_path: Path, declared: dict, other: runs.Experiment, message: str
 ) -> None:
     execute([today()], out=tmp_path)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     with pytest.raises(BadInputError, match=message):
-        execute([other], out=tmp_path, **asked)
+        execute([other], out=tmp_path, **declared)
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 

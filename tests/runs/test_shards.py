@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sublearn import BadInputError
 from sublearn.runs import _shards
 from sublearn.runs._files import DAMAGED
-from sublearn.runs._shards import Part, Shards
+from sublearn.runs._shards import Piece, Shards
 
 COLUMNS = {"end": float, "turns": int, "up": bool, "side": str}
 LABEL = {"experiment": "toy", "declaration": "abc"}
@@ -24,9 +24,9 @@ def shards(folder: Path) -> Shards:
     return Shards(folder / "shards", COLUMNS, LABEL, [1000] * 4)
 
 
-def part(point: int, trials: range) -> Part:
+def part(point: int, trials: range) -> Piece:
     values = [1000 * point + trial for trial in trials]
-    return Part(
+    return Piece(
         point,
         trials,
         {
@@ -38,7 +38,7 @@ def part(point: int, trials: range) -> Part:
     )
 
 
-def parts(points: int, chunks: int, size: int = 4) -> list[Part]:
+def parts(points: int, chunks: int, size: int = 4) -> list[Piece]:
     return [part(p, range(size * c, size * (c + 1))) for p in range(points) for c in range(chunks)]
 
 
@@ -70,7 +70,7 @@ def test_any_value_survives(tmp_path_factory: pytest.TempPathFactory, values: li
     # Lone surrogates are no text that any file could hold.
     kept = [(a, b, c.encode("utf-8", "replace").decode()) for a, b, c in values]
     a, b, c = (list(column) for column in zip(*kept, strict=True))
-    store.append([Part(0, range(len(kept)), {"a": a, "b": b, "c": c})])
+    store.append([Piece(0, range(len(kept)), {"a": a, "b": b, "c": c})])
     rows = store.rows()
     assert rows["b"].tolist() == b and rows["c"].tolist() == c
     assert np.array_equal(rows["a"], np.array(a), equal_nan=True)
@@ -104,7 +104,7 @@ def test_columns_have_the_declared_types_whatever_the_rows_hold(tmp_path: Path) 
     """A float that happens to be whole is a float in every file, so that files can be joined."""
     store = Shards(tmp_path, {"a": float, "b": int}, LABEL, [3])
     for trial, value in enumerate((1, 0.5, 2)):
-        store.append([Part(0, range(trial, trial + 1), {"a": [value], "b": [trial]})])
+        store.append([Piece(0, range(trial, trial + 1), {"a": [value], "b": [trial]})])
     for path in tmp_path.iterdir():
         kinds = {field.name: str(field.type) for field in pq.read_schema(path)}
         assert kinds == {"point": "int32", "trial": "int64", "a": "double", "b": "int64"}

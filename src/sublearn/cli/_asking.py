@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnProblem:
     """A problem of which nothing is given but its size."""
 
     network: NetworkOption
@@ -65,28 +65,28 @@ class Learnable:
             raise BadInputError(
                 "say what is learnable, with --learn NAME:WHAT or --allocation FILE."
             )
-        asked = learn_from_text(problem.network, self.learn or [])
-        fixed = asked.fixed
+        learn = learn_from_text(problem.network, self.learn or [])
+        fixed = learn.fixed
         if self.allocation is not None:
             fixed |= Allocation.load(self.allocation, problem.network, self.weight)
-        return fixed, asked
+        return fixed, learn
 
     def once(self, problem: Problem) -> Allocation:
         """One allocation: rules are drawn once."""
-        fixed, asked = self._entries(problem)
-        return fixed | asked.draw(problem)
+        fixed, learn = self._entries(problem)
+        return fixed | learn.draw(problem)
 
     def each_trial(self, problem: Problem) -> Allocation | Mapping[str, Rule]:
         """An allocation, or the rules that draw one per trial when no seed was given with them."""
-        fixed, asked = self._entries(problem)
-        if not asked.rules or asked.seed is not None:
-            return fixed | asked.draw(problem)
+        fixed, learn = self._entries(problem)
+        if not learn.rules or learn.seed is not None:
+            return fixed | learn.draw(problem)
         if len(fixed):
             raise BadInputError(
                 "rules that are drawn for each trial cannot be joined with fixed entries; "
                 "give the rules a seed to draw them once."
             )
-        return asked.rules
+        return learn.rules
 
 
 @dataclass(frozen=True)

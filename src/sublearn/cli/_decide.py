@@ -12,8 +12,7 @@ from sublearn.cli._asking import OneInstance
 from sublearn.cli._options import JsonOption
 from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
-from sublearn.cli._show import ask_again, print_json, say, tell_next
-from sublearn.cli._show import asked as asked_for
+from sublearn.cli._show import ask_again, described, print_json, say, tell_next
 
 if TYPE_CHECKING:
     from sublearn.matchers import Decision
@@ -84,7 +83,7 @@ def _decide(
     saved = place.write(decision, more if place.is_file else {**more, "mask.json": mask.save})
     if one.as_json:
         # The rules, if there are any, and in every case the entries that were decided about.
-        question = {**asked_for(problem, rules), **asked_for(problem, mask)}
+        question = {**described(problem, rules), **described(problem, mask)}
         question |= {"seed": one.seed, "trial": one.trial, **within}
         print_json({**question, **decision.to_dict(), "saved": saved})
         return

@@ -14,8 +14,7 @@ from sublearn.cli._asking import Instances
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
 from sublearn.cli._progress import progress_bar
-from sublearn.cli._show import ask_again, print_json, say, tell_next
-from sublearn.cli._show import asked as asked_for
+from sublearn.cli._show import ask_again, described, print_json, say, tell_next
 from sublearn.cli._train import Trained
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ def _count(
         more["mask.json"] = rules.save
     saved = place.write(answer, more)
     if asked.as_json:
-        question = asked_for(problem, rules)
+        question = described(problem, rules)
         print_json({**question, **answer.to_dict(), "unfinished": unfinished, "saved": saved})
     else:
         begun = f"unfinished, {answer.trials} of {trials} trials: " if unfinished else ""

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sublearn._errors import BadInputError, one_of
-from sublearn.cli._options import JsonOption
+from sublearn.cli._options import JsonOption, read_numbers
 from sublearn.cli._out import Out, check_file, tell_written
 from sublearn.cli._progress import progress_bar
 from sublearn.cli._show import print_json
@@ -52,7 +52,7 @@ class Runners(ShortRuns):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Eligible:
     """Which weights may be chosen."""
 
     within: Annotated[list[str] | None, "Choose from this layer; may be repeated."] = None
@@ -69,7 +69,7 @@ def choose(
     maker: MakerOption,
     budget: Annotated[int, "How many weights may be tuned."],
     runners: Runners,
-    limits: Limits,
+    limits: Eligible,
     out: Annotated[str | None, "FILE", "Write the choice to this .npz file."] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -172,7 +172,7 @@ def compare(
     Every method's rate is tuned by the same folds with the same effort, and it is tested once on
     samples that nobody saw. Differences are paired by seed, with 95% intervals.
     """
-    budgets = _numbers("--budget", budget)
+    budgets = read_numbers("--budget", budget, int)
     made = read_maker(maker)
     from sublearn.models import compare as verb
 
@@ -252,15 +252,6 @@ def _module(place: str) -> Any:
 
 def _words(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise BadInputError(
-            f"{option} must be whole numbers with commas between them, not {text!r}."
-        ) from None
 
 
 def _say(words: str) -> None:

@@ -21,6 +21,7 @@ from sublearn.cli._options import (
     TeacherOption,
     read_entries,
     read_network,
+    read_numbers,
     read_problem,
 )
 from sublearn.cli._out import Out, tell_written
@@ -39,7 +40,7 @@ MixingOption = Annotated[float, "c: the task-irrelevant direction is c old + (1 
 
 
 @dataclass(frozen=True)
-class Levels:
+class CycleLevels:
     """The noise of a cycle, which falls on the plastic weights."""
 
     gamma: Annotated[
@@ -58,7 +59,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class PlacedLevels(Levels):
+class PlacedLevels(CycleLevels):
     """The noise of a cycle, and where it falls."""
 
     noise_on: Annotated[str, "Synaptic noise falls on 'plastic' weights or on 'all'."] = "plastic"
@@ -100,17 +101,14 @@ class Lesson:
         own = None if self.data is None else read_own(self.data, net, self.samples)
         if self.samples is None and (own is None or own.inputs is None):
             raise BadInputError(NEITHER_NOR)
-
-        def learnable(problem: Problem) -> Allocation:
-            if plastic is None or not plastic.given:
-                return Allocation.whole(net)
-            return plastic.once(problem)
-
         if own is None:
             problem = read_problem(self.network, self.samples, None, teacher)
         else:
             problem = own.given_in(own.problem(net, self.samples, None, teacher))
-        return draw(problem, learnable(problem), seed=seed)
+        mask = Allocation.whole(net)
+        if plastic is not None and plastic.given:
+            mask = plastic.once(problem)
+        return draw(problem, mask, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -152,14 +150,6 @@ class Told(Out):
             return
         say("\n".join([*lines, str(result)]))
         tell_written(saved)
-
-
-def read_numbers(name: str, text: str) -> list[float]:
-    """Numbers separated by commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise BadInputError(f"{name} must be numbers separated by commas, not {text!r}.") from None
 
 
 class RateTold(Told):
@@ -204,7 +194,7 @@ class SizeTold(Told):
 
 def size(
     lesson: TaughtLesson,
-    levels: Levels,
+    levels: CycleLevels,
     told: SizeTold,
     grow: Annotated[
         str | None,
@@ -291,7 +281,7 @@ class Lessons(Lesson):
 
 
 @dataclass(frozen=True)
-class Placements(Learnable):
+class Placed(Learnable):
     """Which placements are compared: of so many weights, and one's own."""
 
     plastic: Annotated[
@@ -335,8 +325,7 @@ class Placements(Learnable):
                 f"--plastic {self.plastic} is {places.budget}, but --learn and --allocation name {len(own)}: "
                 "leave --plastic out, or name as many."
             )
-        places["given"] = own
-        return places
+        return places.with_placement("given", own)
 
 
 @dataclass(frozen=True)
@@ -354,7 +343,7 @@ class PlaceTold(Told):
 
 def place(
     lessons: Lessons,
-    placements: Placements,
+    placements: Placed,
     levels: PlacedLevels,
     simulated: Longer,
     told: PlaceTold,

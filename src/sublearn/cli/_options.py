@@ -139,6 +139,15 @@ def read_scores(
     return out
 
 
+def read_numbers(name: str, text: str, kind: Any = float) -> list[Any]:
+    """Numbers separated by commas."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        which = "whole numbers" if kind is int else "numbers"
+        raise BadInputError(f"{name} must be {which} separated by commas, not {text!r}.") from None
+
+
 def read_matrix(what: str, path: str) -> Any:
     """A matrix of numbers from a .csv or .npy file."""
     from sublearn._reading import read_csv, read_npy, reading

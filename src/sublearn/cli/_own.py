@@ -50,8 +50,8 @@ class OwnData:
         by_data = Problem.from_arrays(network, self.inputs, self.targets)
         if teacher is None:
             return by_data
-        asked = read_problem(network.spec, given, None, teacher)
-        return Problem(network, given, by_data.ensemble, asked.teacher)
+        taught = read_problem(network.spec, given, None, teacher)
+        return Problem(network, given, by_data.ensemble, taught.teacher)
 
     def given_in(self, problem: Problem) -> Problem:
         """The problem whose every draw has these arrays; what they lack is drawn by its laws."""

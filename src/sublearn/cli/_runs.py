@@ -173,8 +173,8 @@ def sweep(
     from sublearn.experiments.tasks import TASKS
     from sublearn.runs import sweep_from_file
 
-    asked = sweep_from_file(spec, TASKS)
-    order.carry_out([asked], "full", usual=asked.name)
+    sweep = sweep_from_file(spec, TASKS)
+    order.carry_out([sweep], "full", usual=sweep.name)
 
 
 def runs(folder: FolderArgument, as_json: JsonOption = False) -> None:
@@ -251,7 +251,7 @@ def _tell(run: Run, names: list[str]) -> None:
     for name in names:
         finding = "\n".join(map(printable, (run.finds(name) or "").splitlines()))
         table = run.table(name)
-        said = answer(name, run.asked(name)["title"], table, finding)
+        said = answer(name, run.declared(name)["title"], table, finding)
         if len(names) > 1:
             line = f"{name:<{width}}  {said.word:<11}  {printable(said.question)}"
             typer.echo(_shortened(line, COLUMNS))

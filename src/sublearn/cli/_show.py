@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sublearn._kinds import BETWEEN, MAXIMAL, MINIMAL, UNKNOWN
 from sublearn.cli._usage import QUESTION
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def entries(allocation: Allocation) -> dict[str, list[list[int]]]:
     return {name: [list(e) for e in allocation.entries[name]] for name in allocation.names}
 
 
-def asked(
+def described(
     problem: Problem, learnable: Allocation | Mapping[str, Rule] | None = None
 ) -> dict[str, Any]:
     """What was asked, and of which version: an allocation by its entries, or the rules that draw one."""
@@ -85,10 +86,10 @@ def show_picture(console: Console, allocation: Allocation, wasted: Allocation | 
 
 
 _KIND_COLOURS = {
-    "maximal": "bold #009E73",
-    "minimal": "bold #D55E00",
-    "between": "bold #0072B2",
-    "unknown": "bold #CC79A7",
+    MAXIMAL: "bold #009E73",
+    MINIMAL: "bold #D55E00",
+    BETWEEN: "bold #0072B2",
+    UNKNOWN: "bold #CC79A7",
 }
 
 
@@ -109,7 +110,7 @@ def show_verdict(console: Console, verdict: Verdict, *, theorems: bool = False) 
         lines = [f"In the source: {', '.join(short)} (see --theorems)."]
     for line in (*verdict.reasons, *lines):
         say(f"  {line}")
-    if verdict.counts is not None and verdict.kind == "between":
+    if verdict.counts is not None and verdict.kind == BETWEEN:
         rows, columns = verdict.counts.by_rows.left, verdict.counts.by_columns.left
         heuristic = f"quadratic equations left: {rows} by rows, {columns} by columns"
         console.print(Text(heuristic, style="dim"))

@@ -12,8 +12,7 @@ from sublearn.cli._asking import OneInstance
 from sublearn.cli._options import LEARNER_NAMES, JsonOption
 from sublearn.cli._out import Out, tell_written
 from sublearn.cli._progress import live_curve
-from sublearn.cli._show import asked as asked_for
-from sublearn.cli._show import print_json, say
+from sublearn.cli._show import described, print_json, say
 
 if TYPE_CHECKING:
     from sublearn.training import Learner
@@ -107,7 +106,7 @@ def train(
     more = {"mask.json": instance.allocation.save, "weights.npz": trained.save_weights}
     saved = place.write(trained, more)
     if as_json:
-        question = {**asked_for(problem, rules), **asked_for(problem, instance.allocation)}
+        question = {**described(problem, rules), **described(problem, instance.allocation)}
         print_json({**question, **trained.to_dict(), "trial": one.trial, "saved": saved})
         return
     say(str(trained))

@@ -116,9 +116,13 @@ def sentence(problem: typer.TyperException) -> str:
 
 def _number(problem: typer.BadParameter) -> str | None:
     """For numbers that cannot be read or are out of bounds; None for anything else."""
-    error = _first_error(problem.__cause__)
-    if error is None or problem.param is None:
+    from pydantic import ValidationError
+
+    # What the validator that typer uses found first, if it was one that stopped here.
+    cause = problem.__cause__
+    if not isinstance(cause, ValidationError) or problem.param is None:
         return None
+    error: Any = cause.errors()[0]
     kind, value = str(error["type"]), error["input"]
     # Bounds are on whole numbers: what was read as a number before it was compared.
     whole = kind.startswith("int") or (kind in _BOUNDS and _is_whole(value))
@@ -135,13 +139,6 @@ def _number(problem: typer.BadParameter) -> str | None:
 
 
 _BOUNDS = ("greater_than_equal", "less_than_equal")
-
-
-def _first_error(cause: BaseException | None) -> Any:
-    """What the validator that typer uses found first, if it was one that stopped here."""
-    from pydantic import ValidationError
-
-    return cause.errors()[0] if isinstance(cause, ValidationError) else None
 
 
 def _is_whole(value: object) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn._errors import BadInputError
-from sublearn.cli._asking import Drawn, Learnable, OwnProblem
+from sublearn._kinds import BETWEEN, UNKNOWN
+from sublearn.cli._asking import DrawnProblem, Learnable, OwnProblem
 from sublearn.cli._options import (
     AutapsesOption,
     ForbiddenOption,
@@ -26,7 +27,7 @@ from sublearn.cli._out import Out, ProofOut, tell_written
 from sublearn.cli._progress import progress_bar, working
 from sublearn.cli._show import (
     ask_again,
-    asked,
+    described,
     entries,
     label,
     make_console,
@@ -111,7 +112,7 @@ def certify(
     saved = place.write(verdict, files)
     if sure.as_json:
         here = sure.rank_given(own, problem, mask)
-        print_json({**asked(problem, mask), **verdict.to_dict(), **here, "saved": saved})
+        print_json({**described(problem, mask), **verdict.to_dict(), **here, "saved": saved})
         return
     console = make_console()
     show_picture(console, mask, verdict.idle if verdict.circuit is not None else None)
@@ -122,7 +123,7 @@ def certify(
         say(f"no certificate: {without}")
     elif saved:
         say(f"check it with: sublearn check {place.file('certificate.json')}")
-    if verdict.kind in ("between", "unknown"):
+    if verdict.kind in (BETWEEN, UNKNOWN):
         if own is None or own.targets is None:
             tell_next(ask_again(context, "estimate"))
         else:  # measured targets are matched up to a tolerance
@@ -130,7 +131,7 @@ def certify(
 
 
 @dataclass(frozen=True)
-class Choice(Sureness):
+class Choosing(Sureness):
     """How an allocation is chosen: what entries are worth, which are barred, and for how long one looks."""
 
     scores: Annotated[
@@ -174,7 +175,7 @@ class Choice(Sureness):
         left, came = (chosen, chosen) if before is None else (before - chosen, chosen - before)
         if self.as_json:
             moved = {} if before is None else {"removed": entries(left), "added": entries(came)}
-            said = {**asked(problem, chosen), **moved, "design": chosen.to_dict()}
+            said = {**described(problem, chosen), **moved, "design": chosen.to_dict()}
             here = self.rank_given(own, problem, chosen)
             print_json({**said, **verdict.to_dict(), **here, "saved": saved})
             return
@@ -213,7 +214,7 @@ def design(
         str | None, typer.Option(help="'maximal' or 'best score'.", show_default=False)
     ] = None,
     *,
-    choice: Choice,
+    choice: Choosing,
     place: VerdictOut,
 ) -> None:
     """Choose an allocation: proved to match always, or with the best score, as far as that is proved."""
@@ -232,9 +233,9 @@ def design(
 
 
 def repair(
-    about: Drawn,
+    about: DrawnProblem,
     learnable: Learnable,
-    choice: Choice,
+    choice: Choosing,
     place: VerdictOut,
     into: Annotated[list[str] | None, "NAME", "Weights that may take what moves."] = None,
     input_rank: InputRankOption = None,
@@ -251,7 +252,7 @@ def repair(
 
 
 def census(
-    about: Drawn,
+    about: DrawnProblem,
     learn: Annotated[str, "NAME", "The weight to look at."],
     draws: Annotated[int | None, typer.Option(min=1, help="Draw so many instead of all.")] = None,
     seed: SeedOption = 0,
@@ -264,13 +265,13 @@ def census(
     with progress_bar(1, "census") as advance:
         count = verb(problem, learn, draws=draws, seed=seed, progress=_parts(advance))
     if as_json:
-        print_json({**asked(problem), **count.to_dict()})
+        print_json({**described(problem), **count.to_dict()})
         return
     typer.echo(str(count))
 
 
 def patterns(
-    about: Drawn,
+    about: DrawnProblem,
     learnable: Learnable,
     rank: Annotated[bool, "Also count those of full rank; k m at most 16."] = False,
     seed: SeedOption = 0,
@@ -285,7 +286,9 @@ def patterns(
     counts = replace(allocation_patterns(problem, mask), full_rank=full)
     rows = learnable_rows(mask)
     if as_json:
-        print_json({**asked(problem, mask), "rows": rows, **counts.to_dict(), "full_rank": full})
+        print_json(
+            {**described(problem, mask), "rows": rows, **counts.to_dict(), "full_rank": full}
+        )
         return
     sizes = ", ".join(f"{count} in row {row}" for row, count in rows.items())
     typer.echo(f"learnable: {sizes}; {problem.samples} samples")

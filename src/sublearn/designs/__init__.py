@@ -1,6 +1,6 @@
 """Designs: the best allocation for any score, and the fewest moves that remove waste."""
 
-from sublearn.designs._choice import Choice as Choice
+from sublearn.designs._choice import Choices as Choices
 from sublearn.designs._choice import Forbidden as Forbidden
 from sublearn.designs._choice import autapses as autapses
 from sublearn.designs._count import CountError as CountError

@@ -16,7 +16,7 @@ Ids = Indices
 Forbidden = Mapping[str, ArrayLike] | Allocation | None
 
 
-class Choice:
+class Choices:
     """The weights that may be learned, with scores; ids number them as an allocation's labels stand."""
 
     def __init__(
@@ -28,10 +28,10 @@ class Choice:
     ) -> None:
         if isinstance(names, str):
             raise BadInputError(f"learn must be a list of weight names, such as [{names!r}].")
-        asked = dict.fromkeys(names)
-        if not asked:
+        chosen_from = dict.fromkeys(names)
+        if not chosen_from:
             raise BadInputError(f"learn must name at least one of {', '.join(network.shapes)}.")
-        for name in asked:
+        for name in chosen_from:
             weight, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
             if colon and weight in network.shapes:
                 raise BadInputError(
@@ -40,7 +40,7 @@ class Choice:
                 )
             network.shape(name)
         # In the network's order, in which the labels of an allocation stand: whoever sorts ids relies on it.
-        self.names = [name for name in network.shapes if name in asked]
+        self.names = [name for name in network.shapes if name in chosen_from]
         self.network = network
         self.shapes = [network.shape(name) for name in self.names]
         sizes = [rows * columns for rows, columns in self.shapes]

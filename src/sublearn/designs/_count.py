@@ -10,7 +10,7 @@ import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, whole_number
-from sublearn.designs._choice import Choice, Ids
+from sublearn.designs._choice import Choices, Ids
 
 _FORMS = (
     "a number such as 200, a share such as '20%' (at most '100%'), or a quota such as '2 per row' or '3 per "
@@ -30,7 +30,7 @@ class Count:
     axis: str | None = None
     each: int = 0
 
-    def groups(self, choice: Choice) -> tuple[Indices, Indices]:
+    def groups(self, choice: Choices) -> tuple[Indices, Indices]:
         """For every id the row or column that it counts for, and how many each of these may have."""
         out = np.empty(choice.allowed.size, dtype=np.int64)
         begin = 0
@@ -40,7 +40,7 @@ class Count:
             begin += rows if self.axis == "row" else columns
         return out, np.full(begin, self.each, dtype=np.int64)
 
-    def filled(self, choice: Choice, order: Ids, chosen: Ids) -> Ids:
+    def filled(self, choice: Choices, order: Ids, chosen: Ids) -> Ids:
         """``chosen``, and the first others of ``order`` until the count is reached."""
         rest = order[~np.isin(order, chosen)]
         if self.axis is not None:
@@ -50,11 +50,11 @@ class Count:
         return np.concatenate([chosen, rest[: self.total - chosen.size]])
 
 
-def read_count(count: object, choice: Choice, what: str = "count") -> Count:
+def read_count(count: object, choice: Choices, what: str = "count") -> Count:
     """A count as people say it; shares are of the weights that may be chosen, to the nearest number.
 
     >>> import sublearn as sl
-    >>> choice = Choice(sl.FeedForward((10, 5)), ["W1"], None, None)
+    >>> choice = Choices(sl.FeedForward((10, 5)), ["W1"], None, None)
     >>> read_count("20%", choice).total, read_count("2 per row", choice).total
     (10, 10)
     """
@@ -64,7 +64,7 @@ def read_count(count: object, choice: Choice, what: str = "count") -> Count:
         raise CountError(str(why)) from None
 
 
-def _read_count(count: object, choice: Choice, what: str) -> Count:
+def _read_count(count: object, choice: Choices, what: str) -> Count:
     allowed = int(choice.allowed.sum())
     if isinstance(count, float) and not count.is_integer():
         raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
@@ -93,7 +93,7 @@ def _read_count(count: object, choice: Choice, what: str) -> Count:
     raise BadInputError(f"{what} must be {_FORMS}, not {count!r}.")
 
 
-def check_required(count: Count, choice: Choice, start: Ids) -> None:
+def check_required(count: Count, choice: Choices, start: Ids) -> None:
     """Refuse required weights that the count has no room for."""
     if start.size > count.total:
         raise BadInputError(
@@ -109,7 +109,7 @@ def check_required(count: Count, choice: Choice, start: Ids) -> None:
             )
 
 
-def topped_up(choice: Choice, chosen: Ids, total: int) -> Ids:
+def topped_up(choice: Choices, chosen: Ids, total: int) -> Ids:
     """``chosen`` and the best others, ``total`` in all.
 
     Of equal scores each time the one whose row and column have the fewest weights so far, and of these the

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn._grades import NUMERICAL, PROOF, weakest
-from sublearn._kinds import Claim, VerdictKind
+from sublearn._kinds import MAXIMAL, Claim
 from sublearn.allocations import Allocation
 from sublearn.designs._basis import best_basis
-from sublearn.designs._choice import Choice, Forbidden, Ids, as_allocation
+from sublearn.designs._choice import Choices, Forbidden, Ids, as_allocation
 from sublearn.designs._choice import autapses as self_connections
 from sublearn.designs._count import Count, check_required, read_count, topped_up
 from sublearn.designs._over_gates import (
@@ -95,7 +95,7 @@ def design(
     network = problem.network
     chosen = want or ("maximal" if scores is None else "best score")
     wanted = one_of("want", chosen.replace("-", " ") if isinstance(chosen, str) else chosen, WANTS)
-    choice = Choice(network, learn, scores, forbidden)
+    choice = Choices(network, learn, scores, forbidden)
     if not autapses:
         choice.forbid(self_connections(network))
     must = as_allocation(network, required)
@@ -199,7 +199,7 @@ def _maximal(
     known = _known_maximal(replace(query, effort=EFFORT, progress=None), must)
     for candidate in sorted([best, *known], key=lambda a: -choice.score[choice.ids(a)].sum()):
         verdict = certify(problem, candidate, error=query.error, seed=query.seed)
-        if verdict.kind != VerdictKind.MAXIMAL:
+        if verdict.kind != MAXIMAL:
             continue
         ids = choice.ids(candidate)
         if budget is not None:
@@ -223,7 +223,7 @@ def _needed(problem: Problem, error: float, seed: int) -> Needed:
     if teacher is None or not teacher.has_gates:
         return needed_rank(problem, error=error, seed=seed)
     own = replace(problem, network=teacher, teacher=None)
-    choice = Choice(teacher, teacher.shapes, None, None)
+    choice = Choices(teacher, teacher.shapes, None, None)
     basis = best_basis(
         BasisQuery(
             problem=own,
@@ -243,7 +243,7 @@ def _share(problem: Problem, chosen: Allocation, wanted: int, seed: int) -> Gate
     return share_of_gates(problem, chosen, wanted, seed=seed)
 
 
-def _alternatives(problem: Problem, choice: Choice) -> str:
+def _alternatives(problem: Problem, choice: Choices) -> str:
     """Name the weights in which every choice of full rank is maximal, if they were not asked for."""
     network = problem.network
     others = [
@@ -288,8 +288,8 @@ def repair(
     """
     _check(problem, error, seed, effort)
     verdict = certify(problem, allocation, error=error, seed=seed)
-    names = allocation.names if learn is None else Choice(problem.network, learn, None, None).names
-    choice = Choice(problem.network, [*names, *allocation.names], scores, forbidden)
+    names = allocation.names if learn is None else Choices(problem.network, learn, None, None).names
+    choice = Choices(problem.network, [*names, *allocation.names], scores, forbidden)
     before = choice.ids(allocation)
     _check_allowed(choice, before, "learnable")
     gated = problem.network.has_gates
@@ -354,7 +354,7 @@ def _check(problem: Problem, error: float, seed: int, effort: int) -> None:
 
 
 def _check_required(
-    problem: Problem, choice: Choice, must: Allocation, start: Ids, error: float, seed: int
+    problem: Problem, choice: Choices, must: Allocation, start: Ids, error: float, seed: int
 ) -> None:
     if not start.size:
         return
@@ -376,7 +376,7 @@ def _check_required(
         )
 
 
-def _check_allowed(choice: Choice, ids: Ids, what: str) -> None:
+def _check_allowed(choice: Choices, ids: Ids, what: str) -> None:
     barred = ids[~choice.allowed[ids]]
     if barred.size:
         name, i, j = choice.allocation(barred).labels()[0]
@@ -397,7 +397,7 @@ def _known_maximal(query: BasisQuery, must: Allocation) -> Iterator[Allocation]:
                 yield choice.allocation(basis.ids)
 
 
-def _load(choice: Choice, allocation: Allocation) -> np.ndarray:
+def _load(choice: Choices, allocation: Allocation) -> np.ndarray:
     """Learnable weights that share a row or column with each weight: fewer is preferred."""
     out = np.empty(choice.allowed.size, dtype=np.int64)
     for name in choice.names:
@@ -407,7 +407,7 @@ def _load(choice: Choice, allocation: Allocation) -> np.ndarray:
     return np.asarray(out * choice.allowed.size + choice.evenly())
 
 
-def _unreachable(choice: Choice, basis: Basis, needed: int) -> str:
+def _unreachable(choice: Choices, basis: Basis, needed: int) -> str:
     names = " and ".join(choice.names)
     if basis.bound[0] >= needed:  # ReLU networks only: the search ended too early to know
         return (

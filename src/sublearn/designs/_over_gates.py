@@ -29,7 +29,7 @@ from sublearn._interrupts import heed
 from sublearn._intervals import clopper_pearson
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation
-from sublearn.designs._choice import Choice, Ids
+from sublearn.designs._choice import Choices, Ids
 from sublearn.designs._witness import realise
 from sublearn.ensembles import Problem
 from sublearn.exact import eliminate, greedy
@@ -101,7 +101,7 @@ class BasisQuery:
     """
 
     problem: Problem
-    choice: Choice
+    choice: Choices
     order: Ids
     start: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     wanted: int

@@ -8,12 +8,12 @@ import numpy as np
 
 from sublearn._arrays import Array, Indices, Mask
 from sublearn.allocations import Allocation
-from sublearn.designs._choice import Choice
+from sublearn.designs._choice import Choices
 from sublearn.ensembles import Problem
 
 
 def saturated_allocations(
-    problem: Problem, choice: Choice, required: Allocation
+    problem: Problem, choice: Choices, required: Allocation
 ) -> Iterator[Allocation]:
     """The best-scoring allocation with rows of T min(b, m) or 0, and the one with columns of T d or 0.
 

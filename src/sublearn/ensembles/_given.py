@@ -16,7 +16,7 @@ from sublearn._arrays import Array, real_numbers
 from sublearn._errors import BadInputError, by_name
 from sublearn.allocations import Allocation
 from sublearn.ensembles._distributions import LowRank, Normal
-from sublearn.ensembles._source import Drawn, Targets
+from sublearn.ensembles._source import Drawn
 from sublearn.ensembles._teacher import settled
 
 if TYPE_CHECKING:
@@ -95,14 +95,17 @@ class Given:
                 raise BadInputError(f"targets must have shape {shape}, not {self.targets.shape}.")
             if self.inputs is None:
                 raise BadInputError("targets are given, and no inputs that they belong to.")
-            if not isinstance(problem.teacher, Targets):
+            if problem.teacher_network is not None:
                 raise BadInputError("targets are given: the teacher must be Targets(), none.")
 
     def instead_of(self, drawn: Drawn) -> Drawn:
         """What was drawn, with given inputs and targets in its place; a teacher sees these inputs."""
-        if self.inputs is not None:
+        if self.inputs is not None and drawn.teacher is not None:
+            targets = drawn.teacher.outputs(self.inputs)
+            drawn = Drawn(self.inputs, None, targets, drawn.teacher)
+        elif self.inputs is not None:
             drawn = replace(drawn, inputs=self.inputs, factors=None)
-        return drawn if self.targets is None else replace(drawn, asks=self.targets)
+        return drawn if self.targets is None else replace(drawn, targets=self.targets)
 
     def settles(self, problem: Problem, allocation: Allocation) -> bool:
         """Whether nothing is left to draw: inputs, targets and all weights with a frozen entry are given."""

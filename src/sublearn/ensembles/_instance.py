@@ -16,7 +16,7 @@ from sublearn._errors import BadInputError, by_name, whole_number
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.allocations import Allocation, Rule, an_allocation
 from sublearn.ensembles._problem import Problem, law_of_rank
-from sublearn.ensembles._source import check_teacher, draw_weights
+from sublearn.ensembles._source import Drawn, check_teacher, draw_weights
 from sublearn.ensembles._teacher import Teacher, settled
 from sublearn.networks import Network
 
@@ -123,7 +123,9 @@ class Instance:
             raise BadInputError(f"teacher must be a network, not {teacher!r}.")
         source = Teacher(shown, _floats(teacher_weights))
         given, factors = _inputs_of(network, inputs)
-        return cls._made(network, allocation, _floats(weights), given, source, factors)
+        check_teacher(network, shown, given.shape[-1] if given.ndim else 0)
+        drawn = Drawn(given, factors, source.outputs(given), source)
+        return cls._made(network, allocation, _floats(weights), drawn)
 
     @classmethod
     def given(
@@ -136,8 +138,8 @@ class Instance:
     ) -> Instance:
         """A student asked for float64 targets; ``inputs`` as in :meth:`from_teacher`."""
         view, factors = _inputs_of(network, inputs)
-        asks = real_numbers("targets", targets)
-        return cls._made(network, allocation, _floats(weights), view, asks, factors)
+        drawn = Drawn(view, factors, real_numbers("targets", targets))
+        return cls._made(network, allocation, _floats(weights), drawn)
 
     @classmethod
     def _made(
@@ -145,19 +147,12 @@ class Instance:
         network: Network,
         allocation: Allocation,
         weights: Mapping[str, Array],
-        inputs: Array,
-        asks: Teacher | Array,
-        factors: tuple[Array, Array] | None = None,
+        drawn: Drawn,
         origin: Origin | None = None,
     ) -> Instance:
-        """A student asked for targets, or for the outputs of a teacher."""
-        teacher = asks if isinstance(asks, Teacher) else None
-        if isinstance(asks, Teacher):
-            samples = inputs.shape[-1] if inputs.ndim else 0
-            check_teacher(network, asks.network, samples)
-            asks = asks.outputs(inputs)
-        out = cls(network, allocation, weights, inputs, asks)
-        vars(out).update(teacher=teacher, input_factors=factors, origin=origin)
+        """A student asked for the targets of these samples."""
+        out = cls(network, allocation, weights, drawn.inputs, drawn.targets)
+        vars(out).update(teacher=drawn.teacher, input_factors=drawn.factors, origin=origin)
         return out
 
     def __repr__(self) -> str:
@@ -235,13 +230,13 @@ class Instance:
         network, chosen, whole = self.network, self.allocation, self._as_given()
         if self.teacher is None:
             return Instance.given(network, chosen, whole, factors or inputs, self.targets[:, kept])
-        return self._made(network, chosen, whole, inputs, self.teacher, factors)
+        drawn = Drawn(inputs, factors, self.teacher.outputs(inputs), self.teacher)
+        return self._made(network, chosen, whole, drawn)
 
     def taught_by(self, network: Network, teacher: Teacher) -> Instance:
         """The same numbers in another network of the same shapes, with another teacher."""
-        return self._made(
-            network, self.allocation, self._as_given(), self.inputs, teacher, self.input_factors
-        )
+        drawn = Drawn(self.inputs, self.input_factors, teacher.outputs(self.inputs), teacher)
+        return self._made(network, self.allocation, self._as_given(), drawn)
 
     @cached_property
     def generic(self) -> bool:
@@ -280,8 +275,8 @@ class Instance:
     def asking(self) -> tuple[Teacher, Dyadics] | None:
         """The teacher whose outputs are the targets, and its inputs; None where targets are given."""
         if "_asking" in vars(self):
-            asked: tuple[Teacher, Dyadics] | None = vars(self)["_asking"]
-            return asked
+            taken: tuple[Teacher, Dyadics] | None = vars(self)["_asking"]
+            return taken
         return None if self.teacher is None else (self.teacher, self.exact_inputs)
 
     def on(
@@ -458,7 +453,7 @@ def draw_from(
     network, given = problem.network, problem.ensemble.given
     weights = {**draw_weights(network, problem.ensemble.weights, rng), **given.weights}
     drawn = given.instead_of(problem.source.draw(problem, rng))
-    return Instance._made(network, chosen, weights, drawn.inputs, drawn.asks, drawn.factors, origin)
+    return Instance._made(network, chosen, weights, drawn, origin)
 
 
 def fresh_samples(

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Inputs, the two factors whose exact product they are (or None), and targets or their teacher."""
+    """Inputs, the two factors whose exact product they are (or None), targets, and the teacher (or None)."""
 
     inputs: Array
     factors: tuple[Array, Array] | None
-    asks: Array | Teacher
+    targets: Array
+    teacher: Teacher | None = None
 
 
 class Source(ABC):
@@ -86,7 +87,8 @@ class Taught(Source):
     def draw(self, problem: Problem, rng: np.random.Generator) -> Drawn:
         inputs, factors = _draw_inputs(problem, rng)
         weights = draw_weights(self.network, problem.ensemble.teacher, rng)
-        return Drawn(inputs, factors, Teacher(self.network, weights))
+        teacher = Teacher(self.network, weights)
+        return Drawn(inputs, factors, teacher.outputs(inputs), teacher)
 
     def fresh(
         self, problem: Problem, count: int, rng: np.random.Generator, own: np.random.Generator
@@ -95,10 +97,10 @@ class Taught(Source):
             raise BadInputError(
                 "inputs of low rank span other directions in every draw: none are fresh."
             )
-        asks = self.draw(problem, rng).asks
-        assert isinstance(asks, Teacher)
+        _draw_inputs(problem, rng)  # the weights come after them
+        weights = draw_weights(self.network, problem.ensemble.teacher, rng)
         inputs = problem.ensemble.inputs.draw(own, problem.network.input_shape(count))
-        return inputs, asks.outputs(inputs)
+        return inputs, Teacher(self.network, weights).outputs(inputs)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,9 @@ class DecidedWithin(Estimate):
     (20, True)
     """
 
+    question: DecidedWithinQuestion
     asks = DecidedWithinQuestion
-    asked = "share"
+    share_name = "share"
 
     @classmethod
     def of(cls, question: MatchQuestion) -> Self:
@@ -54,7 +55,6 @@ class DecidedWithin(Estimate):
     @property
     def eps(self) -> float:
         """How far an output may be from its target."""
-        assert isinstance(self.question, DecidedWithinQuestion)
         return self.question.eps
 
     def facts(self) -> dict[str, Any]:

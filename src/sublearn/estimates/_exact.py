@@ -12,6 +12,7 @@ import numpy as np
 
 from sublearn._errors import one_of, whole_number
 from sublearn._grades import NUMERICAL
+from sublearn._kinds import MAXIMAL, MINIMAL, DecisionKind, GradeKind
 from sublearn.allocations import Allocation, Rule
 from sublearn.ensembles import Instance, Problem
 from sublearn.estimates._count import Counted, HowFar, Question, count_trials
@@ -123,11 +124,11 @@ class Estimate(Counted[MatchQuestion, Trial]):
     asks: ClassVar[type[Any]] = MatchQuestion
     record = Trial
     words = {  # noqa: RUF012
-        "kind": ("matched", "refuted", "undecided"),
-        "grade": ("", "proof", "probability", "numerical"),
+        "kind": tuple(DecisionKind),
+        "grade": ("", *GradeKind),
     }
     outcomes = ("matched", "undecided", "refuted")
-    asked: ClassVar[str] = "match probability"
+    share_name: ClassVar[str] = "match probability"
     # The two ends come from two streams of successes, so each gets half of the 5%.
     early_level = 0.975
 
@@ -137,11 +138,11 @@ class Estimate(Counted[MatchQuestion, Trial]):
 
     @staticmethod
     def counts(record: Trial) -> bool:
-        return record.kind == "matched"
+        return record.kind == DecisionKind.MATCHED
 
     @classmethod
     def may_count(cls, record: Trial) -> bool:
-        return record.kind != "refuted"
+        return record.kind != DecisionKind.REFUTED
 
     @property
     def method(self) -> str:
@@ -180,13 +181,13 @@ class Estimate(Counted[MatchQuestion, Trial]):
     def confidence(self) -> tuple[float, float]:
         """The 95% interval around the bracket; the match probability itself where certify knew it."""
         if not self.sampled and self.verdict is not None:
-            return (1.0, 1.0) if self.verdict.kind == "maximal" else (0.0, 0.0)
+            return (1.0, 1.0) if self.verdict.kind == MAXIMAL else (0.0, 0.0)
         return super().confidence
 
     @property
     def rungs(self) -> dict[str, int]:
         """How many trials each rung decided."""
-        return dict(Counter(r.rung for r in self.records if r.kind != "undecided"))
+        return dict(Counter(r.rung for r in self.records if r.kind != DecisionKind.UNDECIDED))
 
     @property
     def grades(self) -> dict[str, int]:
@@ -196,7 +197,8 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def proved(self) -> int:
         """Matches that are proved."""
-        return sum(r.kind == "matched" and r.grade == "proof" for r in self.records)
+        sure = DecisionKind.MATCHED, GradeKind.PROOF
+        return sum((r.kind, r.grade) == sure for r in self.records)
 
     @property
     def restarts(self) -> int:
@@ -216,7 +218,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
     @property
     def _by_starts(self) -> list[Trial]:
         """Matches that a random start led to."""
-        matched = (r for r in self.records if r.kind == "matched")
+        matched = (r for r in self.records if r.kind == DecisionKind.MATCHED)
         return [r for r in matched if r.starts and r.rung in FROM_STARTS]
 
     @property
@@ -266,7 +268,7 @@ class Estimate(Counted[MatchQuestion, Trial]):
         if self.undecided:
             share += f" to {self.bracket[1]:.4f}"
         return (
-            f"{self.asked} {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
+            f"{self.share_name} {share} (95%: {low:.4f} to {high:.4f}); of {self.trials} trials "
             f"{self.matched} matched ({self.proved} proved), {self.refuted} refuted, "
             f"{self.undecided} undecided"
         )
@@ -322,6 +324,6 @@ def _settles(problem: Problem, verdict: Verdict | None) -> bool:
     """
     if verdict is None or verdict.grade == NUMERICAL:
         return False
-    if verdict.kind == "minimal":
+    if verdict.kind == MINIMAL:
         return not teacher_may_collapse(problem)
-    return verdict.kind == "maximal"
+    return verdict.kind == MAXIMAL

@@ -139,12 +139,12 @@ class SolvedEstimate(Counted[SolvedQuestion, SolvedTrial]):
 
     def __str__(self) -> str:
         low, high = self.confidence
-        asked = self.question
+        question = self.question
         steps = "" if self.median_steps is None else f", median {self.median_steps:g} steps"
         return (
             f"solved ({self.goal}): {self.solved} of {self.trials} instances, share {self.share:.4f} "
             f"(95%: {low:.4f} to {high:.4f}){steps}; {self.learner.name} on {self.loss}, at most "
-            f"{asked.steps} steps from {asked.starts} start{'s' * (asked.starts > 1)}"
+            f"{question.steps} steps from {question.starts} start{'s' * (question.starts > 1)}"
         )
 
 

@@ -105,12 +105,12 @@ class WithinQuestion(Question[WithinTrial]):
             for trial, square, best in trained
         ]
 
-    def train(self, trials: range, instances: list[Instance]) -> list[Best]:
+    def train(self, trials: range, instances: list[Instance]) -> list[BestStart]:
         """The best of the starts of each instance, in the order of the instances.
 
         One start for each, then more and more for those not there yet.
         """
-        best = [Best() for _ in instances]
+        best = [BestStart() for _ in instances]
         # What one row of a batch may need: the Jacobian of Levenberg-Marquardt.
         row = instances[0].equations * len(instances[0].allocation)
         most = max(1, LARGEST_BATCH // row)
@@ -132,7 +132,7 @@ class WithinQuestion(Question[WithinTrial]):
         trials: range,
         instances: list[Instance],
         chosen: list[int],
-        best: list[Best],
+        best: list[BestStart],
         first: int,
         count: int,
     ) -> None:
@@ -163,7 +163,7 @@ class WithinQuestion(Question[WithinTrial]):
             best[i].add(ended, rows)
 
 
-class Best:
+class BestStart:
     """The best of the starts of one instance, in the order of their numbers."""
 
     def __init__(self) -> None:

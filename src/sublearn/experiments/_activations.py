@@ -31,10 +31,10 @@ def _points(exact: int, within: int, all_rows: bool) -> Points:
     for kind, (network, samples, name, rows) in _KINDS.items():
         for k in rows if all_rows else (rows[0], rows[len(rows) // 2], rows[-1]):
             own: Row = {"kind": kind, "k": k}
-            asked = network, samples, f"{name}:first-rows={k}"
-            yield point(own, asked, exact, 6, method="ladder")
+            setting = network, samples, f"{name}:first-rows={k}"
+            yield point(own, setting, exact, 6, method="ladder")
             more: Row = {"method": NEWTON, "eps": EPS, "steps": 200, "starts": 10}
-            yield point(own, asked, within, 32, **more)
+            yield point(own, setting, within, 32, **more)
 
 
 def _title(row: Row) -> str:
@@ -49,7 +49,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(rows.distinct("k"))
 
     words = "rows in use, k"
-    return in_panels(table, ["kind"], lines, words, _title, y="share of instances", height=2.9)
+    return in_panels(table.apart("kind"), lines, words, _title, y="share of instances", height=2.9)
 
 
 def find(table: Table) -> str:

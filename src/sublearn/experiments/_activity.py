@@ -22,9 +22,9 @@ def _points(trials: int, few: bool) -> Points:
                 if few and g != 1 and k not in (2, 16):
                     continue
                 own: Row = {"place": place, "k": k, "used": k / _N, "g": g}
-                asked = _NETWORK, _SAMPLES, learn.format(k=k)
+                setting = _NETWORK, _SAMPLES, learn.format(k=k)
                 laws = f"weights=normal*{g} teacher=normal*{g}"
-                yield point(own, asked, trials, 4, ensemble=laws)
+                yield point(own, setting, trials, 4, ensemble=laws)
 
 
 def draw(table: Table) -> Figure:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
+from sublearn._kinds import MAXIMAL, MINIMAL
 from sublearn.estimates import clopper_pearson
 from sublearn.experiments._conjectures import label_and_vector
 from sublearn.experiments._depth import rises
@@ -94,13 +95,13 @@ def _warmup(table: Table) -> Found | None:
         f"{share(pooled(equal))} matched where every row has m, {share(pooled(other))} elsewhere"
     )
     kinds = set(equal.column("verdict")), set(other.column("verdict"))
-    if kinds != ({"maximal"}, {"minimal"}):
+    if kinds != ({MAXIMAL}, {MINIMAL}):
         return NO, counts
     return YES, f"{counts}; certify proves both"
 
 
 def _example(table: Table) -> Found | None:
-    drawn = [row for row in table if row["verdict"] != "maximal"]
+    drawn = [row for row in table if row["verdict"] != MAXIMAL]
     if not drawn:
         return None
     each = "; ".join(

@@ -25,8 +25,8 @@ def _points(trials: int, few: bool) -> Points:
     for case, (network, samples, name, needed, counts) in _CASES.items():
         for count in counts[::2] if few else counts:
             own: Row = {"case": case, "r": count, "ratio": count / needed}
-            asked = network, samples, f"{name}:random={count}"
-            yield point(own, asked, trials, 10)
+            setting = network, samples, f"{name}:random={count}"
+            yield point(own, setting, trials, 10)
 
 
 def draw(table: Table) -> Figure:

@@ -18,14 +18,14 @@ from sublearn.runs import Plan, Point, Row, Table
 
 def _point(n: int, d: int, c: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "d": d, "c": c, "columns_used": c / n}
-    asked = f"lrnn:n={n},b=1,d={d},T={n // 2}", n // 2, f"W:first-columns={c}"
-    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d={d},T={n // 2}", n // 2, f"W:first-columns={c}"
+    return point(own, setting, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:
     words, title = "share of columns in use, c / n", "n = {n}, d = {d}"
     across = 3 if len(table.apart("n", "d")) == 3 else 2
-    return beside(table, ["n", "d"], "columns_used", words, title, across=across)
+    return beside(table.apart("n", "d"), "columns_used", words, title, across=across)
 
 
 def find(table: Table) -> str:

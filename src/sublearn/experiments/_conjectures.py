@@ -18,13 +18,13 @@ TARGETS = {"label": "every label right", "vector": f"one-hot vectors within {EPS
 
 
 def _points(n: int, samples: int, k: int, steps: int, trials: int) -> Points:
-    asked = f"ffn:784-{n}-10,activation=relu", samples, f"W1:first-rows={k}"
+    setting = f"ffn:784-{n}-10,activation=relu", samples, f"W1:first-rows={k}"
     for data in DATA:
         for target in TARGETS:
             # A label has no eps.
             more: Row = {"eps": EPS} if target == "vector" else {}
             more = {"learner": "adam", "steps": steps, **more}
-            yield point({"data": data, "target": target}, asked, trials, 1, **more)
+            yield point({"data": data, "target": target}, setting, trials, 1, **more)
 
 
 def draw(table: Table) -> Figure:

@@ -71,7 +71,7 @@ def draw(table: Table) -> Figures:
     figures = {"slope-against-curvature": fig}
     words, title = "angle to the gradient (degrees)", "steps of {steps:g} |g|/|q|"
     look: Row = {"y": "fall of F / slope", "unit_interval": False, "width": 3.6}
-    turning = in_panels(table, ["steps"], _turning, words, title, **look)
+    turning = in_panels(table.apart("steps"), _turning, words, title, **look)
     return {**figures, "fall-against-angle": turning}
 
 

@@ -41,7 +41,8 @@ def _lines(ax: Axes, rows: Table) -> None:
 
 
 def draw(table: Table) -> Figure:
-    by, title = ["approached", "gamma3"], "{approached} steps into learning, gamma3 = {gamma3:g}"
+    title = "{approached} steps into learning, gamma3 = {gamma3:g}"
+    groups = table.apart("approached", "gamma3")
     look: Row = {
         "unit_interval": False,
         "legend_across": 3,
@@ -50,7 +51,7 @@ def draw(table: Table) -> Figure:
         "height": 3.2,
     }
     y = "rate, more than at N = 235"
-    return in_panels(table, by, _lines, "number of weights N", title, y=y, **look)
+    return in_panels(groups, _lines, "number of weights N", title, y=y, **look)
 
 
 def find(table: Table) -> str:

@@ -58,8 +58,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(rows.distinct("k"))
 
     return in_panels(
-        sorted_rows,
-        ["layers", "data"],
+        sorted_rows.apart("layers", "data"),
         lines,
         "first k rows that hold the weights",
         "{layers}: {data}",

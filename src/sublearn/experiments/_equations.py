@@ -20,8 +20,8 @@ _NETWORKS = {
 def _points(trials: int) -> Points:
     for name, (network, samples, rows) in _NETWORKS.items():
         for k in rows:
-            asked = network, samples, f"W:first-rows={k}"
-            yield point({"setting": name, "k": k}, asked, trials, chunk=20)
+            setting = network, samples, f"W:first-rows={k}"
+            yield point({"setting": name, "k": k}, setting, trials, chunk=20)
 
 
 def by_left(table: Table) -> Table:
@@ -36,7 +36,7 @@ def draw(table: Table) -> Figure:
         decided(ax, by_left(rows), "left")
 
     words = "quadratic equations left, T b k - d m"
-    return in_panels(table, ["setting"], lines, words, "{setting}", across=2, width=4.6)
+    return in_panels(table.apart("setting"), lines, words, "{setting}", across=2, width=4.6)
 
 
 def find(table: Table) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sublearn._kinds import MAXIMAL
 from sublearn.experiments._lines import MATCH_PROBABILITY
 from sublearn.experiments._table import Declared, decided_words, point, said
 from sublearn.experiments.tasks import Decisions
@@ -57,10 +58,10 @@ def _place(row: Row, key: str, whose: str) -> str:
 
 
 def find(table: Table) -> str:
-    sure = [str(row["allocation"]) for row in table if row["verdict"] == "maximal"]
+    sure = [str(row["allocation"]) for row in table if row["verdict"] == MAXIMAL]
     lines = [f"Maximal without sampling: {', '.join(sure)}."] if sure else []
     for row in table:
-        if row["verdict"] != "maximal":
+        if row["verdict"] != MAXIMAL:
             lines.append(
                 f"{str(row['allocation']).capitalize()}: {decided_words(row)}; "
                 f"{_place(row, 'exact', 'the closed form')}, {_place(row, 'printed', 'the paper')}."

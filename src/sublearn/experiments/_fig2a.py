@@ -19,13 +19,13 @@ from sublearn.runs import Plan, Point, Row, Table
 
 def _point(n: int, k: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "k": k, "rows_used": k / n}
-    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
-    return point(own, asked, trials, 2 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    return point(own, setting, trials, 2 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:
     words = "share of rows in use, k / n"
-    return beside(table, ["n"], "rows_used", words, "n = {n}")
+    return beside(table.apart("n"), "rows_used", words, "n = {n}")
 
 
 def find(table: Table) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sublearn._kinds import MINIMAL
 from sublearn.experiments._lines import Figure, beside
 from sublearn.experiments._table import (
     Declared,
@@ -35,8 +36,8 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
     own: Row = {"n": n, "k": k, "rows_used": k / n}
     if method == "reference" and 4 * k == n:
         method = "construction"  # appendix E.2: used there instead of the solver
-    asked = f"lrnn:n={n},b=1,d={n // 4},T={n // 2}", n // 2, _learn(n, k)
-    return point(own, asked, trials, 4 if method == "reference" else 20, method=method)
+    setting = f"lrnn:n={n},b=1,d={n // 4},T={n // 2}", n // 2, _learn(n, k)
+    return point(own, setting, trials, 4 if method == "reference" else 20, method=method)
 
 
 def draw(table: Table) -> Figure:
@@ -47,7 +48,7 @@ def draw(table: Table) -> Figure:
         return f"n = {row['n']}, d = {row['n'] / 4:g}"
 
     words = "share of rows in use, k / n"
-    return beside(table, ["n"], "rows_used", words, title, first)
+    return beside(table.apart("n"), "rows_used", words, title, first)
 
 
 def by_rows(ladder: Table) -> dict[str, Table]:
@@ -67,7 +68,7 @@ def find(table: Table) -> str:
         if rows
     ]
     below, _, above = parts.values()
-    if below and all(row["verdict"] == "minimal" for row in below):
+    if below and all(row["verdict"] == MINIMAL for row in below):
         grades = ", ".join(below.distinct("verdict_grade"))
         lines.append(f"Below d rows certify says minimal without sampling (grade: {grades}).")
     if above:

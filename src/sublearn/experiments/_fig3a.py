@@ -26,13 +26,14 @@ def _point(n: int, k: int, method: str, trials: int) -> Point:
         f"W1:first-columns={min(k, INPUTS)},count=8 W2:first-rows={k},count=8 "
         f"W3:first-rows={min(k, OUTPUTS)},count=8"
     )
-    asked = f"ffn:{INPUTS}-{n}-{n}-{OUTPUTS}", SAMPLES, learn
-    return point({"n": n, "k": k}, asked, trials, 2 if method == "reference" else 5, method=method)
+    setting = f"ffn:{INPUTS}-{n}-{n}-{OUTPUTS}", SAMPLES, learn
+    chunk = 2 if method == "reference" else 5
+    return point({"n": n, "k": k}, setting, trials, chunk, method=method)
 
 
 def draw(table: Table) -> Figure:
     words = "rows (first layer: columns) in use, k"
-    return beside(table, ["n"], "k", words, "hidden layers of n = {n}")
+    return beside(table.apart("n"), "k", words, "hidden layers of n = {n}")
 
 
 def find(table: Table) -> str:

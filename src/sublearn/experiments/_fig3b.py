@@ -24,18 +24,18 @@ from sublearn.runs import Plan, Point, Row, Table
 EPS = 1e-2  # the paper's (appendix E.1)
 
 
-def _asked(n: int, k: int) -> tuple[str, int, str]:
+def _setting(n: int, k: int) -> tuple[str, int, str]:
     return f"ffn:6-{n}-4,activation=relu", 6, f"W1:first-rows={k}"
 
 
 def _exact(n: int, k: int, trials: int) -> Point:
     more: Row = {"method": "ladder", "beside": NEWTON, "eps": EPS}
-    return point({"n": n, "k": k}, _asked(n, k), trials, 8, **more)
+    return point({"n": n, "k": k}, _setting(n, k), trials, 8, **more)
 
 
 def _within(n: int, k: int, method: str, trials: int, steps: int, starts: int) -> Point:
     more: Row = {"method": method, "eps": EPS, "steps": steps, "starts": starts}
-    return point({"n": n, "k": k}, _asked(n, k), trials, 32, **more)
+    return point({"n": n, "k": k}, _setting(n, k), trials, 32, **more)
 
 
 def draw(table: Table) -> Figure:
@@ -50,7 +50,7 @@ def draw(table: Table) -> Figure:
         ax.set_xlim(3.5, rows[0]["n"] + 0.5)
 
     y, title = "share of instances", "n = {n} hidden units"
-    fig = in_panels(table, ["n"], lines, "rows in use, k", title, y=y, legend_across=2)
+    fig = in_panels(table.apart("n"), lines, "rows in use, k", title, y=y, legend_across=2)
     for ax in fig.axes if table else ():
         ax.set_ylim(-0.02, top)
     return fig

@@ -13,9 +13,9 @@ ALWAYS = 40  # rows above which the paper says 1
 
 
 def _point(k: int, trials: int) -> Point:
-    asked = "ffn:784-1000-10,activation=relu", 1000, f"W1:first-rows={k}"
+    setting = "ffn:784-1000-10,activation=relu", 1000, f"W1:first-rows={k}"
     more: Row = {"target": "label", "learner": "adam", "steps": 4000}
-    return point({"k": k, "data": "mnist"}, asked, trials, 1, **more)
+    return point({"k": k, "data": "mnist"}, setting, trials, 1, **more)
 
 
 def draw(table: Table) -> Figure:

@@ -14,7 +14,7 @@ from sublearn.experiments._table import (
     reached_words,
     said,
 )
-from sublearn.experiments.tasks import Trainability
+from sublearn.experiments.tasks import Learners
 from sublearn.plots import COLOURS, MARKERS, Figure, ink
 from sublearn.runs import Plan, Points, Row, Table
 
@@ -30,13 +30,13 @@ _EPS = (1e-2, 1e-6)
 
 
 def _points(instances: int, steps: int, starts: int) -> Points:
-    for case, asked in _CASES.items():
+    for case, setting in _CASES.items():
         for eps in _EPS:
             more: Row = {"eps": eps, "steps": steps, "starts": starts}
             more["learners"] = " ".join(_LEARNERS)
             # Many instances make one batch of each learner.
             trials, chunk = instances * len(_LEARNERS), 25 * len(_LEARNERS)
-            yield point({"case": case}, asked, trials, chunk, **more)
+            yield point({"case": case}, setting, trials, chunk, **more)
 
 
 def draw(table: Table) -> Figure:
@@ -57,7 +57,7 @@ def draw(table: Table) -> Figure:
 
     look: Row = {"y": "learner", "unit_interval": False, "width": 4.6, "height": 3.2}
     words = "share of instances reached (95% interval)"
-    return in_panels(table, ["case"], lines, words, "{case}", **look)
+    return in_panels(table.apart("case"), lines, words, "{case}", **look)
 
 
 def find(table: Table) -> str:
@@ -87,7 +87,7 @@ EXPERIMENT = Declared(
     source="Appendix E.1; the summary's open questions",
     claim="With r = d m learnable weights the network is not overparameterised: gradient descent failed "
     "to find solutions, and second-order methods were necessary.",
-    task=Trainability(),
+    task=Learners(),
     quick=Plan.of(_points(instances=25, steps=1000, starts=2)),
     full=Plan.of(_points(instances=100, steps=5000, starts=3)),
     hours=0.045,

@@ -33,8 +33,8 @@ def _points(exact: int, within: int, few: bool) -> Points:
         for learnable, learn in learnables.items():
             for m in samples:
                 own: Row = {"case": case, "learnable": learnable}
-                asked = network, m, learn
-                yield point(own, asked, trials, chunk, fresh=1000, **more)
+                setting = network, m, learn
+                yield point(own, setting, trials, chunk, fresh=1000, **more)
 
 
 def draw(table: Table) -> Figure:

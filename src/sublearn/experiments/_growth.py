@@ -37,7 +37,8 @@ def draw(table: Table) -> Figure:
             decided(ax, some, "n", str(common["kind"]), _KINDS.index(common["kind"]))
         ax.xaxis.get_major_locator().set_params(integer=True)
 
-    return in_panels(table, ["family"], lines, "units n", "{family}", legend_across=5, width=4.8)
+    groups = table.apart("family")
+    return in_panels(groups, lines, "units n", "{family}", legend_across=5, width=4.8)
 
 
 def find(table: Table) -> str:

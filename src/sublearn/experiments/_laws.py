@@ -32,11 +32,11 @@ def _points(trials: int, few: bool) -> Points:
         for law, ensemble in _LAWS.items():
             for k in (lines[0], lines[-1]) if few else lines:
                 own: Row = {"case": case, "law": law, "k": k}
-                asked = network, samples, learn.format(k=k)
+                setting = network, samples, learn.format(k=k)
                 # Without a density generic facts may not refute; what is not found early stays open.
                 starts = 30 if law in ("signs", "sparse") else 3000
                 more: Row = {"covariance": _CORRELATION} if law == _CORRELATED else {}
-                yield point(own, asked, trials, 10, ensemble=ensemble, starts=starts, **more)
+                yield point(own, setting, trials, 10, ensemble=ensemble, starts=starts, **more)
 
 
 def draw(table: Table) -> Figure:
@@ -46,7 +46,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(rows.distinct("k"))
 
     return in_panels(
-        table, ["case"], lines, "first k rows that hold the weights", "{case}", across=2
+        table.apart("case"), lines, "first k rows that hold the weights", "{case}", across=2
     )
 
 

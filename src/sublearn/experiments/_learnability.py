@@ -38,12 +38,12 @@ def _points(exact: int, within: int, steps: int) -> Points:
         allocations |= {"spread": f"spread={count}", "anywhere": f"random={count}"}
         for name, rule in allocations.items():
             own: Row = {"case": case, "allocation": name}
-            asked = network, samples, f"{weight}:{rule}"
-            yield point(own, asked, exact, 10, method="ladder")
+            setting = network, samples, f"{weight}:{rule}"
+            yield point(own, setting, exact, 10, method="ladder")
             for learner in _LEARNERS:
                 most = min(steps, 200) if learner == NEWTON else steps
                 training: Row = {"method": learner, "eps": _EPS, "steps": most, "starts": 2}
-                yield point(own, asked, within, 25, **training)
+                yield point(own, setting, within, 25, **training)
 
 
 def draw(table: Table) -> Figure:
@@ -57,7 +57,7 @@ def draw(table: Table) -> Figure:
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
 
     look: dict[str, Any] = {"y": "share of instances", "legend_across": 3, "height": 3.3}
-    return in_panels(table, ["case"], lines, "allocation", "{case}", **look)
+    return in_panels(table.apart("case"), lines, "allocation", "{case}", **look)
 
 
 def _answer(table: Table) -> list[str]:

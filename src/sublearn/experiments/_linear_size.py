@@ -97,7 +97,7 @@ def draw(table: Table) -> Figures:
     titles = {"expansion": "expansion, c1 = c2", "synapses": "redundant synapses"}
     look: Row = {"y": "mean rate <k>", "unit_interval": False, "legend_across": 3, "width": 4.8}
     words = "number of weights N"
-    best = in_panels(rates, ["grow"], _rates, words, lambda row: titles[row["grow"]], **look)
+    best = in_panels(rates.apart("grow"), _rates, words, lambda row: titles[row["grow"]], **look)
     return {"steady-state": fig, "best-size": best}
 
 

@@ -15,6 +15,8 @@ from sublearn.runs import Row, Table
 
 Figures = dict[str, Figure]
 """Pictures by their names."""
+Groups = Sequence[tuple[Row, Table]]
+"""Rows that agree in some columns, and what these say."""
 PAPER = "paper's protocol (fsolve, 400 starts)"
 MATCH_PROBABILITY = "match probability MP"
 
@@ -23,9 +25,7 @@ def decided(ax: Any, table: Table, x: str, label: str = "decided", colour: int =
     """Shares matched, undecided as the gap to the shares not refuted, intervals shaded."""
     if rows := by_ladder(table):
         ends = [rows.column(name) for name in ("share", "possible", "low", "high")]
-        named = label.replace("decided", "undecided") if "decided" in label else None
-        gap = "undecided" if label.endswith("decided") else named
-        bracket(ax, rows.column(x), *ends, label=label, colour=colour, gap=gap)
+        bracket(ax, rows.column(x), *ends, label=label, colour=colour)
 
 
 def protocol(ax: Any, table: Table, x: str, label: str = PAPER) -> None:
@@ -70,8 +70,7 @@ def level_ticks(ax: Any, levels: Sequence[float]) -> None:
 
 
 def in_panels(
-    table: Table,
-    by: Sequence[str],
+    groups: Groups,
     lines: Callable[[Any, Table], None],
     x: str,
     title: str | Callable[[Row], str],
@@ -81,12 +80,11 @@ def in_panels(
     legend_across: int = 4,
     **layout: Any,
 ) -> Figure:
-    """A panel for each group of rows that agree in ``by``, its ``lines``, and one legend for all.
+    """A panel for each group of rows (:meth:`Table.apart`), its ``lines``, and one legend for all.
 
     ``title`` may name columns in braces; ``unit_interval`` says whether y is a share. ``layout`` is for
     the panels.
     """
-    groups = table.apart(*by)
     fig, axes = panels(len(groups), **layout)
     for ax, (common, rows) in zip(axes, groups, strict=False):
         lines(ax, rows)
@@ -99,8 +97,7 @@ def in_panels(
 
 
 def beside(
-    table: Table,
-    by: Sequence[str],
+    groups: Groups,
     x: str,
     words: str,
     title: str | Callable[[Row], str],
@@ -116,4 +113,4 @@ def beside(
         if x.endswith("_used"):  # a share
             ax.set_xlim(0, 1.03)
 
-    return in_panels(table, by, lines, words, title, **layout)
+    return in_panels(groups, lines, words, title, **layout)

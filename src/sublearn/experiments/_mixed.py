@@ -40,7 +40,7 @@ def draw(table: Table) -> Figure:
             shares(ax, rows.where(in_B=encoder), "in_D", f"{encoder} in B", colour)
 
     words, y = "learnable weights in D (the rest in W)", "share of rank d m"
-    return in_panels(table, ["case"], lines, words, "{case}", y=y, legend_across=5, height=3.2)
+    return in_panels(table.apart("case"), lines, words, "{case}", y=y, legend_across=5, height=3.2)
 
 
 def _good_alone(rows: Table) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from itertools import chain, count
@@ -54,15 +54,10 @@ def _parts(experiments: list[Experiment]) -> list[list[Step]]:
 
     Decisions come last, when most of what their rungs call has been compiled.
     """
-    from sublearn.experiments.tasks import Decisions
-    from sublearn.experiments.tasks._repeats import Paired
-
     parts: dict[str, list[Step]] = {}
-    for experiment in sorted(experiments, key=lambda each: isinstance(each.task, Decisions)):
-        task = experiment.task
-        kind = experiment.name if isinstance(task, Decisions) else task.name
+    for experiment in sorted(experiments, key=lambda each: each.task.shares is None):
         steps = [(experiment.name, partial(_one, experiment, p)) for p in _ends(experiment)]
-        parts.setdefault("paired" if isinstance(task, Paired) else kind, []).extend(steps)
+        parts.setdefault(experiment.task.shares or experiment.name, []).extend(steps)
     matchers: list[list[Step]] = [
         [("matchers", partial(_matchers, point))] for point in (_LINEAR, _CURVED, _FEW)
     ]
@@ -79,7 +74,7 @@ def _matchers(point: Row) -> None:
     import numpy as np
 
     from sublearn.ensembles import draw
-    from sublearn.experiments.tasks._asked import learnable_of, problem_of
+    from sublearn.experiments.tasks._point import learnable_of, problem_of
     from sublearn.matchers import Budget, single_thread, standard_ladder
 
     problem = problem_of(point)
@@ -90,15 +85,13 @@ def _matchers(point: Row) -> None:
                 matcher.attempt(instance, Budget(), np.random.default_rng(0))
 
 
-def _ends(experiment: Experiment) -> Iterator[Point]:
+def _ends(experiment: Experiment) -> list[Point]:
     # The paper's protocol and training on labels run on numpy and scipy, tuning on torch: nothing to
     # compile.
+    if experiment.task.name in ("labelled", "tuning"):
+        return []
     points = [p for p in experiment.quick.points if p.params.get("method") != "reference"]
-    if experiment.task.name in ("labelled", "tuning") or not points:
-        return
-    yield points[0]
-    if len(points) > 1:
-        yield points[-1]
+    return [*points[:1], *points[1:][-1:]]
 
 
 def _one(experiment: Experiment, point: Point) -> None:

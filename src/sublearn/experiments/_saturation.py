@@ -14,9 +14,9 @@ _LABELS = {"reference": PAPER.split(",")[0] + ")", "search": "our search alone"}
 
 
 def _point(n: int, k: int, method: str, starts: int, trials: int) -> Point:
-    asked = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
+    setting = f"lrnn:n={n},b=1,d=4,T={n // 2}", n // 2, f"W:first-rows={k}"
     chunk = 2 if method == "reference" else 10
-    return point({"n": n, "k": k}, asked, trials, chunk, method=method, starts=starts)
+    return point({"n": n, "k": k}, setting, trials, chunk, method=method, starts=starts)
 
 
 def threshold(rows: Table) -> int | None:
@@ -52,7 +52,7 @@ def draw(table: Table) -> Figure:
         ax.set_xlim(0.9, 1.15 * max(rows.column("after")))
 
     y, title = "share of instances matched so far", "n = {n}, k = {k}"
-    return in_panels(table, ["n", "k"], lines, "random starts", title, y=y, width=4.6)
+    return in_panels(table.apart("n", "k"), lines, "random starts", title, y=y, width=4.6)
 
 
 def find(table: Table) -> str:

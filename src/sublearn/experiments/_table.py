@@ -43,9 +43,9 @@ def full_plan(make: Callable[..., Point], *settings: tuple[int, ...]) -> Plan:
     return Plan.of(make(*setting, *way) for way in ways for setting in settings)
 
 
-def point(own: Row, asked: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:
+def point(own: Row, setting: tuple[str, int, str], trials: int, chunk: int, **more: Json) -> Point:
     """A point: columns of its own, then network, samples and learnable weights, then what else is said."""
-    network, samples, learn = asked
+    network, samples, learn = setting
     params: Row = {"network": network, "samples": samples, "learn": learn}
     return Point({**own, **params, **more}, trials, chunk)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from sublearn._kinds import BETWEEN, MAXIMAL, MINIMAL, UNKNOWN
 from sublearn.experiments._table import Declared, said
 from sublearn.experiments.tasks import Verdicts
-from sublearn.experiments.tasks._asked import problem_of
+from sublearn.experiments.tasks._point import problem_of
 from sublearn.experiments.tasks._verdicts import how_many
 from sublearn.plots import COLOURS, Figure, ink, name_axes, panels
 from sublearn.runs import Plan, Point, Row, Table
 
 _COLOUR = {
-    "maximal": COLOURS[0],
-    "between": COLOURS[5],
-    "minimal": COLOURS[1],
-    "unknown": COLOURS[6],
+    MAXIMAL: COLOURS[0],
+    BETWEEN: COLOURS[5],
+    MINIMAL: COLOURS[1],
+    UNKNOWN: COLOURS[6],
 }
 _MANY = 50  # squares of a cell; more are drawn as one image, or the file has thousands of them
 _SIDE = 12  # squares beside each other; more are too small for gaps between them
@@ -123,7 +124,7 @@ EXPERIMENT = Declared(
     claim="The theorems tell maximal and minimal allocations apart by counts of learnable weights in "
     "rows and columns; between them nothing is proved.",
     task=Verdicts(),
-    quick=Plan.of(_point(*asked) for asked in _QUICK),
-    full=Plan.of(_point(*asked) for asked in _FULL),
+    quick=Plan.of(_point(*place) for place in _QUICK),
+    full=Plan.of(_point(*place) for place in _FULL),
     hours=0.01,
 )

@@ -43,7 +43,8 @@ def draw(table: Table) -> Figure:
         ax.set_xscale("log", base=2)
         ax.set_xticks(rows.distinct("g"), [f"{g:g}" for g in rows.distinct("g")])
 
-    return in_panels(table, ["setting"], lines, "scale g of the weights", "{setting}", width=4.8)
+    groups = table.apart("setting")
+    return in_panels(groups, lines, "scale g of the weights", "{setting}", width=4.8)
 
 
 def find(table: Table) -> str:

@@ -29,8 +29,8 @@ def _point(division: tuple[int, ...], trials: int) -> Point:
         "division": "+".join(map(str, division)),
         "moved": sum(max(0, size - SAMPLES) for size in division),
     }
-    asked = f"linear:inputs={INPUTS},outputs={OUTPUTS}", SAMPLES, learn
-    return point(own, asked, trials, chunk=50)
+    setting = f"linear:inputs={INPUTS},outputs={OUTPUTS}", SAMPLES, learn
+    return point(own, setting, trials, chunk=50)
 
 
 def draw(table: Table) -> Figures:

@@ -11,7 +11,7 @@ from sublearn._grades import PROOF, wrong_by_chance
 from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, PrimeField, from_floats, leading, random_prime
 from sublearn.matchers._behind import contradiction, shortest_solution
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._residues import LARGE_BITS, Residues, miss_probability
 from sublearn.matchers.proofs._balls import BALLS, BallMatrix, column_vector, middles, precision
@@ -64,13 +64,13 @@ class Affine(Matcher):
             # Real numbers that no residue stands for: balls can tell them apart, not equate them.
             reason = contradiction(instance)
             if reason is not None:
-                return Decision("refuted", self.name, reason, PROOF)
+                return Decision(REFUTED, self.name, reason, PROOF)
             reason = "not of full rank, and targets that are not rational have no residues"
-            return Decision("undecided", self.name, reason)
+            return Decision(UNDECIDED, self.name, reason)
         entries = instance.equations * (len(instance.allocation) + 1)
         if entries > MOST_ENTRIES:
             reason = f"not of full rank, and {entries} entries are too many for large primes"
-            return Decision("undecided", self.name, reason)
+            return Decision(UNDECIDED, self.name, reason)
         inner: _Ranks | None = None
         outer, missed_inner, missed_outer = 0, 1.0, 1.0
         size = min(instance.equations, len(instance.allocation))
@@ -95,7 +95,7 @@ class Affine(Matcher):
                 return _unsure(self.name)
             why = f"J x = c contradicts itself: J has rank {inner.rank}, (J | c) has rank {outer}"
             grade = PROOF if sure else wrong_by_chance(missed_inner)
-            return Decision("refuted", self.name, why, grade)
+            return Decision(REFUTED, self.name, why, grade)
         full = inner.rank == instance.equations
         if missed_outer > ERROR and not full:
             return _unsure(self.name)
@@ -122,13 +122,13 @@ class Affine(Matcher):
                 stated = replace(stated, centre=())
         weights = None if values is None else instance.with_values(values)
         return Decision(
-            "matched", self.name, reason, grade, values, weights, stated, Effort(bits=bits)
+            MATCHED, self.name, reason, grade, values, weights, stated, Effort(bits=bits)
         )
 
 
 def _unsure(name: str) -> Decision:
     return Decision(
-        "undecided",
+        UNDECIDED,
         name,
         f"numbers of very different sizes: {MOST_PRIMES} primes do not bring the error below {ERROR}",
     )

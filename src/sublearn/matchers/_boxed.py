@@ -7,7 +7,7 @@ import numpy as np
 from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import is_affine_before_output
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import too_large
 from sublearn.matchers.proofs import prove
@@ -50,10 +50,10 @@ class Boxed(Matcher):
         why, seen, point = all_refuted(instance, eps, min(BOXES, budget.nodes))
         effort = Effort(nodes=seen)
         if why is not None:
-            return Decision("refuted", self.name, why, PROOF, effort=effort)
+            return Decision(REFUTED, self.name, why, PROOF, effort=effort)
         proof = None if point is None else prove(instance, point, min(BITS, budget.bits))
         if proof is not None:
             reason = "a solution in one of the boxes that are left, and proved to exist"
             return certified(self.name, reason, proof, effort + Effort(bits=proof.bits))
         reason = f"{seen} boxes of weights settled nothing"
-        return Decision("undecided", self.name, reason, effort=effort)
+        return Decision(UNDECIDED, self.name, reason, effort=effort)

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._balls import (
     BALLS,
@@ -74,7 +74,7 @@ class Construct(Matcher):
                 break
             bits = min(2 * bits, budget.bits)
         reason = f"the linear systems are singular, or too badly conditioned for {bits} bits"
-        return Decision("undecided", self.name, reason, effort=Effort(bits=bits))
+        return Decision(UNDECIDED, self.name, reason, effort=Effort(bits=bits))
 
 
 def _recurrence(instance: Instance) -> Recurrence:

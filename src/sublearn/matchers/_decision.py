@@ -20,6 +20,7 @@ from sublearn.verdicts import Grade
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MATCHED, REFUTED, UNDECIDED = DecisionKind
 # A word is taken for its member.
 Kind = DecisionKind | Literal["matched", "refuted", "undecided"]
 
@@ -96,7 +97,7 @@ class Decision(Shown):
     def plot(self) -> Figure:
         """The weights of a match, learnable ones outlined; where there is none, the mask and words."""
         if self.weights is None:
-            return self._asked()
+            return self._mask_and_words()
         mine = self.allocation
         masks = None if mine is None else {name: mine.mask(name) for name in self.weights}
         fig = draw_weights(self.weights, masks)
@@ -104,7 +105,7 @@ class Decision(Shown):
         fig.suptitle(title, x=0.02, ha="left", color=ink(), fontsize=11)
         return fig
 
-    def _asked(self) -> Figure:
+    def _mask_and_words(self) -> Figure:
         """What was learnable, and in words what became of it, and what to do next."""
         fig: Figure
         if self.allocation is None:
@@ -114,7 +115,7 @@ class Decision(Shown):
         else:
             fig = self.allocation.plot()
             across = len(fig.axes)
-        title = "undecided" if self.kind == "undecided" else f"{self.kind} by {self.rung}"
+        title = UNDECIDED if self.kind == UNDECIDED else f"{self.kind} by {self.rung}"
         words = [title if self.grade is None else f"{title} ({self.grade})", self._why(_NEITHER)]
         if self.next_step:
             words.append(f"next: {self.next_step}")
@@ -126,10 +127,10 @@ class Decision(Shown):
 
     def _why(self, short: str) -> str:
         """The reason; that of the ladder names every rung: too long to be read at once."""
-        return self.reason if self.kind != "undecided" or len(self.reason) <= 120 else short
+        return self.reason if self.kind != UNDECIDED or len(self.reason) <= 120 else short
 
     def __str__(self) -> str:
-        if self.kind == "undecided":
+        if self.kind == UNDECIDED:
             return f"undecided: {self._why(f'{_NEITHER} (reason says what was tried)')}"
         return f"{self.kind} by {self.rung} ({self.grade}): {self.reason}"
 
@@ -138,7 +139,7 @@ def certified(rung: str, reason: str, certificate: Certificate, effort: Effort) 
     """MATCHED, by the proof that the certificate holds."""
     values = certificate.values
     weights = certificate.instance.with_values(values)
-    return Decision("matched", rung, reason, PROOF, values, weights, certificate, effort)
+    return Decision(MATCHED, rung, reason, PROOF, values, weights, certificate, effort)
 
 
 def first_proved(
@@ -166,4 +167,4 @@ def first_proved(
     reason = f"no solution proved from {effort.starts} starts"
     if unproved:
         reason += f"; {unproved} candidates could not be proved: the roots may be singular"
-    return Decision("undecided", rung, reason, effort=effort)
+    return Decision(UNDECIDED, rung, reason, effort=effort)

@@ -16,7 +16,7 @@ from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
 from sublearn.exact import Dyadics, Feasible, Infeasible, decide_program, to_float
 from sublearn.matchers._behind import behind_output, is_affine_before_output
-from sublearn.matchers._decision import Decision
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.proofs._equations import ChainEquations
 
@@ -72,7 +72,7 @@ class Halfspaces(Matcher):
         wanted = [entry for row in targets.rationals() for entry in row]
         size, rows = len(instance.allocation), instance.equations
         if any(value < 0 for value in wanted):
-            return Decision("refuted", self.name, "a ReLU puts out nothing below 0", PROOF)
+            return Decision(REFUTED, self.name, "a ReLU puts out nothing below 0", PROOF)
         chain = ChainEquations(behind_output(instance), ring=_Rationals())
         constants, jacobian = chain.linearised([fmpq(0)] * size)
         slopes, begin = jacobian.tolist(), constants.entries()
@@ -88,11 +88,11 @@ class Halfspaces(Matcher):
         reply = decide_program(program, [True] * columns)
         if isinstance(reply, Infeasible):
             reason = f"no weights put {len(off)} outputs at 0 or below and give the others exactly"
-            return Decision("refuted", self.name, reason, PROOF)
+            return Decision(REFUTED, self.name, reason, PROOF)
         if not isinstance(reply, Feasible):
-            return Decision("undecided", self.name, "the program in fractions takes too many steps")
+            return Decision(UNDECIDED, self.name, "the program in fractions takes too many steps")
         exact = [reply.values.get(k, zero) - reply.values.get(size + k, zero) for k in range(size)]
         values = np.array([to_float(value) for value in exact])
         reason = "weights in fractions solve the program"
         weights = instance.with_values(values)
-        return Decision("matched", self.name, reason, PROOF, values, weights)
+        return Decision(MATCHED, self.name, reason, PROOF, values, weights)

@@ -48,7 +48,7 @@ def out_of_hull(instance: Instance) -> str | None:
     )
 
 
-def sample_out_of_hull(instance: Instance, asked: Bands) -> int | None:
+def sample_out_of_hull(instance: Instance, allowed: Bands) -> int | None:
     """A sample whose bands miss all that its outputs can be together, for certain, or None."""
     network, allocation = instance.network, instance.allocation
     if any(step.aside for step in network.steps):
@@ -67,25 +67,25 @@ def sample_out_of_hull(instance: Instance, asked: Bands) -> int | None:
     low, high = box.low.entries(), box.high.entries()
     for s in range(m):
         inside = Bands(low[s::m], high[s::m], box.no_low[:, s], box.no_high[:, s])
-        if _separated(weight[kept], offset[kept, 0], inside, asked.select(kept * m + s)):
+        if _separated(weight[kept], offset[kept, 0], inside, allowed.select(kept * m + s)):
             return s
     return None
 
 
-def _separated(weight: Array, offset: Array, box: Bands, asked: Bands) -> bool:
+def _separated(weight: Array, offset: Array, box: Bands, allowed: Bands) -> bool:
     """Whether a direction v has min over the bands of v.z > max over the box of v.(W h + b)."""
-    v = _direction(weight, offset, box, asked)
+    v = _direction(weight, offset, box, allowed)
     if v is None:
         return False
     along = BALLS.exact(v[None, :])
-    least = asked.least(along.entries())
+    least = allowed.least(along.entries())
     most = box.least((along * BALLS.exact(-weight)).entries())  # with the sign turned
     if least is None or most is None:
         return False
     return bool(least + most > (along * BALLS.exact(offset[:, None]))[0, 0])
 
 
-def _direction(weight: Array, offset: Array, box: Bands, asked: Bands) -> Array | None:
+def _direction(weight: Array, offset: Array, box: Bands, allowed: Bands) -> Array | None:
     """v = l - u, l and u >= 0 of size at most 1, with the largest gap; in float64.
 
     Unknowns: l, u, and p_i >= v.W_i h for both ends h of entry i. Where an end is infinite the slope
@@ -94,7 +94,7 @@ def _direction(weight: Array, offset: Array, box: Bands, asked: Bands) -> Array 
     from scipy.optimize import linprog
 
     d, n = weight.shape
-    lows, highs = (middles(ends) - offset for ends in (asked.low, asked.high))
+    lows, highs = (middles(ends) - offset for ends in (allowed.low, allowed.high))
     size = max(float(np.abs(np.r_[lows, highs]).max()), 1e-300)
     widest = np.abs(weight).max(axis=0)
     used: Indices = np.flatnonzero(widest > 0)
@@ -112,7 +112,7 @@ def _direction(weight: Array, offset: Array, box: Bands, asked: Bands) -> Array 
             right.append(bound)
     goal = np.r_[-lows / size, highs / size, np.zeros(n)]
     goal[2 * d + used] = 1.0
-    limits = [(0.0, 0.0 if lost else 1.0) for lost in (*asked.no_low, *asked.no_high)]
+    limits = [(0.0, 0.0 if lost else 1.0) for lost in (*allowed.no_low, *allowed.no_high)]
     if not (np.isfinite(goal).all() and np.isfinite(rows).all()):
         return None
     solved = linprog(

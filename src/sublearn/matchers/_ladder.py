@@ -13,7 +13,7 @@ from sublearn._grades import NUMERICAL, PROOF
 from sublearn._interrupts import heed
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import simplify
 
@@ -81,7 +81,7 @@ def decide(
     given = check_instance(instance)
     instance, contradiction = simplify(given)
     if contradiction is not None:
-        return _about(given, Decision("refuted", "samples", contradiction, PROOF))
+        return _about(given, Decision(REFUTED, "samples", contradiction, PROOF))
     # Overflow on the way to a candidate does no harm: nothing counts before it is proved.
     with single_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tried: Counter[str] = Counter()
@@ -97,14 +97,14 @@ def decide(
             rng = np.random.default_rng([seed, *named, len(instance.allocation)])
             decision = matcher.attempt(instance, budget or Budget(), rng)
             spent = spent + decision.effort
-            if decision.kind != "undecided" and decision.grade != NUMERICAL:
+            if decision.kind != UNDECIDED and decision.grade != NUMERICAL:
                 return _about(given, replace(decision, effort=spent))
-            said = "" if decision.kind == "undecided" else f"{decision.kind}, only numerical: "
+            said = "" if decision.kind == UNDECIDED else f"{decision.kind}, only numerical: "
             reasons.append(f"{matcher.name}: {said}{decision.reason}")
     # A matcher that stands on several rungs need not say the same thing twice.
     said = "; ".join(dict.fromkeys(reasons))
     step = _next_step(given)
-    return _about(given, Decision("undecided", "", said, effort=spent, next_step=step))
+    return _about(given, Decision(UNDECIDED, "", said, effort=spent, next_step=step))
 
 
 def _next_step(instance: Instance) -> str:

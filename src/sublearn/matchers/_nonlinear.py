@@ -13,6 +13,7 @@ from sublearn._arrays import Array
 from sublearn._errors import whole_number
 from sublearn._grades import PROOF
 from sublearn._interrupts import heed
+from sublearn._kinds import DecisionKind
 from sublearn.ensembles import Instance
 from sublearn.matchers._behind import contradiction, is_affine_behind, least_squares, solved
 from sublearn.matchers._decision import Decision, Effort, certified, first_proved
@@ -73,11 +74,11 @@ class Nonlinear(Matcher):
         if reason is None and affine:
             reason = contradiction(instance)
         if reason is not None:
-            return Decision("refuted", self.name, reason, PROOF)
+            return Decision(DecisionKind.REFUTED, self.name, reason, PROOF)
         r = len(instance.allocation)
         if r < instance.equations:
             reason = f"r = {r} weights cannot be proved to meet {instance.equations} equations"
-            return Decision("undecided", self.name, reason)
+            return Decision(DecisionKind.UNDECIDED, self.name, reason)
         if affine:
             return _solved(instance, budget)  # there is nothing to search: one linear system
         most = min(self.starts, budget.starts)
@@ -104,7 +105,7 @@ def _solved(instance: Instance, budget: Budget) -> Decision:
         bits *= 2
     if certificate is None:
         reason = "the linear system behind the activations is singular, or nearly"
-        return Decision("undecided", "nonlinear", reason)
+        return Decision(DecisionKind.UNDECIDED, "nonlinear", reason)
     reason = "a solution of the linear system, and proved to exist"
     return certified("nonlinear", reason, certificate, Effort(bits=certificate.bits))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Problem
-from sublearn.matchers._decision import Decision
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._simplify import whole
 from sublearn.verdicts import (
@@ -49,14 +49,14 @@ class Rank(Matcher):
         try:
             rank, needed = _ranks(problem, instance.allocation)
         except UnknownRankError as error:
-            return Decision("undecided", self.name, str(error).rstrip("."))
+            return Decision(UNDECIDED, self.name, str(error).rstrip("."))
         if rank.rank < needed.rank:
             reason = (
                 f"generic rank {rank.rank} of {needed.rank} needed: no match, with probability 1"
             )
             # What is needed is never too large.
-            return Decision("refuted", self.name, reason, rank.grade)
-        return Decision("undecided", self.name, "full generic rank")
+            return Decision(REFUTED, self.name, reason, rank.grade)
+        return Decision(UNDECIDED, self.name, "full generic rank")
 
 
 @lru_cache(maxsize=4096)

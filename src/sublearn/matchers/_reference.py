@@ -12,7 +12,7 @@ from sublearn._arrays import Array
 from sublearn._errors import positive, whole_number
 from sublearn._grades import NUMERICAL
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.networks import ACTIVATIONS
 
@@ -77,7 +77,7 @@ class Reference(Matcher):
                 calls += int(info["nfev"])
                 if ier == 1 and np.abs(info["fvec"]).max() <= goal:
                     return Decision(
-                        "matched",
+                        MATCHED,
                         self.name,
                         f"fsolve converged from start {start}",
                         NUMERICAL,
@@ -87,7 +87,7 @@ class Reference(Matcher):
                     )
         reason = f"fsolve found nothing from {self.starts} starts"
         effort = Effort(starts=self.starts, iterations=calls)
-        return Decision("undecided", self.name, reason, effort=effort)
+        return Decision(UNDECIDED, self.name, reason, effort=effort)
 
 
 def outputs_minus_targets(instance: Instance) -> Callable[[Array], Array]:

@@ -18,7 +18,7 @@ from sublearn.models._uses import Tensor
 FORMAT = "sublearn delta 1"
 
 
-class Slot:
+class Addition:
     """What is added to one parameter: ``delta`` at the flat places ``index``.
 
     The effective parameter is round(base + delta) at these places, computed in float32 at least and
@@ -64,7 +64,7 @@ class Attached:
         self.masks = {name: np.array(mask) for name, mask in masks.items()}
         own = dict(model.named_parameters())
         self._flags = {name: bool(p.requires_grad) for name, p in own.items()}
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, Addition] = {}
         self._classes: list[tuple[Any, type]] = []
         self._hooks: list[Any] = []
         places: dict[int, list[tuple[Any, str]]] = {}
@@ -77,7 +77,7 @@ class Attached:
         for number, (name, mask) in enumerate(self.masks.items()):
             base = own[name]
             index = torch.from_numpy(np.flatnonzero(mask)).to(base.device)
-            slot = Slot(base, index)
+            slot = Addition(base, index)
             self._slots[name] = slot
             for module, attribute in places[id(base)]:
                 self._redirect(module, attribute, slot)
@@ -86,7 +86,7 @@ class Attached:
         self._hooks.append(model.register_forward_hook(self._after, always_call=True))
         model.__dict__[ATTACHED] = self
 
-    def _redirect(self, module: Any, attribute: str, slot: Slot) -> None:
+    def _redirect(self, module: Any, attribute: str, slot: Addition) -> None:
         """Let ``module.attribute`` be the effective parameter; the base stays where it was."""
         slots = module.__dict__.setdefault("_sublearn_slots", {})
         if not slots:
@@ -236,7 +236,7 @@ class Attached:
             slot.delta.copy_(torch.from_numpy(stored[name]["delta"]))
 
 
-def _slots_of(model: Any) -> list[Slot]:
+def _slots_of(model: Any) -> list[Addition]:
     """The slots of a model or of a copy of it, whose own they are then."""
     slots = {}
     for module in model.modules():

@@ -18,7 +18,7 @@ from sublearn.models._files import file_to_write
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import GivenLabels, as_labels
 from sublearn.models._masks import as_masks, is_array, mask_at
-from sublearn.models._pursuit import Derivatives
+from sublearn.models._pursuit import DerivativeSums
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, even_columns, spectrum, zero_columns
 from sublearn.models._structure import Structure
 from sublearn.plots import COLOURS, figure, legend, name_axes
@@ -214,22 +214,22 @@ def audit(
             "order is audit(model, inputs, what, labels)."
         )
     masks = as_masks(model, what)
-    asked: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
-    derivatives: Derivatives
+    options: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
+    derivatives: DerivativeSums
     if isinstance(model, JaxModel):
-        derivatives, structure, seen = model.prepared(inputs, masks, **asked)
+        derivatives, structure, seen = model.prepared(inputs, masks, **options)
     else:
         from sublearn.models import prepared
 
-        asked |= {"forward": forward, "samples_at_once": samples_at_once}
-        derivatives, structure, seen = prepared(model, inputs, masks, precision, asked)
+        options |= {"forward": forward, "samples_at_once": samples_at_once}
+        derivatives, structure, seen = prepared(model, inputs, masks, precision, options)
     residual = _residual(derivatives, labels, targets)
     return audit_derivatives(
         derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb
     )
 
 
-def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | None:
+def _residual(derivatives: DerivativeSums, labels: Any, targets: Any) -> Array | None:
     if labels is None and targets is None:
         return None
     if labels is not None and targets is not None:
@@ -244,7 +244,7 @@ def _residual(derivatives: Derivatives, labels: Any, targets: Any) -> Array | No
 
 
 def audit_derivatives(
-    derivatives: Derivatives,
+    derivatives: DerivativeSums,
     masks: Mapping[str, Mask],
     structure: Structure | None = None,
     *,

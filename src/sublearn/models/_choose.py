@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._choice import Choice, Standing
-from sublearn.models._contest import Contest, Options, Splits, choice_passes, prepare
+from sublearn.models._contest import ChoiceOptions, Contest, Splits, choice_passes, prepare
 from sublearn.models._labels import OWN
 from sublearn.models._pursuit import ROUNDS
 from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
@@ -38,7 +38,7 @@ def choose(
     resume: str | Path | None = None,
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ChoiceOptions],
 ) -> Choice:
     """Choose ``budget`` entries of a torch or JAX model's weights to tune on these samples.
 

@@ -13,7 +13,7 @@ from sublearn._arrays import Indices
 from sublearn._errors import BadInputError, first_line, one_of, whole_number
 from sublearn.models._choice import Standing, plain_numbers
 from sublearn.models._choose import RACE, read_rates, telling
-from sublearn.models._contest import ALL, Contest, Options, Splits, Trainer, prepare
+from sublearn.models._contest import ALL, ChoiceOptions, Contest, Splits, Trainer, prepare
 from sublearn.models._labels import as_labels
 from sublearn.models._places import each
 from sublearn.models._race import (
@@ -189,12 +189,11 @@ class Comparison(Shown):
         for colour, method in reversed(list(enumerate(self.methods))):
             runs = [np.array(self.scores(method, budget)) for budget in self.budgets]
             means = np.array([values.mean() for values in runs])
-            errors = np.array(
-                [
-                    values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 and known else 0.0
-                    for values, known in zip(runs, np.isfinite(means), strict=True)
-                ]
-            )
+            # Of one seed there is no spread, nor of what is not known: 0.
+            spreads = [
+                one.std(ddof=1) if one.size > 1 and np.isfinite(one).all() else 0.0 for one in runs
+            ]
+            errors = np.array(spreads) / len(runs[0]) ** 0.5
             curve(
                 axes[0],
                 self.budgets,
@@ -234,7 +233,7 @@ def compare(
     folds: int = FOLDS,
     watch: Watch | None = None,
     say: Callable[[str], None] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ChoiceOptions],
 ) -> Comparison:
     """A fair comparison: every method's rate is tuned by the same folds, and tested once.
 
@@ -250,7 +249,7 @@ def compare(
     >>> compare(model, inputs, labels, [2, 5], methods=["race", "last", "random"], seeds=2, steps=2)
     <Comparison of 3 methods, budgets 2, 5, 2 seeds>
     """
-    rules, asked = _read_methods(methods)
+    rules, order = _read_methods(methods)
     if isinstance(seeds, (int, np.integer)):
         seeds = range(whole_number("seeds", seeds, least=1))
     numbers = list(seeds)
@@ -261,7 +260,7 @@ def compare(
     joined, count = _with_test(inputs, labels, test)
     trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
-    races = _races(rules, asked, rates).values()
+    races = _races(rules, order, rates).values()
     per_cell = len(rules) + sum(sum(stages(len(some) * len(own), folds)) for some, own in races)
     total = per_cell * len(sizes) * len(numbers)
     steps = trainer.how.steps
@@ -283,7 +282,7 @@ def compare(
                 def advance(done: int, words: str, start: int = start) -> None:
                     show(start + done, total, words)
 
-                results += compare_cell(contest, asked, rates, exam, advance)
+                results += compare_cell(contest, order, rates, exam, advance)
         show(total, total, "")
     return Comparison(tuple(results))
 

@@ -20,7 +20,7 @@ from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, GivenLabels
 from sublearn.models._limits import Chosen, Limits, Picked, Where
 from sublearn.models._race import Outcome, split_samples
-from sublearn.models._rules import Rule, Setting, View, apply_rule
+from sublearn.models._rules import ModelView, Rule, Setting, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
 BATCH = 128
@@ -33,7 +33,7 @@ Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
 class TuningOptions(TypedDict, total=False):
-    """How chosen entries are tuned and scored; see :class:`How`."""
+    """How chosen entries are tuned and scored; see :class:`Setup`."""
 
     steps: int
     batch: int
@@ -44,7 +44,7 @@ class TuningOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class How:
+class Setup:
     """How chosen entries are tuned and scored.
 
     ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
@@ -116,14 +116,14 @@ class LimitOptions(TypedDict, total=False):
     unit: str
 
 
-class Options(TuningOptions, LimitOptions, total=False):
+class ChoiceOptions(TuningOptions, LimitOptions, total=False):
     """What ``choose`` and ``compare`` take besides their own."""
 
 
 class Trainer(Protocol):
     """A model with its samples: tunes chosen entries on some of them, scores on others."""
 
-    how: How
+    how: Setup
     samples: int
     shapes: Mapping[str, tuple[int, ...]]  # of what may be chosen from
     goal: GivenLabels
@@ -140,7 +140,7 @@ class Trainer(Protocol):
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         """The chosen entries as they are now, name by name in the order of the weights."""
 
-    def view(self, ids: Any, seed: int) -> View:
+    def view(self, ids: Any, seed: int) -> ModelView:
         """What rules look at on the samples ``ids``."""
 
     def contents(self) -> Iterable[bytes]:
@@ -152,13 +152,13 @@ def prepare(
 ) -> tuple[Trainer, Limits]:
     """The trainer of a torch or JAX model, and the limits, from the options that a person gave."""
     for name in options:
-        one_of("an option", name, Options.__annotations__)
+        one_of("an option", name, ChoiceOptions.__annotations__)
     training: Any = {k: v for k, v in options.items() if k in TuningOptions.__annotations__}
     bounds: Any = {k: v for k, v in options.items() if k not in training}
     from sublearn import models  # the room, which says so where torch is not installed
 
     make = models.JaxTrainer if isinstance(model, JaxModel) else models.TorchTrainer
-    trainer: Trainer = make(model, inputs, labels, How(seed=seed, **training))
+    trainer: Trainer = make(model, inputs, labels, Setup(seed=seed, **training))
     return trainer, Limits(trainer.shapes, **bounds)
 
 
@@ -179,9 +179,9 @@ class Splits:
             (self.samples[tune], self.samples[score])
             for tune, score in split_samples(len(self.samples), count, seed, some)
         ]
-        self._views: dict[int, View] = {}
+        self._views: dict[int, ModelView] = {}
 
-    def view(self, fold: int = -1) -> View:
+    def view(self, fold: int = -1) -> ModelView:
         """What rules look at: the tuning part of a fold, or all samples where it is negative."""
         if fold not in self._views:
             ids = self.samples if fold < 0 else self.folds[fold][0]

@@ -259,7 +259,7 @@ class Derivatives:
         kept = 0
         coarsest = self.dtype
 
-        class Count(TorchFunctionMode):
+        class Tally(TorchFunctionMode):
             def __torch_function__(
                 self, func: Any, _: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
@@ -272,7 +272,7 @@ class Derivatives:
                         coarsest = max(coarsest, result.dtype, key=lambda d: torch.finfo(d).eps)
                 return result
 
-        with running(leaves(self.inputs)), Count():
+        with running(leaves(self.inputs)), Tally():
             outputs = self._outputs(0, 1)
         self.coarsest = coarsest
         return outputs, kept

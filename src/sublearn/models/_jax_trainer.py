@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._contest import How, no_gradient, one_number, outcome
+from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
@@ -31,8 +31,8 @@ class JaxTrainer:
     Where the model's ``trainable`` masks parameters, only these are chosen from.
     """
 
-    def __init__(self, model: JaxModel, inputs: Any, labels: Any, how: How | None = None) -> None:
-        self.model, self.how = model, how or How()
+    def __init__(self, model: JaxModel, inputs: Any, labels: Any, how: Setup | None = None) -> None:
+        self.model, self.how = model, how or Setup()
         self.params = jax.tree.map(jax.numpy.asarray, model.params)
         self.how.check_labels(labels)
         self.inputs = jax.tree.map(np.asarray, inputs)
@@ -167,7 +167,7 @@ class JaxTrainer:
 
 
 class JaxView:
-    """What rules look at; see :class:`sublearn.models._rules.View`."""
+    """What rules look at; see :class:`sublearn.models._rules.ModelView`."""
 
     def __init__(self, trainer: JaxTrainer, ids: Any) -> None:
         self._trainer, self._ids, self._names = trainer, ids, list(trainer.shapes)

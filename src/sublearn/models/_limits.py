@@ -82,8 +82,8 @@ class Limits:
         self.unit = one_of("unit", unit, UNITS)
         inside = self._masks("within", within, otherwise=True)
         outside = self._masks("forbidden", forbidden)
-        asked_for = self._masks("required", required)
-        self.required = {name: mask for name, mask in asked_for.items() if mask.any()}
+        masks = self._masks("required", required)
+        self.required = {name: mask for name, mask in masks.items() if mask.any()}
         self.allowed: dict[str, Mask] = {}
         for name, shape in self.shapes.items():
             allowed = np.asarray(inside[name] & ~outside[name])
@@ -100,12 +100,12 @@ class Limits:
                 )
         self._caps = self._read_caps(at_most)
         for layer, cap in self._caps.items():
-            asked = sum(
+            needed = sum(
                 int(mask.sum()) for name, mask in self.required.items() if layer_of(name) == layer
             )
-            if asked > cap:
+            if needed > cap:
                 raise BadInputError(
-                    f"required asks for {asked} entries of {layer}, and at_most allows {cap}."
+                    f"required asks for {needed} entries of {layer}, and at_most allows {cap}."
                 )
 
     @property
@@ -130,10 +130,10 @@ class Limits:
             raise BadInputError(
                 f"budget must be at most {self.size}, the number of weights {words}, not {budget}."
             )
-        asked = entries_in(self.required)
-        if asked > budget:
+        needed = entries_in(self.required)
+        if needed > budget:
             raise BadInputError(
-                f"budget must be at least {asked}, the number of entries that required names, not "
+                f"budget must be at least {needed}, the number of entries that required names, not "
                 f"{budget}."
             )
         return budget

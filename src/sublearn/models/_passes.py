@@ -45,18 +45,18 @@ class Pass:
         self, R: Tensor, names: Sequence[str] = (), only: set[str] | None = None
     ) -> tuple[list[Tensor | None], dict[str, Tensor | None]]:
         """Cotangents of every use for the outputs' cotangent R, and gradients of ``names``."""
-        asked, where = self._asked(only)
-        if not self.outputs.requires_grad or not (asked or names):
+        places, where = self._arrivals(only)
+        if not self.outputs.requires_grad or not (places or names):
             return [None] * len(self.uses), dict.fromkeys(names)
         grads = torch.autograd.grad(
             self.outputs,
-            [*asked, *(self.leaves[name] for name in names)],
+            [*places, *(self.leaves[name] for name in names)],
             grad_outputs=R,
             retain_graph=True,
             allow_unused=True,
         )
         return [None if i is None else grads[i] for i in where], dict(
-            zip(names, grads[len(asked) :], strict=True)
+            zip(names, grads[len(places) :], strict=True)
         )
 
     def of_output(
@@ -68,21 +68,21 @@ class Pass:
         R[:, k] = 1
         return self.cotangents(R, names, only)
 
-    def _asked(self, only: set[str] | None) -> tuple[list[Any], list[int | None]]:
+    def _arrivals(self, only: set[str] | None) -> tuple[list[Any], list[int | None]]:
         """Where cotangents arrive, each place once, and which of these is that of each use."""
         key = None if only is None else frozenset(only)
         if key not in self._places:
             edges: dict[Any, int] = {}
-            asked: list[Any] = []
+            places: list[Any] = []
             where: list[int | None] = []
             for use in self.uses:
                 if only is not None and use.name not in only:
                     where.append(None)
                     continue
-                at = edges.setdefault((use.edge.node, use.edge.output_nr), len(asked))
-                asked += [use.edge] if at == len(asked) else []
+                at = edges.setdefault((use.edge.node, use.edge.output_nr), len(places))
+                places += [use.edge] if at == len(places) else []
                 where.append(at)
-            self._places[key] = asked, where
+            self._places[key] = places, where
         return self._places[key]
 
     def by_name(self) -> dict[str, list[int]]:
@@ -160,7 +160,7 @@ class Pass:
 
     def _bytes(self, names: set[str]) -> int:
         """Of the cotangents of one output."""
-        where = self._asked(names)[1]
+        where = self._arrivals(names)[1]
         sizes = {at: math.prod(use.shape) for at, use in zip(where, self.uses, strict=True)}
         sizes.pop(None, None)
         return sum(sizes.values()) * int(self.outputs.element_size())

@@ -19,11 +19,11 @@ LARGE = 50_000_000
 
 
 def prepared(
-    model: Any, inputs: Any, masks: Mapping[str, Mask], precision: str, asked: Mapping[str, Any]
+    model: Any, inputs: Any, masks: Mapping[str, Mask], precision: str, settings: Mapping[str, Any]
 ) -> tuple[Derivatives, Structure, str]:
     """Derivatives for the masked parameters, the structure of the model, and the precision had.
 
-    ``asked`` are ``perturb`` and what :class:`Derivatives` takes.
+    ``settings`` are ``perturb`` and what :class:`Derivatives` takes.
     """
     if ATTACHED in as_module(model).__dict__ and not all(name.startswith(DELTA) for name in masks):
         raise BadInputError(
@@ -36,7 +36,7 @@ def prepared(
     size = sum(p.numel() for p in model.parameters())
     double = precision == "double" or (precision == "auto" and size <= LARGE)
     ready = copied(model, torch.float64 if double else None)
-    options = dict(asked)
+    options = dict(settings)
     perturb_entries(ready, masks, options.pop("perturb"), options["seed"])
     made = Derivatives(ready, inputs, names=list(masks), **options)
     return made, structure_of(model), "double" if made.coarsest == torch.float64 else "single"

@@ -29,7 +29,7 @@ POOL = 5  # times the size of a round: the entries among which one at a time is 
 _SAMPLED = 1 << 22  # more squared norms than this are thinned out before their percentile is taken
 
 
-class Derivatives(Protocol):
+class DerivativeSums(Protocol):
     """What pursuit asks of a model: three sums over the derivatives J of its outputs.
 
     Rows of J are (sample, output), sample by sample; its columns are the entries of the weights, name
@@ -91,7 +91,7 @@ def round_sizes(count: int, rounds: int) -> list[int]:
 
 
 def pursue(
-    derivatives: Derivatives,
+    derivatives: DerivativeSums,
     target: Array,
     budget: int,
     limits: Limits,
@@ -150,7 +150,7 @@ def _score(product: NDArray[Any], norm: NDArray[Any], rho: float) -> NDArray[Any
 
 
 def _one_by_one(
-    derivatives: Derivatives,
+    derivatives: DerivativeSums,
     pool: Picked,
     residual: Array,
     rho: float,

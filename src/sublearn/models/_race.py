@@ -31,7 +31,7 @@ Run = tuple[str, float, int]  # rule, rate, fold
 Watch = Callable[[int, int, str], None]  # done, of, words
 
 
-class Contest(Protocol):
+class Scoring(Protocol):
     """How a rule at a rate does: chosen and tuned on one part of a fold, scored on the other."""
 
     def run(self, rule: str, rate: float, fold: int) -> Outcome:
@@ -51,7 +51,7 @@ def stages(entrants: int, folds: int) -> list[int]:
 
 
 def race(
-    contest: Contest,
+    contest: Scoring,
     rules: Sequence[str],
     rates: Sequence[float],
     folds: int,

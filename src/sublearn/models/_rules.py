@@ -22,13 +22,13 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._limits import Chosen, Limits
 from sublearn.models._masks import entries_in
-from sublearn.models._pursuit import Derivatives, pursue
+from sublearn.models._pursuit import DerivativeSums, pursue
 
 Values = Mapping[str, NDArray[Any]]
 COLUMNS = 2  # pivoted QR looks at this many times as many columns as it can use
 
 
-class View(Protocol):
+class ModelView(Protocol):
     """A model on the samples that a rule chooses by, as arrays; each computed when first looked at."""
 
     @property
@@ -44,7 +44,7 @@ class View(Protocol):
         """The sum over samples of the squared derivative of the sample's loss."""
 
     @property
-    def derivatives(self) -> Derivatives:
+    def derivatives(self) -> DerivativeSums:
         """Those of the outputs."""
 
     @property
@@ -63,7 +63,7 @@ class View(Protocol):
 class Setting:
     """What a rule is asked for, ``budget`` entries within ``limits``, and what it may look at."""
 
-    view: View
+    view: ModelView
     budget: int
     limits: Limits
     rng: np.random.Generator

@@ -10,7 +10,7 @@ import torch
 
 from sublearn._arrays import Array, Mask
 from sublearn._errors import BadInputError
-from sublearn.models._contest import BATCH, How, no_gradient, one_number, outcome
+from sublearn.models._contest import BATCH, Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import arrays_of, check_loop
 from sublearn.models._inputs import (
     array_of,
@@ -57,8 +57,8 @@ class TorchTrainer:
     weight, flag and mode is as before when a run ends.
     """
 
-    def __init__(self, model: Any, inputs: Any, labels: Any, how: How | None = None) -> None:
-        self.model, self.how = model, how or How()
+    def __init__(self, model: Any, inputs: Any, labels: Any, how: Setup | None = None) -> None:
+        self.model, self.how = model, how or Setup()
         self.free = free_parameters(model)
         refuse_batch_norm(model)
         self.inputs = as_inputs(model, inputs)
@@ -184,13 +184,10 @@ class TorchTrainer:
                 weight.data.index_put_(place, old)
 
     def _batches(self, ids: Any) -> Iterator[Any]:
-        count = len(ids)
+        count, most = len(ids), self.how.batch
         draws = torch.Generator().manual_seed(self.how.seed)
         while True:
-            if count <= self.how.batch:
-                yield ids
-            else:
-                yield ids[torch.randperm(count, generator=draws)[: self.how.batch]]
+            yield ids if count <= most else ids[torch.randperm(count, generator=draws)[:most]]
 
     @contextmanager
     def _own_loop(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
-from sublearn.models._derivatives import Derivatives as Streamed
+from sublearn.models._derivatives import Derivatives
 from sublearn.models._inputs import array_of, call_model, take
 from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
-from sublearn.models._pursuit import Derivatives, wanted_change
+from sublearn.models._pursuit import DerivativeSums, wanted_change
 
 if TYPE_CHECKING:
     from sublearn.models._trainer import TorchTrainer
@@ -26,7 +26,7 @@ OTHERS = 16  # classes besides the right one, where there are more than twice as
 
 
 class TorchView:
-    """A model on the samples ``ids``; see :class:`sublearn.models._rules.View`."""
+    """A model on the samples ``ids``; see :class:`sublearn.models._rules.ModelView`."""
 
     def __init__(self, trainer: TorchTrainer, ids: Any, seed: int = 0) -> None:
         self._trainer = trainer
@@ -66,7 +66,7 @@ class TorchView:
         return looked_at(self._trainer, self._ids, self._seed)
 
     @cached_property
-    def derivatives(self) -> Derivatives:
+    def derivatives(self) -> DerivativeSums:
         trainer = self._trainer
 
         def forward(model: Any, inputs: Any) -> Any:
@@ -75,7 +75,7 @@ class TorchView:
 
         places, _ = self._looked_at
         with trainer.evaluating():
-            return Streamed(
+            return Derivatives(
                 trainer.model,
                 take(trainer.inputs, self._ids),
                 names=list(trainer.free),

@@ -5,7 +5,7 @@ from sublearn.networks._check import ForwardCheck
 from sublearn.networks._derivatives import Cotangents as Cotangents
 from sublearn.networks._derivatives import Dual as Dual
 from sublearn.networks._derivatives import Duals as Duals
-from sublearn.networks._derivatives import Factors, factors
+from sublearn.networks._derivatives import Factored, factors
 from sublearn.networks._derivatives import gradient_term as gradient_term
 from sublearn.networks._derivatives import uses as uses
 from sublearn.networks._forms import Layers as Layers
@@ -34,7 +34,7 @@ __all__ = [
     "RNN",
     "Arithmetic",
     "Bounds",
-    "Factors",
+    "Factored",
     "FeedForward",
     "ForwardCheck",
     "Gates",

@@ -88,7 +88,7 @@ def uses(
 
 
 @dataclass(frozen=True)
-class Factors:
+class Factored:
     """``left`` (..., uses, d, rows, 1 or m) and ``right`` (..., uses, columns, m) of one weight."""
 
     left: Array
@@ -108,7 +108,7 @@ def factors(
     field: Field = REALS,
     gates: Gates | None = None,
     states: Gates | None = None,
-) -> dict[str, Factors]:
+) -> dict[str, Factored]:
     """Derivative factors of every weight, by name; ``gates`` and ``states`` as in :class:`Arrays`."""
     _weigh_factors(network, weights, inputs)
     numbers = arrays(network, field, gates, states)
@@ -121,7 +121,7 @@ def factors(
         left[name].append(leaving)
         right[name].append(np.broadcast_to(entering, (*entering.shape[:-1], samples)))
     return {
-        name: Factors(_stack(left[name], axis=-4), _stack(right[name], axis=-3))
+        name: Factored(_stack(left[name], axis=-4), _stack(right[name], axis=-3))
         for name in network.shapes
     }
 

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
 from sublearn.allocations import Allocation
-from sublearn.designs import Choice, Forbidden, design, read_count
+from sublearn.designs import Choices, Forbidden, design, read_count
 from sublearn.designs import autapses as self_connections
 from sublearn.ensembles import Problem
 from sublearn.networks import Network
 
 
-class Candidates(dict[str, Allocation]):
+@dataclass(frozen=True, eq=False)
+class Candidates(Mapping[str, Allocation]):
     """Placements by name; among which weights they lie, and which are left out, with the reason.
 
     With ``within`` ("row" or "column") all have the same number of weights in every row (column).
     """
 
-    def __init__(
-        self,
-        placements: Mapping[str, Allocation],
-        among: Allocation | None = None,
-        within: str | None = None,
-        left_out: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(placements)
-        self.among, self.within, self.left_out = among, within, dict(left_out or {})
+    placements: Mapping[str, Allocation]
+    among: Allocation | None = None
+    within: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Allocation:
+        return self.placements[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.placements)
+
+    def __len__(self) -> int:
+        return len(self.placements)
+
+    def with_placement(self, name: str, allocation: Allocation) -> Candidates:
+        """The same candidates and one more."""
+        return replace(self, placements={**self.placements, name: allocation})
 
     @property
     def budget(self) -> str:
@@ -70,7 +80,7 @@ def candidate_placements(
     """
     network = problem.network
     names = list(dict.fromkeys(network.shapes if learn is None else learn))
-    choice = Choice(network, names, None, forbidden)
+    choice = Choices(network, names, None, forbidden)
     if not autapses:
         choice.forbid(self_connections(network))
     if not choice.allowed.any():
@@ -88,29 +98,21 @@ def candidate_placements(
 
     in_turn = np.concatenate([choice.starts[name] + among.flat(name) for name in names])
     spread = _spread(room, sizes, r) if count.axis is None else filled(choice.order())
-    ways = Candidates({"spread": spread, "concentrated": filled(in_turn)}, among, count.axis)
+    ways, left_out = {"spread": spread, "concentrated": filled(in_turn)}, {}
     quota = None if count.axis is None else plastic
     try:
         base: Allocation = design(
             problem, names, forbidden=forbidden, count=quota, autapses=autapses, seed=seed
         )
+        if len(base) > r:
+            raise BadInputError(f"{len(base)} weights are needed, and {r} may change.")
+        # Filled up in the even order, so that surplus weights are spread as well; a quota is full.
+        wider = (base | _spread(room, sizes, step) for step in range(r - len(base), total + 1))
+        more = next(each for each in wider if len(each) >= r) - base
+        ways["designed"] = base | more.select(range(r - len(base)))
     except BadInputError as why:  # none is known, or the laws have no density
-        ways.left_out["designed"] = str(why)
-        return ways
-    if len(base) > r:
-        ways.left_out["designed"] = f"{len(base)} weights are needed, and {r} may change."
-        return ways
-    if quota is not None:
-        ways["designed"] = base
-        return ways
-    # Filled up in the even order, so that surplus weights are spread as well.
-    for step in range(r - len(base), total + 1):
-        more = base | _spread(room, sizes, step)
-        if len(more) >= r:
-            missing = more - base
-            ways["designed"] = base | missing.select(range(r - len(base)))
-            break
-    return ways
+        left_out["designed"] = str(why)
+    return Candidates(ways, among, count.axis, left_out)
 
 
 def _spread(network: Network, sizes: dict[str, int], r: int) -> Allocation:

@@ -53,7 +53,7 @@ class Exchanges:
 
 
 @dataclass(frozen=True)
-class Search:
+class Exchangeable:
     """Which weights may come in: ``among`` these, and with ``within`` in the row (column) of what leaves."""
 
     among: Allocation
@@ -63,7 +63,7 @@ class Search:
 
 
 def improved(
-    search: Search,
+    search: Exchangeable,
     name: str,
     start: Allocation,
     lessons: Sequence[Instance],
@@ -127,7 +127,7 @@ def _better(gap: Array, before: Array, tests: int) -> bool:
 
 
 def _drawn(
-    search: Search, plastic: Allocation, rng: np.random.Generator
+    search: Exchangeable, plastic: Allocation, rng: np.random.Generator
 ) -> tuple[Label, Label] | None:
     """A plastic weight and one that may take its place, at random."""
     mine = plastic.labels()

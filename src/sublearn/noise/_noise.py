@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sublearn._arrays import Array
+from sublearn._arrays import Array, Floats
 from sublearn._errors import (
     BadInputError,
     as_float,
@@ -60,6 +60,10 @@ class SecondTask:
             check_instance(one)
         object.__setattr__(self, "instance", tuple(tasks) if several else self.instance)
 
+    def norms(self, rows: Sequence[Floats]) -> list[float]:
+        """To which it pulls each row of weights that start like this: it pulls none."""
+        return []
+
 
 @dataclass(frozen=True)
 class Homeostasis:
@@ -77,12 +81,21 @@ class Homeostasis:
     """
 
     word: ClassVar[str] = "homeostasis"
+    instance: ClassVar[None] = None  # it goes down no other task's loss
 
     norm: float | None = None
 
     def __post_init__(self) -> None:
         if self.norm is not None:
             object.__setattr__(self, "norm", positive("norm", self.norm))
+
+    def norms(self, rows: Sequence[Floats]) -> list[float]:
+        """To which it pulls each row of weights that start like this."""
+        if self.norm is not None:
+            return [self.norm] * len(rows)
+        # Summed as the kernel does: by a last bit more or less a row would be off its own norm, and be
+        # pulled at full length.
+        return [math.sqrt(np.cumsum(row * row, dtype=np.float64)[-1]) for row in rows]
 
 
 Irrelevant = SecondTask | Homeostasis

@@ -13,12 +13,13 @@ import numpy as np
 
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, whole_number
+from sublearn._kinds import MAXIMAL, MINIMAL
 from sublearn._seeds import Tag, words
 from sublearn._tables import aligned
 from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Factors, Instance, Problem, draw_from
 from sublearn.noise._candidates import Candidates
-from sublearn.noise._exchanges import Exchanges, Search, improved
+from sublearn.noise._exchanges import Exchangeable, Exchanges, improved
 from sublearn.noise._geometry import local_geometry
 from sublearn.noise._noise import Noise, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
@@ -180,8 +181,8 @@ class Placement(Shown):
             )
         elif any(row.minimum > best.minimum + 0.01 for row in lost):
             out.append("It leaves less error that no plastic weight can remove.")
-        sure = [row.name for row in self.rows if row.verdict.kind == "maximal"]
-        if best.verdict.kind == "minimal" and not sure:
+        sure = [row.name for row in self.rows if row.verdict.kind == MAXIMAL]
+        if best.verdict.kind == MINIMAL and not sure:
             needed, most = best.verdict.needed, max(row.verdict.rank for row in self.rows)
             what = (
                 f"{needed} weights would be needed"
@@ -189,7 +190,7 @@ class Placement(Shown):
                 else f"rank {needed} would be needed, and none has more than {most}"
             )
             out.append(f"None matches exactly: {what}.")
-        elif best.verdict.kind != "maximal" and sure:
+        elif best.verdict.kind != MAXIMAL and sure:
             out.append(
                 f"(Of these only {' and '.join(sure)} can be proved to match exactly, which counts where "
                 "there is no noise.)"
@@ -383,7 +384,7 @@ def place(
     if improve:
         among = known.among or Allocation.whole(lessons[0].network)
         exchanges, better = improved(
-            Search(among, known.within, improve, seed),
+            Exchangeable(among, known.within, improve, seed),
             rows[0].name,
             rows[0].allocation,
             lessons,

@@ -17,7 +17,7 @@ from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, check_instance
 from sublearn.networks import Network, Packed, pack
-from sublearn.noise._noise import Homeostasis, Noise, SecondTask, check_mixed_size, check_noise
+from sublearn.noise._noise import Noise, check_mixed_size, check_noise
 from sublearn.noise._settled import SteadyState, find_steady_state
 from sublearn.plots import (
     COLOURS,
@@ -144,10 +144,8 @@ class Simulation(Shown):
 
 def _over_repeats(errors: Array) -> tuple[Array, Array]:
     """Mean and standard error, cycle by cycle; the latter is 0 for one repeat."""
-    mean, repeats = errors.mean(axis=0), len(errors)
-    if repeats == 1:
-        return mean, 0.0 * mean
-    return mean, np.asarray(errors.std(axis=0, ddof=1) / math.sqrt(repeats))
+    spread = errors.std(axis=0, ddof=min(1, len(errors) - 1))
+    return errors.mean(axis=0), np.asarray(spread / math.sqrt(len(errors)))
 
 
 class Repeated(TypedDict, total=False):
@@ -268,8 +266,8 @@ def compress(network: Network, x: Array, y: Array) -> tuple[Array, Array, Array]
     return narrow, short, np.atleast_1d(np.einsum("...os,...os->...", rest, rest))
 
 
-def _second(kind: SecondTask, network: Network, repeats: int) -> _Data:
-    given = check_instances(kind.instance, repeats)
+def _second(task: Instance | Sequence[Instance], network: Network, repeats: int) -> _Data:
+    given = check_instances(task, repeats)
     if given[0].network != network:
         raise BadInputError(
             f"the second task must have the network of the first, {network.spec}, not "
@@ -322,9 +320,10 @@ class _Run:
         self.plastic = chain.positions(given[0].allocation)
         self.start = np.stack([chain.flatten(one.start) for one in given])
         # Change of no length is no change, whatever its kind.
-        kind = noise.irrelevant if noise.gamma[1] else None
-        self.second = _second(kind, network, repeats) if isinstance(kind, SecondTask) else None
-        self.rows = _rows(network, chain) if isinstance(kind, Homeostasis) else None
+        self.other = noise.irrelevant if noise.gamma[1] else None
+        task = None if self.other is None else self.other.instance
+        self.second = None if task is None else _second(task, network, repeats)
+        self.rows = _rows(network, chain)
         self.errors, self.final = np.empty(shape), np.empty((repeats, chain.size))
         self.other_errors = np.empty((repeats, cycles if self.second else 0))
 
@@ -375,19 +374,14 @@ class _Run:
         """What n2 is in this row, with nothing in the place of what it is not."""
         from sublearn.noise import _simulate_kernel as kernel
 
-        none, rows = np.empty((0, 0), dtype=self.dtype), np.empty((0, 2), dtype=np.int64)
+        none = np.empty((0, 0), dtype=self.dtype)
         kind, data, norms = kernel.WHITE, kernel.Samples(none, none, 0.0), np.empty(0)
         if self.second is not None:
             kind, data = kernel.DOWNHILL, self.samples(self.second, row)
-        elif self.rows is not None and isinstance(self.noise.irrelevant, Homeostasis):
-            kind, rows, norm = kernel.TO_NORM, self.rows, self.noise.irrelevant.norm
-            norms = np.full(len(rows), norm or 0.0)
-            if norm is None:
-                # Summed as the kernel does: by a last bit more or less a row would be off its own norm,
-                # and be pulled at full length.
-                parts = (w[begin:end] * w[begin:end] for begin, end in rows)
-                norms[:] = [math.sqrt(np.cumsum(part, dtype=np.float64)[-1]) for part in parts]
-        return kernel.Irrelevant(kind, data, self.other_errors[row], rows, norms)
+        elif self.other is not None:
+            kind = kernel.TO_NORM
+            norms = np.array(self.other.norms([w[begin:end] for begin, end in self.rows]))
+        return kernel.Irrelevant(kind, data, self.other_errors[row], self.rows, norms)
 
 
 def _each(run: _Run, which: range, workers: int, progress: Callable[[int], None] | None) -> None:

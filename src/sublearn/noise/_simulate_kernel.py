@@ -32,7 +32,7 @@ from sublearn.networks.packed import (
     WEIGHT,
 )
 from sublearn.noise._simulate_activations import activate
-from sublearn.noise._simulate_random import State, fill_normals
+from sublearn.noise._simulate_random import Stream, fill_normals
 
 
 @inlined
@@ -343,7 +343,7 @@ def run_repeat(
     plastic_part: Part,
     noisy_part: Part,
     learned: Learned,
-    streams: State,
+    streams: Stream,
     levels: Levels,
     irrelevant: Irrelevant,
     errors: Array,

@@ -18,19 +18,19 @@ from sublearn._compile import compiled, fma, inlined, wide
 
 LANES = 16
 BLOCK = 32 * LANES  # words of a block: it stays in the first-level cache
-State = NDArray[np.uint32]
+Stream = NDArray[np.uint32]
 
 f4, u4, i4 = np.float32, np.uint32, np.int32
 
 
-def stream(*entropy: int) -> State:
+def stream(*entropy: int) -> Stream:
     """The state of a stream that these whole numbers alone determine."""
     words = np.random.SeedSequence(list(entropy)).generate_state(4 * LANES, np.uint32)
     return words.astype(np.uint32).reshape(4, LANES)
 
 
 @inlined
-def _bits(state: State, out: State) -> None:
+def _bits(state: Stream, out: Stream) -> None:
     """Fill ``out``, a multiple of LANES, with steps of xoshiro128++ in every lane."""
     wide()
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
@@ -51,7 +51,7 @@ def _bits(state: State, out: State) -> None:
 
 @inlined
 def _box_muller(
-    radius_bits: State, angle_bits: State, first: NDArray[np.float32], second: NDArray[np.float32]
+    radius_bits: Stream, angle_bits: Stream, first: NDArray[np.float32], second: NDArray[np.float32]
 ) -> None:
     """Two normal numbers from every pair of random words."""
     wide()
@@ -94,7 +94,7 @@ def _box_muller(
 
 
 @compiled
-def fill_normals(state: State, out: NDArray[np.float32]) -> None:
+def fill_normals(state: Stream, out: NDArray[np.float32]) -> None:
     """Fill ``out`` with independent standard normal numbers and move the stream on.
 
     Numbers come in pairs of rows of LANES; what is left of the last pair is dropped, so a call's

@@ -64,21 +64,19 @@ def bracket(
     *,
     label: str,
     colour: int = 0,
-    gap: str | None = None,
 ) -> None:
     """The share matched and the share not refuted: the gap between the two lines is undecided.
 
-    The 95% interval around both is shaded lightly, the gap itself hatched; ``gap`` is its name in the
-    legend.
+    The 95% interval around both is shaded lightly, the gap itself hatched, and named in the legend.
     """
     curve(ax, x, matched, low, high, label=label, colour=colour)
     below, above = np.asarray(matched, dtype=float), np.asarray(possible, dtype=float)
     if np.any(above > below):
-        own = shade(colour)
+        own, (_, word, rest) = shade(colour), label.partition("decided")
         ax.plot(np.asarray(x), above, color=own, linestyle=":", linewidth=1.2)
         ax.fill_between(
             np.asarray(x), below, above, facecolor="none", edgecolor=own, hatch="////", lw=0,
-            alpha=0.5, label=gap or f"undecided ({label})",
+            alpha=0.5, label=f"undecided{rest}" if word else f"undecided ({label})",
         )  # fmt: skip
 
 

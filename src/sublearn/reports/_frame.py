@@ -8,10 +8,10 @@ from typing import Any
 
 from sublearn.experiments import answer
 from sublearn.reports._html import around, paragraphs, tag
-from sublearn.runs import Run, State
+from sublearn.runs import ExperimentState, Run
 
 
-def badge(state: State) -> str:
+def badge(state: ExperimentState) -> str:
     """One word on how far an experiment is, or how much of it is missing."""
     if state.failures:
         return tag("span", f"{state.failures} failed", class_="badge bad")
@@ -21,17 +21,17 @@ def badge(state: State) -> str:
     return tag("span", words, class_="badge part")
 
 
-def summary(states: Mapping[str, State]) -> str:
+def summary(states: Mapping[str, ExperimentState]) -> str:
     """How much of what was asked is there."""
     done = sum(state.finished and not state.failures for state in states.values())
     failed = sum(state.failures for state in states.values())
     budgets = " and ".join(sorted({state.budget for state in states.values()}))
     seeds = " and ".join(str(seed) for seed in sorted({s.seed for s in states.values()}))
     trials = sum(state.trials_done for state in states.values())
-    asked = sum(state.trials for state in states.values())
+    total = sum(state.trials for state in states.values())
     words = (
         f"{done} of {len(states)} experiments finished, {budgets} budget, seed {seeds}; {trials:,} of "
-        f"{asked:,} trials. "
+        f"{total:,} trials. "
     )
     if done < len(states):
         words += "What is missing is marked. "
@@ -52,10 +52,10 @@ def damage(run: Run) -> str:
     return around("div", tag("h3", words) + around("ul", items), class_="warn", role="note")
 
 
-def contents(run: Run, states: Mapping[str, State]) -> str:
+def contents(run: Run, states: Mapping[str, ExperimentState]) -> str:
     """What was found, a line for each experiment: the question, the answer, and why."""
     answers = {
-        name: answer(name, run.asked(name)["title"], run.table(name), run.finds(name))
+        name: answer(name, run.declared(name)["title"], run.table(name), run.finds(name))
         for name in run.names
     }
     items = ""
@@ -127,7 +127,7 @@ def _tools(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _seeds(run: Run) -> str:
     by_seed: dict[int, list[str]] = {}
     for name in run.names:
-        by_seed.setdefault(run.asked(name)["seed"], []).append(name)
+        by_seed.setdefault(run.declared(name)["seed"], []).append(name)
     if len(by_seed) == 1:
         return str(next(iter(by_seed)))
     return "; ".join(f"{seed} ({', '.join(names)})" for seed, names in by_seed.items())

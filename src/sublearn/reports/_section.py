@@ -11,14 +11,14 @@ from sublearn.experiments import ALL
 from sublearn.reports._frame import badge
 from sublearn.reports._html import around, paragraphs, tag
 from sublearn.reports._table import table
-from sublearn.runs import Run, State
+from sublearn.runs import ExperimentState, Run
 
 _LONG = 14  # rows; longer tables are folded
 
 
-def section(run: Run, name: str, state: State) -> str:
+def section(run: Run, name: str, state: ExperimentState) -> str:
     """The section of one experiment."""
-    entry = run.asked(name)
+    entry = run.declared(name)
     heading = around("h2", tag("span", entry["title"]) + " " + badge(state))
     parts = [heading, tag("p", entry["source"], class_="source") if entry["source"] else ""]
     if not state.finished:
@@ -40,7 +40,7 @@ def section(run: Run, name: str, state: State) -> str:
     return around("section", "\n".join(filter(None, parts)), id=name) + "\n"
 
 
-def _unfinished(state: State) -> str:
+def _unfinished(state: ExperimentState) -> str:
     left = state.trials - state.trials_done
     if not left:
         words = (
@@ -56,7 +56,7 @@ def _unfinished(state: State) -> str:
 
 
 def _claim_and_finding(run: Run, name: str) -> str:
-    claim, finds = run.asked(name)["claim"], run.finds(name)
+    claim, finds = run.declared(name)["claim"], run.finds(name)
     cards = ""
     if claim:
         cards += around("div", tag("h3", "The source says") + paragraphs(claim), class_="card")
@@ -80,7 +80,7 @@ def _picture(path: Path, drawn: bytes, name: str, title: str, finds: str) -> str
 
 def command(run: Run, name: str) -> str:
     """What to type to make this part of the page again; where the run's folder lies does not matter."""
-    entry = run.asked(name)
+    entry = run.declared(name)
     words = ["sublearn", "sweep", f"{name}.toml"]
     if name in ALL:
         words = ["sublearn", "reproduce", name, f"--{entry['budget']}"]

@@ -6,7 +6,7 @@ from sublearn.runs._experiment import BUDGETS, Experiment, Plan, Point
 from sublearn.runs._experiment import Points as Points
 from sublearn.runs._forecast import Forecast, forecast
 from sublearn.runs._manifest import versions as versions
-from sublearn.runs._run import Run, State, summary
+from sublearn.runs._run import ExperimentState, Run, summary
 from sublearn.runs._run import open_run as open
 from sublearn.runs._sweep import sweep_from_dict, sweep_from_file
 from sublearn.runs._tables import Table
@@ -15,6 +15,7 @@ from sublearn.runs._task import Json, Task
 __all__ = [
     "BUDGETS",
     "Experiment",
+    "ExperimentState",
     "Forecast",
     "Json",
     "Plan",
@@ -22,7 +23,6 @@ __all__ = [
     "Progress",
     "Row",
     "Run",
-    "State",
     "Table",
     "Task",
     "execute",

@@ -65,7 +65,7 @@ def _check_experiment(experiment: Experiment, plan: Plan) -> None:
         safe_point()
 
 
-def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str, Any]:
+def earlier_manifest(folder: Path, declared: Mapping[str, Declared]) -> Mapping[str, Any]:
     """The manifest that is there; nothing if there is none yet, or if it is damaged.
 
     Whose folder it is: a run writes only where it can prove that the place is its own.
@@ -96,9 +96,9 @@ def earlier_manifest(folder: Path, asked: Mapping[str, Declared]) -> Mapping[str
                 f"{folder} holds {others[0]!r} and is not the folder of a run: it has no {MANIFEST}; "
                 "give an empty folder, or one that is not there yet."
             )
-    for name in asked:
+    for name in declared:
         _check_own(folder / name, name in earlier.get("experiments", {}))
-    check_same(folder, earlier, asked)
+    check_same(folder, earlier, declared)
     return earlier
 
 

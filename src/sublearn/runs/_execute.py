@@ -16,7 +16,7 @@ from sublearn._interrupts import deferred, safe_point
 from sublearn._limits import check_workers
 from sublearn.runs._chunks import Chunk, Done, Failed, Outcome
 from sublearn.runs._door import at_the_door, earlier_manifest
-from sublearn.runs._executors import Cluster, Given, Processes, ThisProcess, Workers
+from sublearn.runs._executors import Cluster, GivenExecutor, Processes, ThisProcess, Workers
 from sublearn.runs._experiment import Experiment
 from sublearn.runs._files import (
     DAMAGED,
@@ -116,7 +116,7 @@ def _crew(workers: int, dask: str | None, executor: Executor | None) -> Workers:
     if dask is not None:
         return Cluster(dask)
     if executor is not None:
-        return Given(executor, workers)
+        return GivenExecutor(executor, workers)
     return ThisProcess() if workers == 1 else Processes(workers)
 
 

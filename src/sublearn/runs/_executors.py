@@ -251,7 +251,7 @@ def _gone(address: str) -> ConnectionError:
     )
 
 
-class Given(Workers):
+class GivenExecutor(Workers):
     """An executor that the caller made and keeps."""
 
     def __init__(self, executor: Executor, count: int):

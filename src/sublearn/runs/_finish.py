@@ -12,7 +12,7 @@ import numpy as np
 
 from sublearn._files import explained
 from sublearn._reading import Unreadable, read_json, read_regular
-from sublearn._tables import Row, plain, table_bytes
+from sublearn._tables import plain, table_bytes
 from sublearn.plots import save
 from sublearn.runs._chunks import raised
 from sublearn.runs._experiment import Experiment, Plan
@@ -47,17 +47,13 @@ def summarise(
         except Exception as problem:  # one point's trouble is not the others'
             problems.append(trouble("summarise", problem, point=index, params=entry["params"]))
             continue
-        table += [_line(entry["params"], line) for line in lines]
+        table += [{**entry["params"], **{n: plain(v) for n, v in line.items()}} for line in lines]
         if lines and (both := sorted(entry["params"].keys() & lines[0].keys())):
             # A task that does not say its results beforehand: nothing is overwritten in silence.
             same = ValueError(f"{both[0]} is a param of the point and a result of the task")
             problems.append(trouble("summarise", same, point=index, params=entry["params"]))
             del table[-len(lines) :]
     return table, problems
-
-
-def _line(params: Mapping[str, Any], line: Mapping[str, Any]) -> Row:
-    return {**params, **{name: plain(value) for name, value in line.items()}}
 
 
 def finish(

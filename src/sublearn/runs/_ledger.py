@@ -10,7 +10,7 @@ import numpy as np
 from sublearn.runs._chunks import Chunk, Failed, Outcome
 from sublearn.runs._files import SHARDS
 from sublearn.runs._manifest import Declared, label
-from sublearn.runs._shards import Part, Shards
+from sublearn.runs._shards import Piece, Shards
 
 _SHOWN = 3  # params of a point that a line of news names
 
@@ -29,7 +29,7 @@ class Ledger:
         self.seconds = 0.0
         self.computed = 0
         self.trials_left = 0
-        self._buffer: list[Part] = []
+        self._buffer: list[Piece] = []
         self._left: list[set[int]] = []
         first = plan.points[0].params
         self._varied = {
@@ -67,7 +67,7 @@ class Ledger:
             self.failed[chunk.index, chunk.trials.start] = outcome
             return
         self._left[chunk.index].discard(chunk.trials.start)
-        self._buffer.append(Part(chunk.index, chunk.trials, outcome.columns))
+        self._buffer.append(Piece(chunk.index, chunk.trials, outcome.columns))
         self.seconds += outcome.seconds
         self.computed += len(chunk.trials)
 

@@ -170,7 +170,7 @@ class DamagedManifest(BadInputError):  # noqa: N818 - says what it is
 
 
 def write_manifest(
-    folder: Path, asked: Collection[Declared], earlier: Mapping[str, Any], left: Collection[str]
+    folder: Path, declared: Collection[Declared], earlier: Mapping[str, Any], left: Collection[str]
 ) -> None:
     """Add experiments to the manifest; if the versions differ from before, they are added as well.
 
@@ -178,7 +178,7 @@ def write_manifest(
     """
     before_now = earlier.get("experiments", {})
     entries: dict[str, Any] = {}
-    for each in asked:
+    for each in declared:
         name = each.experiment.name
         commits = list(before_now.get(name, {}).get("commits", ()))
         if name in left and _commit() is not None and _commit() not in commits:
@@ -190,7 +190,7 @@ def write_manifest(
         "machine": f"{platform.system()} {platform.machine()}",
         "tools": dict(earlier.get("tools", {})),
     }
-    for each in asked:
+    for each in declared:
         now["tools"] |= each.experiment.task.tools
     history = list(earlier.get("history", ()))
     before = {name: earlier[name] for name in now if name in earlier}
@@ -206,9 +206,9 @@ def write_manifest(
         write_json(folder / MANIFEST, content)
 
 
-def check_same(folder: Path, earlier: Mapping[str, Any], asked: Mapping[str, Declared]) -> None:
+def check_same(folder: Path, earlier: Mapping[str, Any], declared: Mapping[str, Declared]) -> None:
     """Refuse to mix two declarations of one experiment."""
-    for name, (_, _, entry) in asked.items():
+    for name, (_, _, entry) in declared.items():
         old = earlier.get("experiments", {}).get(name)
         if old is None or old["digest"] == entry["digest"]:
             continue

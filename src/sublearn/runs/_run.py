@@ -44,7 +44,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
-class State:
+class ExperimentState:
     """How far one experiment is: points and trials that are on disk, of how many."""
 
     experiment: str
@@ -97,7 +97,7 @@ class Run:
         """The experiments, in the order in which they were first asked for."""
         return list(self.manifest["experiments"])
 
-    def asked(self, name: str) -> Mapping[str, Any]:
+    def declared(self, name: str) -> Mapping[str, Any]:
         """What the manifest says of an experiment: title, source, claim, budget, seed, points, ..."""
         one_of("experiment", name, self.names)
         entry: Mapping[str, Any] = self.manifest["experiments"][name]
@@ -127,7 +127,7 @@ class Run:
 
     def summarise(self, name: str, task: Task) -> Table:
         """The table of the points that are finished, made anew from their trials."""
-        return summarise(task, self.asked(name)["points"], self.rows(name))[0]
+        return summarise(task, self.declared(name)["points"], self.rows(name))[0]
 
     def finds(self, name: str) -> str:
         """What is found, in words made from the final table; empty if it has not been made yet."""
@@ -180,14 +180,14 @@ class Run:
                 out[experiment] += seconds
         return out
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> ExperimentState:
         """How far one experiment is."""
-        entry = self.asked(name)
+        entry = self.declared(name)
         there = self._trials(name)
         points = entry["points"]
         done = [min(len(there.get(i, ())), p["trials"]) for i, p in enumerate(points)]
         folder = self.folder / name
-        return State(
+        return ExperimentState(
             name,
             entry["budget"],
             entry["seed"],
@@ -201,18 +201,18 @@ class Run:
             disk_bytes(folder) if folder.is_dir() else 0,
         )
 
-    def states(self) -> list[State]:
+    def states(self) -> list[ExperimentState]:
         """How far each experiment is."""
         return [self.state(name) for name in self.names]
 
     def _shards(self, name: str) -> Shards:
-        entry = self.asked(name)
+        entry = self.declared(name)
         columns = {column: KINDS[kind] for column, kind in entry["columns"].items()}
         trials = [point["trials"] for point in entry["points"]]
         return Shards(self.folder / name / SHARDS, columns, label(name, entry), trials)
 
     def _about(self, name: str) -> dict[str, Any]:
-        self.asked(name)
+        self.declared(name)
         return self._look(self.folder / name / ABOUT, read_about) or {}
 
     def _look(self, path: Path, read: Callable[[Path], Read]) -> Read | None:

@@ -31,7 +31,7 @@ _PATIENCE = 20  # times that a reader lists the files again
 
 
 @dataclass(frozen=True)
-class Part:
+class Piece:
     """The rows of one chunk."""
 
     point: int
@@ -82,7 +82,7 @@ class Shards:
         pieces = np.split(trial, starts[1:])
         return {int(i): piece for i, piece in zip(ids, pieces, strict=True)}
 
-    def append(self, parts: Iterable[Part]) -> None:
+    def append(self, parts: Iterable[Piece]) -> None:
         """Keep the rows of some chunks, as one file."""
         import pyarrow as pa
 
@@ -139,7 +139,8 @@ class Shards:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(self._metadata()), sink, compression="zstd")
+        label = {_LABEL: json.dumps(self.label, sort_keys=True).encode()}
+        pq.write_table(table.replace_schema_metadata(label), sink, compression="zstd")
         content = sink.getvalue().to_pybytes()
         path = self.folder / f"{_digest(content)}{ENDING}"
         for folder in (self.folder.parent, self.folder):
@@ -218,9 +219,6 @@ class Shards:
         kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
         fields = [(POINT, pa.int32()), (TRIAL, pa.int64())]
         return pa.schema(fields + [(name, kinds[kind]) for name, kind in self.columns.items()])
-
-    def _metadata(self) -> dict[bytes, bytes]:
-        return {_LABEL: json.dumps(self.label, sort_keys=True).encode()}
 
 
 def _joined(tables: list[Any]) -> Any:

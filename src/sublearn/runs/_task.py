@@ -44,6 +44,11 @@ class Task(ABC):
         return {}
 
     @property
+    def shares(self) -> str | None:
+        """A word for tasks that call the same machine code; None where experiments call much of their own."""
+        return self.name
+
+    @property
     def version(self) -> int:
         """Raised when the same point gives other rows than before; older shards are then refused."""
         return 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import save_json
-from sublearn._kinds import VerdictKind
+from sublearn._kinds import BETWEEN, MAXIMAL, MINIMAL, UNKNOWN, VerdictKind
 from sublearn._reading import Unreadable, as_text, as_whole, load_json, read_json
 from sublearn._seeds import named_stream
 from sublearn.allocations import Allocation, flat_entries, from_flat_entries
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from sublearn.verdicts._checking import RankCheck
 
 FORMAT = "sublearn rank certificate 1"
-MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
 _TRIES = 100  # points that are looked at for a minor
 ERROR = 1e-12  # of what a check sees at points
 MOST_WORK = 5 * 10**10

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sublearn._errors import BadInputError
 from sublearn._grades import NUMERICAL, PROOF, Grade, weakest
-from sublearn._kinds import VerdictKind
+from sublearn._kinds import BETWEEN, MAXIMAL, MINIMAL, UNKNOWN, VerdictKind
 from sublearn.allocations import Allocation, an_allocation
 from sublearn.ensembles import Problem
 from sublearn.networks import before_both
@@ -28,8 +28,6 @@ from sublearn.verdicts._theorems import compare, printed_claims
 from sublearn.verdicts._verdict import Proof, Verdict
 from sublearn.verdicts._words import circuit_of
 from sublearn.verdicts.counts import count_solutions
-
-MAXIMAL, MINIMAL, BETWEEN, UNKNOWN = VerdictKind
 
 _LIGHT = 200_000_000  # multiplications that nobody waits for
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sublearn._errors import BadInputError
-from sublearn._kinds import VerdictKind
+from sublearn._kinds import MAXIMAL, MINIMAL
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import random_prime
@@ -110,14 +110,14 @@ class Checker:
         self._circuit(labels)
         if max(least, 0) > most or needed > mine.needed_at_most.rank:
             raise _Wrong("a rank is said to be larger than the largest that it is said to have.")
-        if mine.kind is VerdictKind.MINIMAL:
+        if mine.kind is MINIMAL:
             if most >= needed:
                 raise _Wrong(f"rank {most} at most is not below the {needed} that are needed.")
             self.trusted.append(
                 "what has too small a rank meets almost no teacher (Sard's theorem)."
             )
             return f"minimal: the learnable weights have rank {_range(least, most)}, and {needed} is needed."
-        if mine.kind is VerdictKind.MAXIMAL:
+        if mine.kind is MAXIMAL:
             return self._maximal(least)
         if most < needed:
             raise _Wrong(

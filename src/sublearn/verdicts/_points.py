@@ -13,7 +13,7 @@ from sublearn._errors import BadInputError, whole_number
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.exact import PrimeField, columns, random_prime
-from sublearn.networks import Factors, Gates, Network, Size, Step, entry_size, factors, log2_terms
+from sublearn.networks import Factored, Gates, Network, Size, Step, entry_size, factors, log2_terms
 from sublearn.verdicts._recheck import Place
 
 PRIMES = 268_216
@@ -28,7 +28,7 @@ def check_options(error: float, seed: int) -> None:
 
 
 def jacobian_columns(
-    field: PrimeField, factors: Mapping[str, Factors], allocation: Allocation
+    field: PrimeField, factors: Mapping[str, Factored], allocation: Allocation
 ) -> Array:
     """The Jacobian's columns of an allocation, in the order of its labels, from the factors of weights."""
     parts = []
@@ -86,7 +86,7 @@ class PrimePoint:
                 if heard is not None:
                     states[position] = heard.settled(position, states[position])
                 slopes[position] = _SLOPES[step.activation](self.field, states[position])
-        self.factors: dict[str, Factors] = factors(
+        self.factors: dict[str, Factored] = factors(
             network, weights, inputs, self.field, slopes, states
         )
 

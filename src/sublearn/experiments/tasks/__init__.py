@@ -14,7 +14,7 @@ from sublearn.experiments.tasks._ranks import Ranks
 from sublearn.experiments.tasks._rates import Rates
 from sublearn.experiments.tasks._repeats import GAMMA as GAMMA
 from sublearn.experiments.tasks._repeats import IRRELEVANT as IRRELEVANT
-from sublearn.experiments.tasks._training import ExactOrWithin, FreshErrors, Trainability
+from sublearn.experiments.tasks._training import ExactOrWithin, FreshErrors, Learners
 from sublearn.experiments.tasks._tuning import Tuning
 from sublearn.experiments.tasks._verdicts import Deficiency, Verdicts
 from sublearn.runs import Task
@@ -38,7 +38,7 @@ _EVERY: tuple[Task, ...] = (
     Placements(),
     Forgetting(),
     ExactOrWithin(),
-    Trainability(),
+    Learners(),
     Labelled(),
     FreshErrors(),
     Tuning(),
@@ -60,6 +60,7 @@ __all__ = [
     "Forgetting",
     "FreshErrors",
     "Labelled",
+    "Learners",
     "LearntMatches",
     "LinearSizes",
     "Matches",
@@ -67,7 +68,6 @@ __all__ = [
     "Ranks",
     "Rates",
     "Saturation",
-    "Trainability",
     "Tuning",
     "Verdicts",
 ]

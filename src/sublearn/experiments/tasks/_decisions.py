@@ -11,9 +11,10 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from sublearn._errors import whole_number
+from sublearn._kinds import DecisionKind, GradeKind
 from sublearn.ensembles import Instance
 from sublearn.estimates import Counted, Estimate, MatchQuestion, Question, clopper_pearson
-from sublearn.experiments.tasks._asked import (
+from sublearn.experiments.tasks._point import (
     INTERVAL,
     SETTING,
     Columns,
@@ -107,6 +108,7 @@ class Decisions(Counting[Estimate]):
     name = "estimate"
     version = 2  # targets are a teacher's outputs as real numbers, and no sample is left out
     counted = Estimate
+    shares = None
 
     takes: Mapping[str, str] = {**SETTING, "method": "method", "starts": "starts allowed"}
     headings: Mapping[str, str] = {
@@ -158,7 +160,7 @@ class Saturation(Decisions):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         most = starts_of(point)
-        matched = rows["kind"] == "matched"
+        matched = rows["kind"] == DecisionKind.MATCHED
         trials, used = len(matched), rows["starts"]
         lines: list[Row] = []
         for starts in (s for s in CHECKPOINTS if s <= most):
@@ -213,8 +215,8 @@ def match_line(estimate: Estimate) -> Row:
     (share, possible), (low, high), grades = estimate.bracket, estimate.confidence, estimate.grades
     return {
         **estimate.plain("trials", "matched", "refuted", "undecided"),
-        "proved": grades.get("proof", 0),
-        "numerical": grades.get("numerical", 0),
+        "proved": grades.get(GradeKind.PROOF, 0),
+        "numerical": grades.get(GradeKind.NUMERICAL, 0),
         "error": float(np.sum([record.error for record in estimate.records])),
         "share": share,
         "possible": possible,

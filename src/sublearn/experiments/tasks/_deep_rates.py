@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sublearn.experiments.raman2019 import implicit_size, slides_nonlinear_size
-from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._difficulties import Difficulties, student
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
     CUBIC,

@@ -10,7 +10,7 @@ from sublearn.experiments.raman2019 import (
     implicit_size,
     slides_nonlinear_size,
 )
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
     CUBIC,

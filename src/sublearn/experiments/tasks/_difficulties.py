@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError
 from sublearn.experiments.raman2019 import sigmoid_path
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     GAMMA,
     Paired,

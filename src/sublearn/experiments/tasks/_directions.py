@@ -9,7 +9,7 @@ import numpy as np
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.experiments.raman2019 import sigmoid_path, slope_against_curvature
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import Paired, quartiles, stream, whole
 from sublearn.noise import local_geometry
 from sublearn.runs import Row

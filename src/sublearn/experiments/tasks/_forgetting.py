@@ -11,8 +11,8 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError, positive
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
-from sublearn.experiments.tasks._asked import Columns, Params, problem_of
 from sublearn.experiments.tasks._placements import Placements, second_seed
+from sublearn.experiments.tasks._point import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import by_case, changed, noise_of, whole, with_errors
 from sublearn.noise import (
     draw_lessons,

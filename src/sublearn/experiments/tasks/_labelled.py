@@ -9,7 +9,8 @@ from sublearn._errors import BadInputError, one_of, positive
 from sublearn.datasets import Dataset, digits, mnist, noise
 from sublearn.ensembles import Labels, Problem
 from sublearn.estimates import SolvedEstimate, SolvedQuestion
-from sublearn.experiments.tasks._asked import (
+from sublearn.experiments.tasks._decisions import Counting
+from sublearn.experiments.tasks._point import (
     INTERVAL,
     SETTING,
     Columns,
@@ -17,7 +18,6 @@ from sublearn.experiments.tasks._asked import (
     learnable_of,
     problem_of,
 )
-from sublearn.experiments.tasks._decisions import Counting
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.runs import Row
 from sublearn.training import learner_named

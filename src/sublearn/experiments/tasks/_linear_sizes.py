@@ -11,7 +11,7 @@ from sublearn._errors import BadInputError, one_of
 from sublearn._seeds import Tag
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_base, linear_lessons, slides_size
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import (
     BEST,
     CUBIC,

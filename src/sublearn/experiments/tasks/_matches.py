@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from sublearn._arrays import Array, Mask
+from sublearn._kinds import DecisionKind
 from sublearn._seeds import Purpose, trial_stream
 from sublearn.ensembles import Instance, draw_weights, fresh_samples
-from sublearn.experiments.tasks._asked import Columns, Params
 from sublearn.experiments.tasks._decisions import Decided, Decisions
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._training import ExactOrWithin
 from sublearn.matchers import decide
 from sublearn.networks import ACTIVATIONS, Network, Weights, run
@@ -45,7 +46,7 @@ class _Measured(Decisions):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         (line,) = super().summarise(point, rows)
-        matched = rows["kind"] == "matched"
+        matched = rows["kind"] == DecisionKind.MATCHED
         rungs = Counter(rows["rung"][matched].tolist())
         line["found_by"] = ", ".join(f"{rung} {count}" for rung, count in rungs.most_common())
         for name in self.measures:

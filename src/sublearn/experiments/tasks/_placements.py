@@ -10,7 +10,7 @@ from sublearn._errors import BadInputError
 from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance, Problem
-from sublearn.experiments.tasks._asked import Columns, Params, problem_of
+from sublearn.experiments.tasks._point import Columns, Params, problem_of
 from sublearn.experiments.tasks._repeats import (
     GAMMA,
     Paired,

@@ -11,7 +11,7 @@ from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments.tasks._asked import (
+from sublearn.experiments.tasks._point import (
     INTERVAL,
     SETTING,
     Columns,

@@ -13,7 +13,7 @@ from sublearn._seeds import Tag
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Instance
 from sublearn.experiments.raman2019 import linear_base, slides_expanded_rate, slides_rate
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import GAMMA, noise_of, stream, whole
 from sublearn.networks import LinearEstimator
 from sublearn.noise import (
@@ -99,9 +99,8 @@ class Rates(Task):
 
     def summarise(self, point: Params, rows: Columns) -> list[Row]:
         lines: list[Row] = []
-        for place in range(len(rows["cell"])):
-            line = {name: column[place].item() if name != "cell" else column[place]
-                    for name, column in rows.items()}  # fmt: skip
+        for cells in zip(*(column.tolist() for column in rows.values()), strict=True):
+            line = dict(zip(rows, cells, strict=True))
             gap, other = (line["measured"] - line[name] for name in ("predicted", "slides"))
             lines.append({**line, "off": gap / line["error"], "slides_off": other / line["error"]})
         return lines

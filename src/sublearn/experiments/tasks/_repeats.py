@@ -13,7 +13,7 @@ import numpy as np
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.ensembles import Instance
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.noise import DEGREE, TOLERANCE, Homeostasis, Noise, SecondTask, peak_of_batches
 from sublearn.runs import Row, Task
 
@@ -43,6 +43,8 @@ BEST = {
 
 class Paired(Task):
     """Trials that go through the same cases in every repeat: trial i is case i % C of repeat i // C."""
+
+    shares = "paired"
 
     @abstractmethod
     def cases(self, point: Params) -> Sequence[Any]:

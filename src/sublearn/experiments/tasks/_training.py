@@ -21,7 +21,8 @@ from sublearn.estimates import (
     WithinTrial,
     clopper_pearson,
 )
-from sublearn.experiments.tasks._asked import (
+from sublearn.experiments.tasks._decisions import Counting, Decisions
+from sublearn.experiments.tasks._point import (
     PICTURES,
     SETTING,
     Columns,
@@ -29,7 +30,6 @@ from sublearn.experiments.tasks._asked import (
     learnable_of,
     problem_of,
 )
-from sublearn.experiments.tasks._decisions import Counting, Decisions
 from sublearn.experiments.tasks._repeats import turns, whole
 from sublearn.matchers import Budget
 from sublearn.runs import Row, Task
@@ -190,8 +190,8 @@ class ExactOrWithin(Decisions):
             within = rows[f"{_TRAINED}within"]
             for kind in ("matched", "refuted"):
                 line[f"{kind}_within"] = int((within & (rows["kind"] == kind)).sum())
-        asked = DECIDED_WITHIN if point.get("method") == DECIDE_WITHIN else EXACT
-        return [{"question": asked, **line}]
+        question = DECIDED_WITHIN if point.get("method") == DECIDE_WITHIN else EXACT
+        return [{"question": question, **line}]
 
 
 def _beside(point: Params, seed: int) -> WithinQuestion:
@@ -200,7 +200,7 @@ def _beside(point: Params, seed: int) -> WithinQuestion:
     return within_question({**point, "steps": None, "starts": None}, seed, learner)
 
 
-class Trainability(Task):
+class Learners(Task):
     """Each instance trained by each of the ``learners``, until its mean squared error is below ``eps``.
 
     Learners are set apart by spaces; one may say its rate, as in ``adam:rate=0.1``. Trial i is instance

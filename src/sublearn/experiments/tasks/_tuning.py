@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError, one_of
-from sublearn.experiments.tasks._asked import Columns, Params
+from sublearn.experiments.tasks._point import Columns, Params
 from sublearn.experiments.tasks._repeats import whole
 from sublearn.models import (
     FOLDS,

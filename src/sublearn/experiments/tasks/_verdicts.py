@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from sublearn._errors import BadInputError
+from sublearn._kinds import GradeKind
 from sublearn._seeds import trial_stream
 from sublearn.allocations import Allocation
 from sublearn.ensembles import Problem
 from sublearn.estimates import clopper_pearson
-from sublearn.experiments.tasks._asked import INTERVAL, Columns, Params, problem_of
+from sublearn.experiments.tasks._point import INTERVAL, Columns, Params, problem_of
 from sublearn.runs import Row, Task
 from sublearn.verdicts import Verdict, census, certify, deficient_draw
 
@@ -75,7 +76,7 @@ class Verdicts(Task):
             groups.setdefault(group, []).append(place)
         lines = []
         for group in sorted(groups):
-            proved = int((rows["grade"][groups[group]] == "proof").sum())
+            proved = int((rows["grade"][groups[group]] == GradeKind.PROOF).sum())
             line = dict(zip(keys, group, strict=True))
             lines.append({**line, "allocations": len(groups[group]), "proved": proved})
         return lines

@@ -25,7 +25,7 @@ import numpy as np
 from sublearn._errors import whole_number
 from sublearn._interrupts import heed
 from sublearn.ensembles import Instance, Problem
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.complete._separate import Enclosure, enclose, separated
 from sublearn.matchers.proofs._balls import COMPLEX_BALLS
@@ -95,7 +95,7 @@ class Complete(Matcher):
     def attempt(self, instance: Instance, budget: Budget, rng: np.random.Generator) -> Decision:
         refusal = self.refusal(instance)
         if refusal is not None:
-            return Decision("undecided", NAME, refusal)
+            return Decision(UNDECIDED, NAME, refusal)
         return _Attempt(instance, budget, rng).run()
 
 
@@ -221,7 +221,7 @@ class _Attempt:
                 f"{count.count} that were counted: the count is wrong"
             )
         return Decision(
-            "refuted",
+            REFUTED,
             NAME,
             f"all {count.count} complex solutions are enclosed and none of them is real "
             f"({count.reason})",
@@ -236,7 +236,7 @@ class _Attempt:
         )
 
     def _undecided(self, reason: str) -> Decision:
-        return Decision("undecided", NAME, reason, effort=self._effort())
+        return Decision(UNDECIDED, NAME, reason, effort=self._effort())
 
     def _effort(self) -> Effort:
         work = self.monodromy

@@ -20,7 +20,7 @@ import numpy as np
 
 from sublearn._arrays import Complex, Indices
 from sublearn.matchers.proofs._balls import precision
-from sublearn.matchers.proofs._equations import Equations
+from sublearn.matchers.proofs._equations import RootEquations
 from sublearn.matchers.proofs._krawczyk import ball_inverse, finite_inverse
 from sublearn.matchers.proofs._prove import largest
 
@@ -42,7 +42,7 @@ class Enclosure:
     bits: int
 
 
-def enclose(equations: Equations, point: Complex, max_bits: int) -> Enclosure | None:
+def enclose(equations: RootEquations, point: Complex, max_bits: int) -> Enclosure | None:
     """A solution near ``point``, enclosed tightly enough to tell whether it is real, or None.
 
     ``equations`` are in complex balls.
@@ -62,7 +62,7 @@ def enclose(equations: Equations, point: Complex, max_bits: int) -> Enclosure | 
     return best
 
 
-def _enclose_at(equations: Equations, point: Complex, bits: int) -> Enclosure | None:
+def _enclose_at(equations: RootEquations, point: Complex, bits: int) -> Enclosure | None:
     from flint import acb, arb
 
     centre = [acb(complex(z).real, complex(z).imag) for z in point]

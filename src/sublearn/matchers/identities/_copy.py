@@ -21,7 +21,7 @@ import numpy as np
 
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Scale, Spaces, spaces
 from sublearn.matchers.proofs._certificate import Certificate
@@ -62,13 +62,13 @@ class Copy(Matcher):
         effort = Effort(nodes=search.nodes)
         if units is None:
             reason = "the frozen weights are no renaming or rescaling of the teacher's"
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         exact = copied_values(instance, units)
         assert exact is not None, "the search keeps every frozen entry"
         values = np.array([rounded(value) for value in exact])
         if not np.isfinite(values).all():
             reason = "the copy needs weights beyond the range of float64"
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         certificate = Certificate(instance, "copy", 53, tuple(from_floats(values)), units=units)
         reason = "the student becomes the teacher, unit by unit: they agree on every input"
         return certified(self.name, reason, certificate, effort)

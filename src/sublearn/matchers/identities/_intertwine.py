@@ -22,7 +22,7 @@ import numpy as np
 from sublearn._arrays import Array, Indices
 from sublearn.ensembles import Instance
 from sublearn.exact import from_floats
-from sublearn.matchers._decision import Decision, Effort, certified
+from sublearn.matchers._decision import UNDECIDED, Decision, Effort, certified
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers.identities._spaces import FIXED, Facing, Spaces, spaces
 from sublearn.matchers.proofs._balls import BALLS, Ball, BallMatrix, column_vector, precision
@@ -89,7 +89,7 @@ class Intertwine(Matcher):
             )
             return certified(self.name, reason, certificate, Effort(start, steps, bits=bits))
         reason = "no change of coordinates that makes the teacher the student was proved"
-        return Decision("undecided", self.name, reason, effort=Effort(STARTS, steps))
+        return Decision(UNDECIDED, self.name, reason, effort=Effort(STARTS, steps))
 
 
 def pair_of(instance: Instance) -> Pair | None:

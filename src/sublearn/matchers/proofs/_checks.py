@@ -14,7 +14,7 @@ from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.proofs._certificate import Certificate, Check
 from sublearn.matchers.proofs._dyadic import Dyadic, to_ball, to_float
-from sublearn.matchers.proofs._equations import ChainEquations, Equations
+from sublearn.matchers.proofs._equations import ChainEquations, RootEquations
 from sublearn.matchers.proofs._krawczyk import ball_inverse, box, contracts, shift, spread
 from sublearn.networks import Network
 from sublearn.verdicts import is_affine
@@ -87,7 +87,7 @@ def _why_not(
     return f"the Krawczyk test does not hold, up to {bits} bits"
 
 
-def box_contracts(chain: Equations, centre: Sequence[Dyadic], radius: Sequence[Dyadic]) -> bool:
+def box_contracts(chain: RootEquations, centre: Sequence[Dyadic], radius: Sequence[Dyadic]) -> bool:
     """Whether the Krawczyk test holds on a box, at the working precision."""
     middle, radii = [to_ball(x) for x in centre], [to_ball(rho) for rho in radius]
     residual, jacobian = chain.linearised(middle)

@@ -31,7 +31,7 @@ from sublearn.matchers.proofs._balls import (
 from sublearn.networks import Matrices, Trace, links, uses, walk
 
 
-class Equations(Protocol):
+class RootEquations(Protocol):
     """F(x) = 0, as many equations as there are numbers in x, or fewer."""
 
     def residual(self, x: Sequence[Ball]) -> BallMatrix:

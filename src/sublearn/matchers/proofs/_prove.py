@@ -23,7 +23,7 @@ from sublearn.matchers._simplify import simplify
 from sublearn.matchers.proofs._balls import Ball, BallMatrix, column_vector, precision
 from sublearn.matchers.proofs._certificate import Certificate, Kind
 from sublearn.matchers.proofs._dyadic import Dyadic, from_ball, from_pairs, to_ball, to_float
-from sublearn.matchers.proofs._equations import ChainEquations, Equations
+from sublearn.matchers.proofs._equations import ChainEquations, RootEquations
 from sublearn.matchers.proofs._krawczyk import (
     ball_inverse,
     box,
@@ -168,7 +168,7 @@ def free_positions(instance: Instance, values: Array) -> Indices | None:
 
 
 def prove_at(
-    chain: Equations, start: Sequence[Dyadic], bits: int, refine: bool
+    chain: RootEquations, start: Sequence[Dyadic], bits: int, refine: bool
 ) -> tuple[list[Dyadic], list[Dyadic] | None, bool]:
     """(centre, radius, converged) at one precision; the radius is None where the test fails.
 
@@ -185,7 +185,7 @@ def prove_at(
 
 
 def _polish(
-    chain: Equations, centre: list[Ball], bits: int, refine: bool
+    chain: RootEquations, centre: list[Ball], bits: int, refine: bool
 ) -> tuple[list[Ball], BallMatrix | None, bool]:
     """Newton's method, with a new inverse only where the old one does not contract.
 
@@ -227,7 +227,7 @@ def _polish(
 
 
 def enclose(
-    chain: Equations, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
+    chain: RootEquations, centre: list[Ball], inverse: BallMatrix, moves: list[Ball], bits: int
 ) -> list[Dyadic] | None:
     """Radii that pass the test, or None, at the working precision.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from sublearn._arrays import Mask
 from sublearn._interrupts import heed
+from sublearn._kinds import DecisionKind, GradeKind
 from sublearn.exact import Feasible, Infeasible, Rational, decide_program
-from sublearn.matchers.relu._kernel import CANDIDATE, REFUTED, Leaves, branch
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED
+from sublearn.matchers.relu._kernel import CANDIDATE, CLOSED, Leaves, branch
 from sublearn.matchers.relu._leaf import LeafProofs
 from sublearn.patterns import Program, System, build_program, decide_pattern
 
@@ -29,7 +30,7 @@ MOST_NUMBERS = 4e7  # in the tableaux of a whole branch: 320 MB
 class Outcome:
     """What branching found; ``values`` solves the equations of the system exactly, a and u in turn."""
 
-    kind: Literal["matched", "refuted", "numerical", "undecided"]
+    kind: DecisionKind | GradeKind
     nodes: int
     leaves: int = 0
     values: dict[int, Rational] | None = None
@@ -52,12 +53,12 @@ def decide_by_branching(
     """
     program = build_program(system) if program is None else program
     if not program.usable:
-        return Outcome("undecided", 0, note="the numbers are out of float64's reach")
+        return Outcome(UNDECIDED, 0, note="the numbers are out of float64's reach")
     pairs = system.pairs
     rows, size = program.columns.matrix.shape
     numbers = rows * (rows + size + 1)
     if numbers * (pairs + 2) > MOST_NUMBERS:
-        return Outcome("undecided", 0, note=f"{rows} equations with {size} unknowns are too many")
+        return Outcome(UNDECIDED, 0, note=f"{rows} equations with {size} unknowns are too many")
     node_limit = min(node_limit, int(MOST_WORK / numbers))
     # Small sums of v mix the least; the noise keeps the pivots from ties.
     costs = np.asarray(1.0 + 0.5 * rng.random(size))
@@ -80,11 +81,11 @@ def decide_by_branching(
         if status == CANDIDATE:
             answer = decide(system, last_pattern)
             if isinstance(answer, Feasible):
-                return Outcome("matched", spent, leaves, answer.values)
+                return Outcome(MATCHED, spent, leaves, answer.values)
             continue
-        if status != REFUTED:
+        if status != CLOSED:
             near = CANDIDATES if skip >= CANDIDATES else 0
-            return Outcome("undecided", spent, leaves, near=near)
+            return Outcome(UNDECIDED, spent, leaves, near=near)
         tree = Leaves._make([*(part[:leaves] for part in room[:-1]), room.log[: int(counts[3])]])
         return check_tree(program, tree, spent, decide)
     raise AssertionError("the last tree passes every candidate by")
@@ -96,7 +97,8 @@ def check_tree(
     """What a tree proves: its leaves by their vectors, or else by programs in rationals."""
     leaves = len(tree.is_cut)
     # A leaf that float64 did not cut off is refuted in rationals or not at all.
-    unproved = Outcome("numerical" if tree.is_cut.all() else "undecided", nodes, leaves, None, tree)
+    kind = GradeKind.NUMERICAL if tree.is_cut.all() else UNDECIDED
+    unproved = Outcome(kind, nodes, leaves, None, tree)
     if not covers_all(tree, program.system.pairs):
         return unproved
     proofs = LeafProofs(program)
@@ -113,12 +115,12 @@ def check_tree(
             if pattern is not None:
                 match = decide(program.system, pattern)
                 if isinstance(match, Feasible):
-                    return Outcome("matched", nodes, leaves, match.values)
+                    return Outcome(MATCHED, nodes, leaves, match.values)
             # Rounding cut off what has a solution: the tree says nothing, at no grade.
-            return Outcome("undecided", nodes, leaves)
+            return Outcome(UNDECIDED, nodes, leaves)
         if answer is None:
             return unproved
-    return Outcome("refuted", nodes, leaves, None, tree)
+    return Outcome(REFUTED, nodes, leaves, None, tree)
 
 
 def decide_leaf(program: Program, tree: Leaves, leaf: int) -> Feasible | Infeasible | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn._grades import PROOF
 from sublearn.ensembles import Instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.relu._relu import Relu
@@ -48,22 +48,22 @@ class Deep(Relu):
             nodes = min(SINGLE_NODES, budget.nodes)
             result = decide_by_branching(system, nodes, rng)
             spent = spent + Effort(nodes=result.nodes)
-            if result.kind == "refuted":
+            if result.kind == REFUTED:
                 reason = (
                     f"on sample {s} alone all 2^{system.pairs} patterns are cut off, by "
                     f"{result.leaves} Farkas vectors"
                 )
-                return Decision("refuted", self.name, reason, PROOF, effort=spent)
+                return Decision(REFUTED, self.name, reason, PROOF, effort=spent)
         together = m if m == 1 else min(m, MOST_PAIRS // system.k)
         if together < 2 <= m:
             reason = f"every sample alone has a match, and {m} together are too many"
-            return Decision("undecided", self.name, reason, effort=spent)
-        asked = instance if together == m else instance.only(range(together))
-        out = super().attempt(asked, replace(budget, nodes=min(NODES, budget.nodes)), rng)
+            return Decision(UNDECIDED, self.name, reason, effort=spent)
+        first = instance if together == m else instance.only(range(together))
+        out = super().attempt(first, replace(budget, nodes=min(NODES, budget.nodes)), rng)
         out = replace(out, effort=spent + out.effort)
         if together == m:
             return out
-        if out.kind == "refuted":
+        if out.kind == REFUTED:
             return replace(out, reason=f"on the first {together} samples {out.reason}")
         reason = f"the first {together} samples settled nothing, and {m} are too many"
-        return Decision("undecided", self.name, reason, effort=out.effort)
+        return Decision(UNDECIDED, self.name, reason, effort=out.effort)

@@ -27,7 +27,7 @@ from sublearn.exact import (
 )
 from sublearn.patterns import Columns
 
-REFUTED, CANDIDATE, SPENT = 0, 1, 2
+CLOSED, CANDIDATE, SPENT = 0, 1, 2
 DRIFT = 1e-8  # an error of the equations, whose right sides are at most 1
 LEVEL = 1e-10  # of y: a sum this close to 0 counts as 0
 
@@ -152,7 +152,7 @@ def branch(
 ) -> int:
     """Depth first over the pairs (unit, sample).
 
-    ``counts``: [nodes, pivots, leaves, log entries, candidates]. Returns REFUTED (every leaf is in
+    ``counts``: [nodes, pivots, leaves, log entries, candidates]. Returns CLOSED (every leaf is in
     the log), CANDIDATE (the program has a solution in which no unit mixes two sides, with the pattern
     ``last_pattern``; the first ``skip`` such nodes are passed by) or SPENT.
 
@@ -268,7 +268,7 @@ def branch(
                     counts[3] += 1
                 free[p] = True
             if literal < 0:
-                return REFUTED
+                return CLOSED
         _hold(literal, 1, columns, holders, open_)
         held_now[depth] = literal
         tables[depth + 1] = tables[depth]

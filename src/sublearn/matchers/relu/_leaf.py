@@ -122,10 +122,10 @@ class LeafProofs:
             return False
         active = np.abs(guess).max(axis=1) > 0.0
         # On a sample that has no say every ray is level, exactly.
-        asked = rays & (rise <= self.room) & ((self.values > 0.0) & active).any(axis=1)
-        if not asked.any():
+        level = rays & (rise <= self.room) & ((self.values > 0.0) & active).any(axis=1)
+        if not level.any():
             return self._check(guess, is_open)
-        direction = self._uphill(np.flatnonzero(asked), active)
+        direction = self._uphill(np.flatnonzero(level), active)
         if direction is None:
             return False
         size = np.abs(direction).max()

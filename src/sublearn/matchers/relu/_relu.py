@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from sublearn._grades import PROOF
+from sublearn._kinds import GradeKind
 from sublearn.ensembles import Instance
 from sublearn.exact import Feasible, Rational
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget, Matcher
 from sublearn.matchers._nonlinear import candidates
 from sublearn.matchers.proofs import prove
@@ -59,29 +60,29 @@ class Relu(Matcher):
         system = build_system(instance)
         why = cone_contradiction(system)
         if why is not None:
-            return Decision("refuted", self.name, why, PROOF)
+            return Decision(REFUTED, self.name, why, PROOF)
         outcome = decide_by_branching(system, budget.nodes, rng)
         effort = Effort(nodes=outcome.nodes)
         if outcome.values is not None:
             reason = f"by branching over {outcome.nodes} nodes"
             return solved(self.name, reason, instance, system, outcome.values, budget, effort)
-        if outcome.kind == "refuted":
+        if outcome.kind == REFUTED:
             reason = (
                 f"all 2^{system.pairs} patterns are cut off, by {outcome.leaves} Farkas vectors"
             )
-            return Decision("refuted", self.name, reason, PROOF, effort=effort)
-        if outcome.kind == "numerical":
+            return Decision(REFUTED, self.name, reason, PROOF, effort=effort)
+        if outcome.kind == GradeKind.NUMERICAL:
             reason = f"all 2^{system.pairs} patterns are cut off in float64, not every one by proof"
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         if outcome.near:
             reason = (
                 f"{outcome.near} patterns solve the system to rounding, none exactly: the targets may "
                 "have been those of a singular pattern before they were rounded"
             )
-            return Decision("undecided", self.name, reason, effort=effort)
+            return Decision(UNDECIDED, self.name, reason, effort=effort)
         stopped = outcome.note or f"{outcome.nodes} nodes settled nothing"
         if not self.descends:
-            return Decision("undecided", self.name, stopped, effort=effort)
+            return Decision(UNDECIDED, self.name, stopped, effort=effort)
         return self._search(instance, system, budget, rng, stopped, effort)
 
     def _search(
@@ -111,7 +112,7 @@ class Relu(Matcher):
                 reason = f"by a descent from start {work.starts}"
                 return solved(self.name, reason, instance, system, answer.values, budget, effort)
         reason = f"{stopped}, and {effort.starts} random starts found no match"
-        return Decision("undecided", self.name, reason, effort=effort)
+        return Decision(UNDECIDED, self.name, reason, effort=effort)
 
 
 def solved(
@@ -135,7 +136,7 @@ def solved(
     kind = "an isolated solution" if certificate is not None else "a solution"
     bits = 0 if certificate is None else certificate.bits
     return Decision(
-        "matched",
+        MATCHED,
         rung,
         f"{kind} in rationals, {way}",
         PROOF,

@@ -45,9 +45,9 @@ def settle(
     open_ = set(range(instance.equations))  # what the precision before left open
     for bits in PRECISIONS:
         with precision(bits):
-            asked = bands(instance, eps)
-            if isinstance(asked, str):
-                return None, asked
+            allowed = bands(instance, eps)
+            if isinstance(allowed, str):
+                return None, allowed
             given = numbers()
             if given is None:
                 return None, None
@@ -58,7 +58,7 @@ def settle(
                     continue
                 matrix = BALLS.part(given[0], rows.tolist(), columns.tolist())
                 linear = Linear.of(matrix, [given[1][i] for i in rows.tolist()])
-                mine = asked.select(rows)
+                mine = allowed.select(rows)
                 solved = None if linear is None else solve(linear, mine)
                 if linear is None or solved is None:
                     whole = False

@@ -103,10 +103,10 @@ def refused(instance: Instance) -> str | None:
 def all_refuted(instance: Instance, eps: float, nodes: int) -> tuple[str | None, int, Array | None]:
     """(why no weights come within eps, or None; boxes looked at; else a point in a small box left)."""
     with precision(BITS):
-        asked = bands(instance, eps)
-        if isinstance(asked, str):
-            return asked, 0, None
-        wanted = _wanted(asked)
+        allowed = bands(instance, eps)
+        if isinstance(allowed, str):
+            return allowed, 0, None
+        wanted = _wanted(allowed)
     image = Image(behind_output(instance), wanted)
     numbers = sum(instance.network.shapes[step.weight][0] for step in instance.network.steps)
     size = len(instance.allocation)
@@ -141,11 +141,11 @@ def _middle(boxes: Boxes, image: Image) -> Array | None:
     return np.asarray(_centre(bounded.coefficients[:, at]) * length[image.row_of])
 
 
-def _wanted(asked: Bands) -> Interval:
+def _wanted(allowed: Bands) -> Interval:
     """The bands in float64, a little wider."""
-    low = [float(x.lower()) for x in asked.low]
-    high = [float(x.upper()) for x in asked.high]
-    none = np.array([asked.no_low, asked.no_high])
+    low = [float(x.lower()) for x in allowed.low]
+    high = [float(x.upper()) for x in allowed.high]
+    none = np.array([allowed.no_low, allowed.no_high])
     return np.where(none, [[-np.inf], [np.inf]], _outwards(np.array([low, high])))
 
 
@@ -255,9 +255,9 @@ class Image:
     def _vector(self, outputs: Array, slopes: Array) -> Array:
         """y, nearly orthogonal to the slopes, with a large y'(outputs - bands); in float64."""
         low, high = self.wanted
-        asked = np.isfinite(low) & np.isfinite(high)
-        near = np.where(asked, (low + high) / 2, np.where(np.isfinite(low), low, high))
-        half = np.where(asked, (high - low) / 2, 1.0)
+        bounded = np.isfinite(low) & np.isfinite(high)
+        near = np.where(bounded, (low + high) / 2, np.where(np.isfinite(low), low, high))
+        half = np.where(bounded, (high - low) / 2, 1.0)
         near, half = np.where(np.isfinite(near), near, 0.0), np.where(half > 0, half, 1.0)
         known = np.isfinite(low) | np.isfinite(high)
         right = np.where(known, (outputs - near) / half, 0.0)

@@ -13,7 +13,7 @@ from sublearn._interrupts import heed
 from sublearn._seeds import Turn
 from sublearn._threads import single_thread
 from sublearn.ensembles import Instance, check_instance
-from sublearn.matchers._decision import Decision, Effort
+from sublearn.matchers._decision import MATCHED, REFUTED, UNDECIDED, Decision, Effort
 from sublearn.matchers._matcher import Budget
 from sublearn.matchers._nonlinear import too_large
 
@@ -54,14 +54,14 @@ def decide_within(
         for answer in _attempts(instance, room, budget or Budget(), seed):
             heed()
             spent = spent + answer.effort
-            if answer.kind != "undecided":
+            if answer.kind != UNDECIDED:
                 return replace(answer, effort=spent, allocation=instance.allocation)
             if answer.reason:
                 reasons.append(f"{answer.rung}: {answer.reason}")
     said = "; ".join(dict.fromkeys(reasons))
     step = "see how close training comes: sl.train(instance, starts=10)"
     mine = instance.allocation
-    return Decision("undecided", "", said, effort=spent, allocation=mine, next_step=step)
+    return Decision(UNDECIDED, "", said, effort=spent, allocation=mine, next_step=step)
 
 
 def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iterator[Decision]:
@@ -72,7 +72,7 @@ def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iter
 
     why = too_large(instance)
     if why is not None:
-        yield Decision("undecided", "within", why)
+        yield Decision(UNDECIDED, "within", why)
         return
     yield from _refuted("reach", out_of_reach(instance, eps))
     if not is_affine_before_output(instance):
@@ -82,7 +82,7 @@ def _attempts(instance: Instance, eps: float, budget: Budget, seed: int) -> Iter
     yield from _refuted("affine", why)
     yield from _proved(instance, values, eps, "affine", "of one linear program")
     yield Decision(
-        "undecided", "affine", "the least distance is too close to eps, or the system too ill-posed"
+        UNDECIDED, "affine", "the least distance is too close to eps, or the system too ill-posed"
     )
     yield _exact(instance, eps, budget, seed)
 
@@ -104,14 +104,14 @@ def _curved_attempts(
         values, why, note, effort = _relu.branch(instance, eps, budget.nodes, rng)
         yield from _proved(instance, values, eps, "relu", "of one pattern", effort)
         yield from _refuted("relu", why, effort)
-        yield Decision("undecided", "relu", note, effort=effort)
+        yield Decision(UNDECIDED, "relu", note, effort=effort)
         rng = np.random.default_rng([seed, Turn.MORE_STARTS, len(instance.allocation)])
         yield from _search(instance, eps, most - first, budget, rng)
     elif _boxes.refused(instance) is None:
         why, seen, _ = _boxes.all_refuted(instance, eps, budget.nodes)
         effort, reason = Effort(nodes=seen), f"{seen} boxes of weights settled nothing"
         yield from _refuted("boxes", why, effort)
-        yield Decision("undecided", "boxes", reason, effort=effort)
+        yield Decision(UNDECIDED, "boxes", reason, effort=effort)
     yield _exact(instance, eps, budget, seed)
 
 
@@ -125,7 +125,7 @@ def _search(
         way = f"found from {effort.starts} starts" if effort.starts else "where all of them are 0"
         yield from _proved(instance, values, eps, "search", way, effort)
     reason = f"no point within eps from {effort.starts} starts"
-    yield Decision("undecided", "search", reason, effort=effort)
+    yield Decision(UNDECIDED, "search", reason, effort=effort)
 
 
 def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decision:
@@ -137,11 +137,11 @@ def _exact(instance: Instance, eps: float, budget: Budget, seed: int) -> Decisio
     from sublearn.matchers.search._search import Search
 
     if not instance.network.is_linear:
-        return Decision("undecided", "exact", "")
+        return Decision(UNDECIDED, "exact", "")
     rungs = [Affine(), Construct(), Copy(), Intertwine(), Search(last=100)]
     exact = decide(instance, budget=budget, seed=seed, ladder=rungs)
-    if exact.kind != "matched" or exact.grade != PROOF:
-        return Decision("undecided", "exact", "no exact match proved", effort=exact.effort)
+    if exact.kind != MATCHED or exact.grade != PROOF:
+        return Decision(UNDECIDED, "exact", "no exact match proved", effort=exact.effort)
     for proved in _proved(
         instance, exact.values, eps, "exact", "an exact match, rounded", exact.effort
     ):
@@ -165,10 +165,10 @@ def _proved(
     if values is not None and bound is not None:
         reason = f"no output is farther than {bound:.6g} at a point {way}"
         weights, spent = instance.with_values(values), effort or Effort()
-        yield Decision("matched", rung, reason, PROOF, values, weights, effort=spent)
+        yield Decision(MATCHED, rung, reason, PROOF, values, weights, effort=spent)
 
 
 def _refuted(rung: str, why: str | None, effort: Effort | None = None) -> Iterator[Decision]:
     """REFUTED, where there is a reason why; else nothing."""
     if why is not None:
-        yield Decision("refuted", rung, why, PROOF, effort=effort or Effort())
+        yield Decision(REFUTED, rung, why, PROOF, effort=effort or Effort())

@@ -76,33 +76,34 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
     The point is in float64 and promises nothing; the vectors may refute.
     """
     middle, half = bands.middle_and_half()
-    asked = half > 0
-    if not asked.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
-        return (np.zeros(linear.rough.shape[1]), []) if not asked.any() else None
-    scaled = linear.rough[asked] / half[asked, None]
+    bounded = half > 0
+    if not bounded.any() or not (np.isfinite(middle).all() and np.isfinite(half).all()):
+        return (np.zeros(linear.rough.shape[1]), []) if not bounded.any() else None
+    scaled = linear.rough[bounded] / half[bounded, None]
     sizes = np.linalg.norm(scaled, axis=0)
     sizes[sizes == 0] = 1.0
     scaled /= sizes
     constants = middles(linear.constants)
-    start = shortest_solution(scaled, (middle - constants)[asked] / half[asked])
+    start = shortest_solution(scaled, (middle - constants)[bounded] / half[bounded])
     if start is None:
         return None
     x = start / sizes
     # The rest is taken in balls: it may be many digits below the numbers it comes from.
-    rest = _rest(linear, x)
+    product = (linear.matrix * BALLS.exact(x[:, None])).entries()
+    rest = [a + c for a, c in zip(product, linear.constants, strict=True)]  # J x + c
     above, below = np.zeros(len(rest)), np.zeros(len(rest))
-    for i in np.flatnonzero(asked).tolist():
+    for i in np.flatnonzero(bounded).tolist():
         above[i] = np.inf if bands.no_high[i] else float((bands.high[i] - rest[i]).mid()) / half[i]
         below[i] = np.inf if bands.no_low[i] else float((rest[i] - bands.low[i]).mid()) / half[i]
-    above, below = above[asked], below[asked]
+    above, below = above[bounded], below[bounded]
     if min(above.min(), below.min()) >= 0.5:
         return x, []
     vectors = []
-    places = np.flatnonzero(asked)
+    places = np.flatnonzero(bounded)
     miss = np.where(np.isfinite(above) & np.isfinite(below), (above - below) / 2, 0.0)
     if float(np.mean(miss**2)) > 1.0:
         # The residual of least squares is orthogonal to J: often enough to refute.
-        vectors.append(_placed(miss / half[asked], places, len(rest)))
+        vectors.append(_placed(miss / half[bounded], places, len(rest)))
     up, down = np.isfinite(above), np.isfinite(below)
     solved = deepest(np.vstack([scaled[up], -scaled[down]]), np.r_[above[up], below[down]])
     if solved.status != 0:
@@ -112,7 +113,7 @@ def solve(linear: Linear, bands: Bands) -> tuple[Array, list[Array]] | None:
         y = np.zeros(places.size)
         y[up] -= duals[: int(up.sum())]
         y[down] += duals[int(up.sum()) :]
-        vectors.insert(0, _placed(y / half[asked], places, len(rest)))
+        vectors.insert(0, _placed(y / half[bounded], places, len(rest)))
     return x + np.asarray(solved.x[:-1]) / sizes, vectors
 
 
@@ -200,12 +201,6 @@ def _in_fractions(
     table = [[rational(e, upper=False) for e in column] for column in columns]
     out = orthogonal_near(table, y[support])
     return [arb(x) for x in out] if any(x != 0 for x in out) else None
-
-
-def _rest(linear: Linear, x: Array) -> list[Ball]:
-    """J x + c."""
-    product = (linear.matrix * BALLS.exact(x[:, None])).entries()
-    return [a + c for a, c in zip(product, linear.constants, strict=True)]
 
 
 def _placed(values: Array, places: Indices, size: int) -> Array:

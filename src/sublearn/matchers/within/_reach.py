@@ -26,13 +26,13 @@ LARGEST_MINOR = 40
 def out_of_reach(instance: Instance, eps: float) -> str | None:
     """Why some target is farther than eps from everything that its outputs can be, or None."""
     with precision(BITS):
-        asked = bands(instance, eps)
-        if isinstance(asked, str):
-            return asked
+        allowed = bands(instance, eps)
+        if isinstance(allowed, str):
+            return allowed
         return (
             _out_of_range(instance, eps)
-            or _out_of_hull(instance, asked)
-            or _out_of_rank(instance, asked)
+            or _out_of_hull(instance, allowed)
+            or _out_of_rank(instance, allowed)
         )
 
 
@@ -51,9 +51,9 @@ def _out_of_range(instance: Instance, eps: float) -> str | None:
     )
 
 
-def _out_of_hull(instance: Instance, asked: Bands) -> str | None:
+def _out_of_hull(instance: Instance, allowed: Bands) -> str | None:
     """Why the outputs of one sample, together, are out of reach of the frozen rows of the readout."""
-    s = sample_out_of_hull(instance, asked)
+    s = sample_out_of_hull(instance, allowed)
     if s is None:
         return None
     return (
@@ -62,14 +62,14 @@ def _out_of_hull(instance: Instance, asked: Bands) -> str | None:
     )
 
 
-def _out_of_rank(instance: Instance, asked: Bands) -> str | None:
+def _out_of_rank(instance: Instance, allowed: Bands) -> str | None:
     """Why no matrix of the rank that a narrow layer leaves lies within the bands, or None."""
     narrow = _narrowest(instance)
     if narrow is None:
         return None
     rank, offset = narrow
     d, m = instance.network.output_size, instance.samples
-    whole = asked.bounded.reshape(d, m).all(axis=0)
+    whole = allowed.bounded.reshape(d, m).all(axis=0)
     kept = np.flatnonzero(whole).tolist()
     if min(d, len(kept)) <= rank:
         return None
@@ -77,7 +77,7 @@ def _out_of_rank(instance: Instance, asked: Bands) -> str | None:
     for o in range(d):
         shift = 0 if offset is None else BALLS.exact(offset[o : o + 1])[0, 0]
         for s in kept:
-            low, high = asked.low[o * m + s], asked.high[o * m + s]
+            low, high = allowed.low[o * m + s], allowed.high[o * m + s]
             middle.append((low + high) / 2 - shift)
             half.append((high - low) / 2)
     centre = BALLS.matrix(d, len(kept), middle)

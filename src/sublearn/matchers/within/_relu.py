@@ -21,7 +21,7 @@ import numpy as np
 from sublearn._arrays import Array, Mask
 from sublearn.exact import Feasible, Rational, to_floats
 from sublearn.matchers._behind import behind_output
-from sublearn.matchers._decision import Effort
+from sublearn.matchers._decision import REFUTED, Effort
 from sublearn.matchers.proofs._balls import precision
 from sublearn.matchers.relu._branch import decide_by_branching
 from sublearn.matchers.within._bands import BITS, Bands, bands, rational
@@ -60,11 +60,11 @@ def branch(
 ) -> tuple[Array | None, str | None, str, Effort]:
     """(weights proved within eps; why no weights are; else why neither; work)."""
     with precision(BITS):
-        asked = bands(instance, eps)
-    if isinstance(asked, str):
-        return None, asked, "", Effort()
+        allowed = bands(instance, eps)
+    if isinstance(allowed, str):
+        return None, allowed, "", Effort()
     plain = build_system(behind_output(instance))
-    system, units = _with_bands(plain, choose_units(plain), asked)
+    system, units = _with_bands(plain, choose_units(plain), allowed)
     program = build_program(system, units)
     proved: list[Array] = []
     tried: set[bytes] = set()
@@ -74,7 +74,7 @@ def branch(
         if mine.tobytes() in tried:
             return None
         tried.add(mine.tobytes())
-        values = _solve(plain, mine, asked)
+        values = _solve(plain, mine, allowed)
         if values is None or largest_error(instance, values, eps) is None:
             return None
         proved.append(values)
@@ -84,14 +84,14 @@ def branch(
     effort = Effort(nodes=result.nodes)
     if proved:
         return proved[0], None, "", effort
-    if result.kind == "refuted":
+    if result.kind == REFUTED:
         why = f"all 2^{plain.pairs} patterns are cut off, by {result.leaves} Farkas vectors"
         return None, why, "", effort
     note = result.note or f"{result.nodes} nodes over the patterns settled nothing"
     return None, None, note, effort
 
 
-def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System, list[Unit]]:
+def _with_bands(plain: System, units: list[Unit], allowed: Bands) -> tuple[System, list[Unit]]:
     """The system with one more unit per band, two where nothing is asked."""
     from flint import fmpq
 
@@ -112,16 +112,16 @@ def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System,
 
     for at in range(d * m):
         o, s = divmod(at, m)
-        low, high = rational(asked.low[at], upper=False), rational(asked.high[at], upper=True)
-        if asked.no_low[at] and asked.no_high[at]:
+        low, high = rational(allowed.low[at], upper=False), rational(allowed.high[at], upper=True)
+        if allowed.no_low[at] and allowed.no_high[at]:
             add(o, s, 1, None)
             add(o, s, -1, None)
-        elif asked.no_high[at]:
+        elif allowed.no_high[at]:
             rest[o][s] += low
             add(o, s, -1, None)
         else:
             rest[o][s] += high
-            add(o, s, 1, None if asked.no_low[at] else high - low)
+            add(o, s, 1, None if allowed.no_low[at] else high - low)
     more = len(added)
     system = replace(
         plain,
@@ -135,7 +135,7 @@ def _with_bands(plain: System, units: list[Unit], asked: Bands) -> tuple[System,
     return system, [*units, *added]
 
 
-def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
+def _solve(system: System, pattern: Mask, allowed: Bands) -> Array | None:
     """Weights with this pattern, as far inside the bands as they get; in float64."""
     k, m, d, r = system.k, system.m, system.d, system.size
     inputs, readout = to_floats(system.inputs), to_floats(system.readout)
@@ -144,11 +144,11 @@ def _solve(system: System, pattern: Mask, asked: Bands) -> Array | None:
         for j, place in zip(system.columns[i], system.places[i], strict=True):
             slopes[i, :, place] += inputs[j]
     frozen, rest = to_floats(system.frozen), to_floats(system.rest)
-    middle, half = asked.middle_and_half()
+    middle, half = allowed.middle_and_half()
     on = pattern[:, :, None] * slopes
     jacobian = np.einsum("oi,isr->osr", readout, on).reshape(d * m, r)
     constants = (readout @ (pattern * frozen) - rest).reshape(-1)
-    up, down = ~asked.no_high, ~asked.no_low
+    up, down = ~allowed.no_high, ~allowed.no_low
     signs = np.where(pattern, -1.0, 1.0).reshape(-1)
     side = slopes.reshape(k * m, r) * signs[:, None]
     with np.errstate(all="ignore"):
