@@ -13,6 +13,7 @@ from sublearn.runs import Plan, Points, Row, Table
 _NETWORK, _SAMPLES, _N, _STEPS = "lrnn:n=16,b=1,d=2,T=4", 4, 16, 4
 _WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
 _SCALES = (0.5, 1.0, 2.0)
+_NEEDED, _MANY = 8, 32  # learnable weights: d m, and four times as many
 
 
 def _points(trials: int, few: bool) -> Points:
@@ -21,15 +22,19 @@ def _points(trials: int, few: bool) -> Points:
             for k in (2, 4, 8, 16) if few or g != 1 else (2, 3, 4, 6, 8, 10, 12, 16):
                 if few and g != 1 and k not in (2, 16):
                     continue
-                own: Row = {"place": place, "k": k, "used": k / _N, "g": g}
+                own: Row = {"place": place, "k": k, "used": k / _N, "g": g, "r": _NEEDED}
                 asked = _NETWORK, _SAMPLES, learn.format(k=k)
                 laws = f"weights=normal*{g} teacher=normal*{g}"
                 yield point(own, asked, trials, 4, ensemble=laws)
+    for k in (2, 4, 8, 16):  # every weight of k rows and r / k columns
+        own = {"place": "rows", "k": k, "used": k / _N, "g": 1.0, "r": _MANY}
+        asked = _NETWORK, _SAMPLES, f"W:block=0-{k - 1}x0-{_MANY // k - 1}"
+        yield point(own, asked, trials, 4, ensemble="weights=normal*1.0 teacher=normal*1.0")
 
 
 def draw(table: Table) -> Figure:
     fig, axes = panels(2, width=4.8)
-    rows = table.where(g=1.0)
+    rows = table.where(g=1.0, r=_NEEDED)
     for colour, place in enumerate(rows.distinct("place")):
         some = rows.where(place=place).where(lambda row: row["change"] is not None)
         for ax, names in zip(axes, (("silent_moved", "moved"), ("change", "redrawn")), strict=True):
@@ -54,7 +59,7 @@ _LABELS = {
 
 
 def _answer(table: Table) -> list[str]:
-    rows = table.where(g=1.0).where(lambda row: row["silent_moved"] is not None)
+    rows = table.where(g=1.0, r=_NEEDED).where(lambda row: row["silent_moved"] is not None)
     if not rows:
         return []
     least, most = (end(rows.column("silent_moved")) for end in (min, max))
@@ -70,7 +75,9 @@ def _answer(table: Table) -> list[str]:
 def find(table: Table) -> str:
     lines = _answer(table)
     for place in table.distinct("place"):
-        for row in table.where(lambda row: row["change"] is not None, place=place, g=1.0):
+        for row in table.where(
+            lambda row: row["change"] is not None, place=place, g=1.0, r=_NEEDED
+        ):
             silent = row["silent_moved"]
             others = "" if silent is None else f", {silent:.0%} of those without learnable weights"
             lines.append(
@@ -106,5 +113,6 @@ EXPERIMENT = Declared(
         "k": "lines in use",
         "used": "share of lines in use",
         "g": "scale of the weights g",
+        "r": "learnable weights r",
     },
 )
