@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from math import hypot
 from typing import Any
 
 from sublearn.experiments._lines import Figure, decided, in_panels
-from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
+from sublearn.experiments._table import (
+    DECIDED,
+    Declared,
+    decided_words,
+    point,
+    pooled,
+    rises,
+    said,
+)
 from sublearn.experiments.tasks import Decisions
 from sublearn.runs import Plan, Points, Row, Table
 
@@ -70,22 +79,33 @@ def apart_from_normal(table: Table, law: str = "law", *same: str) -> list[tuple[
     ]
 
 
-def _answer(table: Table) -> list[str]:
-    """Where the interval of another law is apart from that of the normal one."""
-    lines = []
-    others = [row for row, _ in apart_from_normal(table)]
-    for law in table.distinct("law")[1:]:
-        apart = [f"{row['case']}, k = {row['k']}" for row in others if row["law"] == law]
-        words = (
-            f"apart from the normal law at {'; '.join(apart)}" if apart else "nowhere apart from it"
-        )
-        kind = "no" if apart else "yes, as far as the intervals tell"
-        lines.append(f"As under the normal law, under {law}? {kind}: {words}.")
-    return lines
+def _gain(few: Row, most: Row) -> tuple[float, float]:
+    """The 95% interval of the rise (Newcombe's, from those of both shares), what is undecided in it."""
+    low = hypot(most["share"] - most["low"], few["high"] - few["possible"])
+    high = hypot(most["high"] - most["possible"], few["share"] - few["low"])
+    return most["share"] - few["possible"] - low, most["possible"] - few["share"] + high
 
 
 def find(table: Table) -> str:
-    lines = _answer(table)
+    ends = {(c["law"], c["case"]): (rows[0], rows[-1]) for c, rows in table.apart("law", "case")}
+    lines, kinds, words = [], set(), []
+    for (law, case), (few, most) in ends.items():
+        normal = ends.get(("normal", case), (most, most))
+        if law == "normal" or not rises(*normal):
+            continue
+        (low, high), (least, top) = _gain(few, most), _gain(*normal)
+        kind = "yes" if rises(few, most) else "no" if high < least else "not decided"
+        more = "less" if high < least else "more" if low > top else "neither less nor more"
+        kinds.add(kind)
+        words.append(f"{law}, {case}, {few['matched']} and {most['matched']} ({kind})")
+        lines.append(
+            f"Does spreading help under {law}, {case}? {kind}: by {low:.3f} to {high:.3f}, {more} than by "
+            f"{least:.3f} to {top:.3f} under the normal law (95% intervals)."
+        )
+    if words:
+        kind = "No" if "no" in kinds else "Yes" if kinds == {"yes"} else "Not decided by this"
+        first = f"{kind}: of {few['trials']} matched in the fewest rows and in the most, "
+        lines.insert(0, first + "; ".join(words) + ".")
     for common, rows in table.apart("case", "law"):
         few, most = rows[0], rows[-1]
         lines.append(
