@@ -153,10 +153,10 @@ Yes and no are about the question as the table puts it to the test, at its sizes
 their 95% intervals, means by two standard errors, and what these leave open is not decided. "Hardly" stands
 where shares are near 1 from the start and have no room to rise. Allocations of one network are tried on the
 same draws: where they are taken together no interval is given, and answers count every draw once. In the
-pictures shaded bands are 95% intervals (Clopper and Pearson), and what is undecided is the hatched gap between
-the share matched and the share not refuted. "The paper's protocol" is scipy's fsolve from 400 random starts;
-the law of the starts and the form of the equations are ours, for the paper names neither, and [how much they
-matter](matching/figure-2a.md) is counted.
+pictures shaded bands are 95% intervals (Clopper and Pearson), and what is undecided is the hatched gap
+between the share matched and the share not refuted. "The paper's protocol" is scipy's fsolve from 400 random
+starts; the law of the starts and the form of the equations are ours, for the paper names neither, and [how
+much they matter](matching/figure-2a.md) is counted.
 
 """
 
@@ -211,14 +211,15 @@ def _widths(about: Mapping[str, Mapping[str, Any]], place: Path) -> str:
         f"\nOf {every:,} shares decided at full budget all have a 95% interval of at most {HALF_WIDTH} to "
         "either side"
     )
-    for count, why in (
-        (undecided, "that undecided instances widen"),
-        (small, "of small subgroups"),
-    ):
-        if count:
-            each = ", ".join(f"{name} {many}" for name, many in count.most_common())
-            words += f", but for {count.total()} {why} ({each})"
-    return f"{words}.\n"
+    except_for = [
+        f"{count.total()} {why} ({', '.join(f'{name} {many}' for name, many in count.most_common())})"
+        for count, why in (
+            (undecided, "that undecided instances widen"),
+            (small, "of small subgroups"),
+        )
+        if count
+    ]
+    return f"{words}{', but for ' * bool(except_for)}{' and '.join(except_for)}.\n"
 
 
 def _answer(name: str, about: Mapping[str, Any], place: Path) -> Any:

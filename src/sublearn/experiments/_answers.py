@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from sublearn.estimates import clopper_pearson
 from sublearn.experiments._conjectures import label_and_vector
 from sublearn.experiments._example import apart
 from sublearn.experiments._fig2b import by_rows
 from sublearn.experiments._generalisation import RNN
 from sublearn.experiments._laws import apart_from_normal
 from sublearn.experiments._noise_and_size import curves, exponent
-from sublearn.experiments._table import NEWTON, by_ladder, pooled
+from sublearn.experiments._table import NEWTON, by_ladder, copies_in, low_end, pooled
 from sublearn.experiments._theorem_map import wrong_words
 from sublearn.runs import Row, Table
 
@@ -154,7 +153,8 @@ def _fig3c(table: Table) -> Found | None:
     words = f"{solved} of {trials} trials above 40 rows have every label right"
     if solved < trials:
         return NO, words
-    return (YES, words) if clopper_pearson(solved, trials)[0] > 0.9 else (OPEN, f"{words}: too few")
+    sure = low_end(solved, trials, copies_in(above)) > 0.9
+    return (YES, words) if sure else (OPEN, f"{words}: too few")
 
 
 def _saturation(table: Table) -> Found | None:
@@ -265,9 +265,9 @@ def _generalisation(table: Table) -> Found | None:
     if not fewer:
         return None
     below, solved = (int(sum(fewer.column(name))) for name in ("below_one", "solved"))
-    low, high = clopper_pearson(below, solved)
+    rarely, mostly = (low_end(n, solved, copies_in(fewer)) > 0.5 for n in (solved - below, below))
     words = f"{below} of {solved} exact matches on fewer than {most:.0f} samples beat answering 0"
-    return (NO if high < 0.5 else YES if low > 0.5 else OPEN), words
+    return (NO if rarely else YES if mostly else OPEN), words
 
 
 def _conjectures(table: Table) -> Found | None:
