@@ -176,9 +176,14 @@ def test_other_laws_are_asked_where_spreading_helps_under_the_normal_one() -> No
     rows = [*cells("normal", "a", 2, 40), *cells("normal", "flat", 400, 400)]
     assert "Does spreading" not in find("laws").find(Table([*rows, *cells("x", "flat", 9, 300)]))
     said, line = found_word("laws", [*rows, *cells("x", "a", 3, 42)])
-    assert said == YES and "x, a, 3 and 42 (yes)" in line
+    assert said == YES and "a, normal 2 and 40, x 3 and 42 (yes)" in line
     assert found_word("laws", [*rows, *cells("x", "a", 3, 42), *cells("z", "a", 0, 0)])[0] == NO
     assert found_word("laws", [*rows, *cells("z", "a", 0, 0, 200)])[0] == OPEN
+    against = [*cells("normal", "a", 400, 300), *cells("x", "a", 20, 60)]
+    assert (
+        "under the normal law (400 and 300), and brings some under x"
+        in found_word("laws", against)[1]
+    )
     more = find("laws").find(Table([*rows, *cells("x", "a", 0, 400)])).splitlines()[1]
     assert "yes: by 0.987" in more and ", more than by 0.0" in more
 

@@ -33,7 +33,7 @@ def _points(trials: int, few: bool) -> Points:
 
 
 def draw(table: Table) -> Figure:
-    fig, axes = panels(3, width=3.9, height=3.6)
+    fig, axes = panels(3, width=3.9, height=3.8)
     shown = table.where(lambda row: row["change"] is not None, g=1.0)
     for colour, (common, rows) in enumerate(shown.apart("place", "r")):
         where = f"{common['place']}, r = {common['r']}"
@@ -45,7 +45,7 @@ def draw(table: Table) -> Figure:
     words = "share of lines with learnable weights"
     name_axes(axes[0], words, "share of units moved", unit_interval=True)
     axes[1].set_yscale("log")
-    name_axes(axes[1], words, "squared change / baseline activity")
+    name_axes(axes[1], words, "squared change / activity")
     name_axes(axes[2], words, "share of variance that is new", unit_interval=True)
     shared_legend(fig, axes, across=3)
     return fig

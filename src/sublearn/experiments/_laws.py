@@ -63,9 +63,14 @@ def draw(table: Table) -> Figure:
             decided(ax, rows.where(law=law), "k", law, colour)
         ax.set_xticks(rows.distinct("k"))
 
-    return in_panels(
+    fig = in_panels(
         table, ["case"], lines, "first k rows that hold the weights", "{case}", across=2
     )
+    for ax, (_, rows) in zip(fig.axes, table.apart("case"), strict=False):
+        top = max(rows.column("high"))
+        if top < 0.5:
+            ax.set_ylim(-0.02 * top, 1.05 * top)
+    return fig
 
 
 def apart_from_normal(table: Table, law: str = "law", *same: str) -> list[tuple[Row, Row]]:
@@ -88,24 +93,31 @@ def _gain(few: Row, most: Row) -> tuple[float, float]:
 
 def find(table: Table) -> str:
     ends = {(c["law"], c["case"]): (rows[0], rows[-1]) for c, rows in table.apart("law", "case")}
-    lines, kinds, words = [], set(), []
+    lines, kinds, words = [], set(), dict[str, list[str]]()
     for (law, case), (few, most) in ends.items():
         normal = ends.get(("normal", case), (most, most))
+        counts = f"{few['matched']} and {most['matched']}"
+        usual = f"{normal[0]['matched']} and {normal[1]['matched']}"
+        if rises(*normal) is False and rises(few, most):
+            lines.append(
+                f"{case}: spreading costs matches under the normal law ({usual}), and brings some under "
+                f"{law} ({counts})."
+            )
         if law == "normal" or not rises(*normal):
             continue
         (low, high), (least, top) = _gain(few, most), _gain(*normal)
         kind = "yes" if rises(few, most) else "no" if high < least else "not decided"
         more = "less" if high < least else "more" if low > top else "neither less nor more"
         kinds.add(kind)
-        words.append(f"{law}, {case}, {few['matched']} and {most['matched']} ({kind})")
+        words.setdefault(case, [f"{case}, normal {usual}"]).append(f"{law} {counts} ({kind})")
         lines.append(
             f"Does spreading help under {law}, {case}? {kind}: by {low:.3f} to {high:.3f}, {more} than by "
             f"{least:.3f} to {top:.3f} under the normal law (95% intervals)."
         )
     if words:
         kind = "No" if "no" in kinds else "Yes" if kinds == {"yes"} else "Not decided by this"
-        first = f"{kind}: of {few['trials']} matched in the fewest rows and in the most, "
-        lines.insert(0, first + "; ".join(words) + ".")
+        first = f"{kind}: of {table[0]['trials']} matched in the fewest rows and in the most, "
+        lines.insert(0, first + "; ".join(map(", ".join, words.values())) + ".")
     for common, rows in table.apart("case", "law"):
         few, most = rows[0], rows[-1]
         lines.append(
