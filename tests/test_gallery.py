@@ -149,6 +149,23 @@ def test_a_run_is_stored_the_same_twice_and_full_is_kept(tmp_path: Path) -> None
     assert gallery.store(unfinished, "theorem-map", place) == "not finished" and files() == kept
 
 
+def test_the_header_says_which_intervals_are_wide() -> None:
+    wide: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for name in STORED:
+        for row in gallery.rows(RESULTS / name) if _about(name)["budget"] == "full" else ():
+            decided = "undecided" in row and row.get("method") not in ("reference", "construction")
+            if decided and row["undecided"] is not None and row["high"] - row["low"] > 0.1:
+                why = wide[row["undecided"] > 0]
+                why[name] = why.get(name, 0) + 1
+    head = gallery.page().partition("\n| experiment")[0]
+    for undecided, words in (
+        (True, "that undecided instances widen"),
+        (False, "of small subgroups"),
+    ):
+        assert f"{sum(wide[undecided].values())} {words} (" in head
+        assert all(f"{name} {count}" in head for name, count in wide[undecided].items())
+
+
 def _numbers(text: str) -> set[str]:
     return {n.replace(",", "") for n in re.findall(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])", text)}
 

@@ -43,7 +43,7 @@ _QUESTIONS = {
     "surplus": "Can r - d m weights be wasted without harm?",
     "depth": "Does spreading help deeper ReLU networks?",
     "activity": "Do few learnt weights change activity widely?",
-    "laws": "Is spreading under other laws as it was?",
+    "laws": "Does spreading help under other laws too?",
     "mixed": "Is a mix good if each of its components is?",
     "curvature": "Does curvature slow or reverse learning?",
     "difficulty": "Is there a best size, smaller with more noise?",

@@ -13,6 +13,7 @@ from sublearn.runs import Plan, Points, Row, Table
 _NETWORK, _SAMPLES, _N, _STEPS = "lrnn:n=16,b=1,d=2,T=4", 4, 16, 4
 _WHERE = {"rows": "W:first-rows={k}", "columns": "W:first-columns={k}"}
 _SCALES = (0.5, 1.0, 2.0)
+_NEEDED, _MANY = 8, 32  # learnable weights: d m, and four times as many
 
 
 def _points(trials: int, few: bool) -> Points:
@@ -21,63 +22,74 @@ def _points(trials: int, few: bool) -> Points:
             for k in (2, 4, 8, 16) if few or g != 1 else (2, 3, 4, 6, 8, 10, 12, 16):
                 if few and g != 1 and k not in (2, 16):
                     continue
-                own: Row = {"place": place, "k": k, "used": k / _N, "g": g}
+                own: Row = {"place": place, "k": k, "used": k / _N, "g": g, "r": _NEEDED}
                 setting = _NETWORK, _SAMPLES, learn.format(k=k)
                 laws = f"weights=normal*{g} teacher=normal*{g}"
                 yield point(own, setting, trials, 4, ensemble=laws)
+    for k in (2, 4, 8, 16):  # every weight of k rows and r / k columns
+        own = {"place": "rows", "k": k, "used": k / _N, "g": 1.0, "r": _MANY}
+        setting = _NETWORK, _SAMPLES, f"W:block=0-{k - 1}x0-{_MANY // k - 1}"
+        yield point(own, setting, trials, 4, ensemble="weights=normal*1.0 teacher=normal*1.0")
 
 
 def draw(table: Table) -> Figure:
-    fig, axes = panels(2, width=4.8)
-    rows = table.where(g=1.0)
-    for colour, place in enumerate(rows.distinct("place")):
-        some = rows.where(place=place).where(lambda row: row["change"] is not None)
-        for ax, names in zip(axes, (("silent_moved", "moved"), ("change", "redrawn")), strict=True):
-            for dashed, name in enumerate(names):
-                some = Table(row for row in some if row[name] is not None)
-                look = {"colour": colour + 2 * dashed, "dashed": bool(dashed)}
-                quartiles(ax, some, "used", name, f"first {place}, {_LABELS[name]}", **look)
+    fig, axes = panels(3, width=3.9, height=3.8)
+    shown = table.where(lambda row: row["change"] is not None, g=1.0)
+    for colour, (common, rows) in enumerate(shown.apart("place", "r")):
+        where = f"{common['place']}, r = {common['r']}"
+        for ax, names in zip(axes, _SHOWN, strict=True):
+            for dashed, (name, words) in enumerate(names.items()):
+                some = Table(row for row in rows if row[name] is not None)
+                look = {"colour": colour + 3 * dashed, "dashed": bool(dashed)}
+                quartiles(ax, some, "used", name, f"{where}, {words}", **look)
     words = "share of lines with learnable weights"
     name_axes(axes[0], words, "share of units moved", unit_interval=True)
     axes[1].set_yscale("log")
-    name_axes(axes[1], words, "change / baseline activity")
-    shared_legend(fig, axes, across=2)
+    name_axes(axes[1], words, "squared change / activity")
+    name_axes(axes[2], words, "share of variance that is new", unit_interval=True)
+    shared_legend(fig, axes, across=3)
     return fig
 
 
-_LABELS = {
-    "silent_moved": "units without learnable weights",
-    "moved": "all units",
-    "change": "by the nearest match",
-    "redrawn": "by drawing the weights anew",
-}
+_MATCH, _REDRAWN = "by the nearest match", "by drawing the weights anew"
+_SHOWN = (
+    {"silent_moved": "units without learnable weights", "moved": "all units"},
+    {"change": _MATCH, "redrawn": _REDRAWN},
+    {"novel": _MATCH, "redrawn_novel": _REDRAWN},
+)
 
 
 def _answer(table: Table) -> list[str]:
-    rows = table.where(g=1.0).where(lambda row: row["silent_moved"] is not None)
+    rows = table.where(g=1.0, r=_NEEDED).where(lambda row: row["silent_moved"] is not None)
     if not rows:
         return []
     least, most = (end(rows.column("silent_moved")) for end in (min, max))
     low, high = f"{least:.0%}", f"{most:.0%}"
     moved = f"{low} to {high} (medians, by allocation)" if low != high else f"{low} (medians)"
     kind = "Yes" if least > 0.5 else "No" if most < 0.5 else "Not decided by this"
+    each = "; ".join(
+        f"{common['place']} {some[0]['change']:.3g} in {some[0]['k']}, {some[-1]['change']:.3g} in "
+        f"{some[-1]['k']}"
+        for common, some in rows.apart("place")
+    )
     return [
-        f"{kind}: among units without a learnable weight of their own, the nearest match found moves "
-        f"{moved}."
+        f"{kind}: among units without a learnable weight of their own, the nearest match of r = d m weights "
+        f"moves {moved}; allocations differ in the squared change over activity, {each}."
     ]
 
 
 def find(table: Table) -> str:
     lines = _answer(table)
-    for place in table.distinct("place"):
-        for row in table.where(lambda row: row["change"] is not None, place=place, g=1.0):
-            silent = row["silent_moved"]
-            others = "" if silent is None else f", {silent:.0%} of those without learnable weights"
-            lines.append(
-                f"First {row['k']} {place} of W: the nearest match found moves {row['moved']:.0%} "
-                f"of the units{others} (medians over {row['matched']} matches); squared change over "
-                f"activity {row['change']:.3g}, by another draw {row['redrawn']:.3g}."
-            )
+    for row in table.where(lambda row: row["change"] is not None, g=1.0):
+        silent, k = row["silent_moved"], row["k"]
+        others = "" if silent is None else f", {silent:.0%} of those without learnable weights"
+        where = "" if row["r"] == _NEEDED else f", r = {row['r']} in {_MANY // k} columns of them"
+        lines.append(
+            f"First {k} {row['place']} of W{where}: the nearest match found moves {row['moved']:.0%} of the "
+            f"units{others} (medians over {row['matched']} matches); squared change over activity "
+            f"{row['change']:.3g}, by another draw {row['redrawn']:.3g}; {row['novel']:.0%} of the variance "
+            f"is new, by another draw {row['redrawn_novel']:.0%}."
+        )
     each = "; ".join(
         f"g = {common['g']:g}: {median(rows.column('growth')):.3g}, by this "
         f"{sum(float(common['g']) ** (2 * step) for step in range(_STEPS)):.3g}"
@@ -106,5 +118,6 @@ EXPERIMENT = Declared(
         "k": "lines in use",
         "used": "share of lines in use",
         "g": "scale of the weights g",
+        "r": "learnable weights r",
     },
 )

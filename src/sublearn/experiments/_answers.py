@@ -1,10 +1,10 @@
 """What was asked and what came out, in a line each: the first screen of a report.
 
 An experiment's finding has all its numbers. Here stands the one question behind it, and the rule by which
-its table answers yes, no, or neither: shares are told apart by their 95% intervals, means by two standard
-errors, and what these leave open is not decided. Yes and no are about the source's claim as it was put
-to the test, at the sizes of the table. A rule need not ask whether the rows it speaks of are there: what
-fails without them has no answer.
+its table answers yes, no, hardly, or none: shares are told apart by their 95% intervals, means by two
+standard errors, and what these leave open is not decided. Yes and no are about the source's claim as it
+was put to the test, at the sizes of the table. A rule need not ask whether the rows it speaks of are
+there: what fails without them has no answer.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from sublearn._kinds import MAXIMAL, MINIMAL
-from sublearn.estimates import clopper_pearson
 from sublearn.experiments._conjectures import label_and_vector
-from sublearn.experiments._depth import rises
-from sublearn.experiments._equations import by_left
+from sublearn.experiments._example import apart
 from sublearn.experiments._fig2b import by_rows
 from sublearn.experiments._generalisation import RNN
 from sublearn.experiments._laws import apart_from_normal
 from sublearn.experiments._noise_and_size import curves, exponent
-from sublearn.experiments._table import NEWTON, by_ladder, pooled
+from sublearn.experiments._table import NEWTON, by_ladder, copies_in, low_end, pooled
 from sublearn.experiments._theorem_map import wrong_words
 from sublearn.runs import Row, Table
 
 YES, NO, OPEN = "yes", "no", "not decided"
+HARDLY = "hardly"  # where shares are near 1 from the start, and have no room to rise
 NEAR_ONE = 0.95  # a share whose interval lies above this is as good as 1
 
 Found = tuple[str, str]  # one of the words above, and why in a sentence
@@ -35,7 +34,7 @@ Found = tuple[str, str]  # one of the words above, and why in a sentence
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, one of the words yes, no and not decided (or none of them), and a sentence."""
+    """A question, one of the words yes, no, hardly and not decided (or none), and a sentence."""
 
     question: str
     word: str
@@ -85,7 +84,7 @@ def rise(few: Row, many: Row, where_few: str, where_many: str) -> Found:
     if few["low"] > many["high"]:
         return NO, f"it falls: {counts}"
     if min(few["low"], many["low"]) > NEAR_ONE:
-        return NO, f"it is near 1 throughout: {counts}"
+        return HARDLY, f"it is near 1 throughout: {counts}"
     return OPEN, f"the intervals overlap: {counts}"
 
 
@@ -107,10 +106,10 @@ def _example(table: Table) -> Found | None:
     each = "; ".join(
         f"{row['allocation']} {row['share']:.3f}, printed {row['printed']}" for row in drawn
     )
-    outside = [r for r in drawn if not r["low"] <= r["printed"] <= r["high"]]
-    if outside:
-        return NO, f"{each}: {outside[0]['allocation']} lies outside the 95% interval"
-    return OPEN, f"{each}: inside the 95% intervals, as the closed forms are"
+    far = max((abs(apart(row)) for row in drawn), default=0.0)
+    words = "outside" if far > 2.0 else "within"
+    told = f"{each}: {words} their sampling error, at most {far:.1f} standard errors away"
+    return (NO if far > 2.0 else YES), told
 
 
 def _fig2a(table: Table) -> Found | None:
@@ -119,7 +118,9 @@ def _fig2a(table: Table) -> Found | None:
     if any(len(rows) < 2 for rows in groups):
         return None
     if all(pooled(rows)["low"] > NEAR_ONE for rows in groups):
-        return NO, f"it is near 1 at every size and every k: {share(pooled(ladder))} matched"
+        low = min(ladder, key=lambda row: row["share"])
+        least = f"least often {share(low)} at n = {low['n']}, k = {low['k']}"
+        return HARDLY, f"near 1 at every size and every k: {share(pooled(ladder))} matched, {least}"
     return rise(*ends(groups), "in the fewest rows", "in all")
 
 
@@ -153,7 +154,8 @@ def _fig3c(table: Table) -> Found | None:
     words = f"{solved} of {trials} trials above 40 rows have every label right"
     if solved < trials:
         return NO, words
-    return (YES, words) if clopper_pearson(solved, trials)[0] > 0.9 else (OPEN, f"{words}: too few")
+    sure = low_end(solved, trials, copies_in(above)) > 0.9
+    return (YES, words) if sure else (OPEN, f"{words}: too few")
 
 
 def _saturation(table: Table) -> Found | None:
@@ -183,20 +185,6 @@ def _variance(table: Table) -> Found | None:
 def _columns(table: Table) -> Found | None:
     groups = [rows for _, rows in by_ladder(table).apart("n", "d") if len(rows) > 1]
     return rise(*ends(groups), "in the fewest columns", "in all")
-
-
-def _equations(table: Table) -> Found | None:
-    for setting in table.distinct("setting"):
-        rows = by_left(table.where(setting=setting))
-        if rows[0]["left"] != 0 or len(rows) < 2:
-            continue
-        lowest = min(rows[1:], key=lambda row: row["share"])
-        if lowest["high"] < rows[0]["low"]:
-            return NO, (
-                f"{setting}: {share(rows[0])} matched with none left, {share(lowest)} with "
-                f"{lowest['left']}"
-            )
-    return OPEN, "the intervals overlap"
 
 
 def _growth(table: Table) -> Found | None:
@@ -247,12 +235,13 @@ def _first_order(table: Table) -> Found | None:
         # AdaHessian looks at curvature too.
         first = (row for row in strict if str(row["learner"]).startswith(FIRST))
         best = max(first, key=lambda row: row["within"])
-        apart_in.append(best["within_high"] < newton[0]["within_low"])
+        needed = best["within_high"] < newton[0]["within_low"]
+        apart_in.append(needed)
         words.append(
-            f"{case}, within {strict[0]['eps']:g}: first order {best['within']} of {best['trials']}, "
-            f"Levenberg-Marquardt {newton[0]['within']}"
+            f"{case}, within {strict[0]['eps']:g}: {'yes' if needed else 'not decided'}, first order "
+            f"{best['within']} of {best['trials']}, Levenberg-Marquardt {newton[0]['within']}"
         )
-    return (YES if all(apart_in) else OPEN), "; ".join(words)
+    return (YES if any(apart_in) else OPEN), "; ".join(words)
 
 
 FIRST = ("gradient-descent", "sgd", "adam")
@@ -277,9 +266,9 @@ def _generalisation(table: Table) -> Found | None:
     if not fewer:
         return None
     below, solved = (int(sum(fewer.column(name))) for name in ("below_one", "solved"))
-    low, high = clopper_pearson(below, solved)
+    rarely, mostly = (low_end(n, solved, copies_in(fewer)) > 0.5 for n in (solved - below, below))
     words = f"{below} of {solved} exact matches on fewer than {most:.0f} samples beat answering 0"
-    return (NO if high < 0.5 else YES if low > 0.5 else OPEN), words
+    return (NO if rarely else YES if mostly else OPEN), words
 
 
 def _conjectures(table: Table) -> Found | None:
@@ -291,25 +280,6 @@ def _conjectures(table: Table) -> Found | None:
     words += f", of {sum(a['trials'] for a, _ in pairs):.0f} each"
     sure = all(a["low"] > b["high"] for a, b in pairs)
     return (YES, words) if sure else (OPEN, f"{words}: too few to part the intervals")
-
-
-def _depth(table: Table) -> Found | None:
-    settings = [rows for _, rows in table.apart("data", "case") if len(rows) > 1]
-    kinds = [rises(rows[0], rows[-1]) for rows in settings]
-    up, down, left = (kinds.count(kind) for kind in (True, False, None))
-    few, most = ends([rows for rows in settings if by_ladder(rows)])  # exact ones alone
-    words = (
-        f"matches are more frequent in {up} of {len(kinds)} settings, rarer in {down}, open in {left}; "
-        f"{share(few)} matched exactly in the fewest rows, {share(most)} in all"
-    )
-    return (NO if down else OPEN if left else YES), words
-
-
-def _laws(table: Table) -> Found | None:
-    for row, usual in apart_from_normal(table):
-        words = f"{row['law']} {share(row)} matched, normal {share(usual)}"
-        return NO, f"{row['case']}, k = {row['k']}: {words}"
-    return OPEN, "no interval of another law is apart from the normal one's"
 
 
 def _curvature(table: Table) -> Found | None:

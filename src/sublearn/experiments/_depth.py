@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import decided, in_panels
-from sublearn.experiments._table import DECIDED, Declared, decided_words, point, pooled, said
+from sublearn.experiments._table import (
+    DECIDED,
+    Declared,
+    decided_words,
+    point,
+    pooled,
+    rises,
+    said,
+)
 from sublearn.experiments.tasks import ExactOrWithin
 from sublearn.experiments.tasks._training import DECIDE_WITHIN
 from sublearn.plots import Figure
@@ -68,31 +76,46 @@ def draw(table: Table) -> Figure:
     )
 
 
-def rises(few: Row, most: Row) -> bool | None:
-    """Whether more instances have a match in most rows than in few; None where intervals overlap.
+_LAYERS = {
+    "first layer": ("first of two", "first of three"),
+    "last hidden layer": ("second of two hidden layers", "third of three"),
+}
 
-    What is undecided is in both intervals.
-    """
-    if most["low"] > few["high"]:
-        return True
-    return False if most["high"] < few["low"] else None
+
+_TURNS = {True: "more frequent", False: "rarer", None: "neither, by the intervals"}
+
+
+def _by_layer(table: Table, data: str) -> tuple[list[str], set[bool | None]]:
+    """What more rows bring, of all networks and data together, where one layer learns."""
+    lines, kinds = [], set()
+    for layer, own in _LAYERS.items():
+        rows = Table(row for row in table if row["case"] in own)
+        if len(ks := rows.distinct("k")) > 1:
+            few, most = pooled(rows.where(k=min(ks))), pooled(rows.where(k=max(ks)))
+            kinds.add(rises(few, most))
+            lines.append(
+                f"in more rows of the {layer}{data} matches are {_TURNS[rises(few, most)]}, "
+                f"{decided_words(few)} in the fewest and {decided_words(most)} in all"
+            )
+    return lines, kinds
 
 
 def find(table: Table) -> str:
-    words = {True: "yes", False: "no", None: "not decided by this"}
-    lines = []
-    for common, rows in table.apart("data"):
-        each = "; ".join(
-            f"{c['case']}: {words[rises(own[0], own[-1])]}" for c, own in rows.apart("case")
-        )
-        lines.append(f"Do more rows bring more matches, {common['data']}? {each}.")
+    words, kinds = _by_layer(table, "")
+    kind = "No" if False in kinds else "Not decided by this" if None in kinds else "Yes"
+    lines = [f"{kind}: {'; '.join(words)}."] if words else []
+    words, _ = _by_layer(
+        table.where(lambda row: row["data"] != "normal inputs, teacher"), ", digits,"
+    )
+    lines += [f"{line.capitalize()}." for line in words]
     for common, rows in table.apart("case"):
         all_of = pooled(rows)
         left = f"{all_of['undecided']} of {all_of['trials']} instances are undecided"
         lines.append(f"{common['case']}: {left} ({all_of['undecided'] / all_of['trials']:.1%}).")
     for common, rows in table.apart("data", "case"):
         each = "; ".join(f"k = {row['k']}: {decided_words(row)}" for row in rows)
-        lines.append(f"{common['data']}, {common['case']}: {each}.")
+        turn = _TURNS[rises(rows[0], rows[-1])]
+        lines.append(f"{common['data']}, {common['case']}, {turn} in more rows: {each}.")
     return said(lines)
 
 

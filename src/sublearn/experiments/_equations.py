@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn.experiments._lines import Figure, decided, in_panels
-from sublearn.experiments._table import Declared, decided_words, point, pooled, said
+from sublearn.experiments._table import Declared, decided_words, point, pooled, rises, said
 from sublearn.experiments.tasks import ByEquations
 from sublearn.runs import Plan, Points, Table
 
@@ -40,24 +40,25 @@ def draw(table: Table) -> Figure:
 
 
 def find(table: Table) -> str:
-    lines, falls = [], []
+    lines, kinds = [], []
     for setting in table.distinct("setting"):
-        rows = by_left(table.where(setting=setting))
-        none, some = rows[0], rows[1:]
-        if none["left"] != 0 or not some:
-            continue
-        lowest = min(some, key=lambda row: row["share"])
-        lines.append(
-            f"{setting}: {decided_words(none)} with none left, lowest with {lowest['left']} left: "
-            f"{decided_words(lowest)}, and {decided_words(some[-1])} with {some[-1]['left']}."
-        )
-        if lowest["high"] < none["low"]:
-            falls.append(setting)
-    if falls:
-        lines.append(
-            "The match probability does not rise from the start: with none left the system is linear and "
-            f"always solvable, and the first quadratic ones bring it down ({'; '.join(falls)})."
-        )
+        some = table.where(lambda row: row["left"] > 0, setting=setting)
+        if len(counts := sorted(some.distinct("left"))) > 1:
+            few = pooled(some.where(left=counts[0]))
+            more = pooled(Table(row for row in some if row["left"] > counts[0]))
+            kinds.append(rises(few, more))
+            lines.append(
+                f"{setting}: {decided_words(few)} with {counts[0]} quadratic equations left and "
+                f"{decided_words(more)} with more."
+            )
+    up, down = kinds.count(True), kinds.count(False)
+    if kinds:
+        kind = "No" if down else "Yes" if up else "Not decided by this"
+        head = f"{kind}, from the first quadratic equations on: the match probability rises in {up} of "
+        tail = f"{len(kinds)} settings, falls in {down} and is open in {kinds.count(None)}; "
+        lines.insert(0, f"{head}{tail}saturated rows, which leave none, stand apart.")
+    if none := table.where(left=0):
+        lines.append(f"With none left the system is linear: {decided_words(pooled(none))}.")
     return said(lines)
 
 

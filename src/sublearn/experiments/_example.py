@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sublearn._kinds import MAXIMAL
@@ -57,6 +58,16 @@ def _place(row: Row, key: str, whose: str) -> str:
     return f"{value:.4g} ({whose}) lies {where}"
 
 
+_THEIRS = 1000  # draws of every experiment of the paper (appendix E.1)
+
+
+def apart(row: Row) -> float:
+    """The printed number minus ours, in standard errors of both."""
+    printed, own = float(row["printed"]), float(row["share"])
+    errors = (p * (1.0 - p) / of for p, of in ((printed, _THEIRS), (own, row["trials"])))
+    return (printed - own) / math.sqrt(sum(errors))
+
+
 def find(table: Table) -> str:
     sure = [str(row["allocation"]) for row in table if row["verdict"] == MAXIMAL]
     lines = [f"Maximal without sampling: {', '.join(sure)}."] if sure else []
@@ -64,7 +75,8 @@ def find(table: Table) -> str:
         if row["verdict"] != MAXIMAL:
             lines.append(
                 f"{str(row['allocation']).capitalize()}: {decided_words(row)}; "
-                f"{_place(row, 'exact', 'the closed form')}, {_place(row, 'printed', 'the paper')}."
+                f"{_place(row, 'exact', 'the closed form')}, {_place(row, 'printed', 'the paper')}, "
+                f"{abs(apart(row)):.1f} standard errors away if it is of {_THEIRS} draws."
             )
     return said(lines)
 

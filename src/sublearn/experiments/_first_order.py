@@ -64,7 +64,8 @@ def find(table: Table) -> str:
     lines = []
     for common, rows in table.apart("case", "eps"):
         each = "; ".join(f"{_LEARNERS[row['learner']]} {reached_words(row)}" for row in rows)
-        lines.append(f"{common['case']}, within {common['eps']:g}: {each}.")
+        budget = f"{rows[0]['steps']} steps from each of {rows[0]['starts']} starts"
+        lines.append(f"{common['case']}, within {common['eps']:g} with {budget}: {each}.")
         newton = rows.where(learner=NEWTON)
         first = [row for row in rows if row["learner"] in _FIRST_ORDER]
         if newton and first:

@@ -6,6 +6,7 @@ budget, and "not reached" is not "no".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -60,19 +61,44 @@ def by_protocol(table: Table) -> Table:
     return table.where(lambda row: row["method"] in ("reference", "construction"))
 
 
+_DRAWN = ("network", "samples", "ensemble", "covariance", "inputs", "targets")
+
+
+def low_end(count: int, trials: int, copies: int) -> float:
+    """The low end of a share's 95% interval where each draw is in ``copies`` trials, which may be alike."""
+    once = trials // copies
+    return clopper_pearson(count * once // trials, once)[0]
+
+
+def copies_in(rows: Table) -> int:
+    """How many of these rows share their draws, at most: those of one problem have the same instances."""
+    return max(Counter(tuple(row.get(name) for name in _DRAWN) for row in rows).values())
+
+
 def pooled(rows: Table) -> Row:
-    """The counts of several rows of decisions as one, with its own bracket and interval."""
+    """The counts of several rows of decisions as one, with its own bracket and interval.
+
+    Where ``copies`` of the rows share their draws, the interval counts every draw once.
+    """
     names = ("trials", "matched", "refuted", "undecided", "proved", "numerical")
     total = {name: sum(rows.column(name)) for name in names}
     trials, matched = total["trials"], total["matched"]
-    possible = matched + total["undecided"]
+    possible, copies = matched + total["undecided"], copies_in(rows)
     return {
         **total,
+        "copies": copies,
         "share": matched / trials,
         "possible": possible / trials,
-        "low": clopper_pearson(matched, trials)[0],
-        "high": clopper_pearson(possible, trials)[1],
+        "low": low_end(matched, trials, copies),
+        "high": 1.0 - low_end(total["refuted"], trials, copies),
     }
+
+
+def rises(few: Row, most: Row) -> bool | None:
+    """Whether more match in ``most`` than in ``few``; None where intervals, with the undecided, overlap."""
+    if most["low"] > few["high"]:
+        return True
+    return False if most["high"] < few["low"] else None
 
 
 def found_interval(row: Row) -> tuple[float, float]:
@@ -81,12 +107,12 @@ def found_interval(row: Row) -> tuple[float, float]:
 
 
 def decided_words(row: Row) -> str:
-    """For example "0.983 (95%: 0.911 to 1.000; 59 of 60 matched)"."""
+    """For example "0.983 (95%: 0.911 to 1.000; 59 of 60 matched)"; no interval where draws are shared."""
     share, possible = row["share"], row["possible"]
-    ends = f"95%: {row['low']:.3f} to {row['high']:.3f}"
+    ends = f"95%: {row['low']:.3f} to {row['high']:.3f}; " if row.get("copies", 1) == 1 else ""
     text = f"{share:.3f}" if share == possible else f"{share:.3f} to {possible:.3f}"
     left = f", {row['undecided']} undecided" if row["undecided"] else ""
-    return f"{text} ({ends}; {row['matched']} of {row['trials']} matched{left})"
+    return f"{text} ({ends}{row['matched']} of {row['trials']} matched{left})"
 
 
 def found_words(row: Row) -> str:

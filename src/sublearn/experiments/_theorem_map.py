@@ -105,12 +105,12 @@ def find(table: Table) -> str:
 
 
 def wrong_words(rows: Table) -> str:
-    """For example '45 (9 with the "and" that Theorem 4.1 needs)'."""
+    """For example '9 (45 with the "or" that Theorem 4.1 prints for "and")'."""
     printed, meant = (_how_many(rows.where(**{key: True})) for key in ("wrong", "wrong_meant"))
     return (
         str(printed)
         if meant == printed
-        else f'{printed} ({meant} with the "and" that Theorem 4.1 needs)'
+        else f'{meant} ({printed} with the "or" that Theorem 4.1 prints for "and")'
     )
 
 

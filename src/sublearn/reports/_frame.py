@@ -67,7 +67,7 @@ def contents(run: Run, states: Mapping[str, ExperimentState]) -> str:
         items += around("li", f"{link}{'' if whole else badge(states[name])} {word} {why}")
     counts = Counter(said.word for said in answers.values() if said.word)
     each = ", ".join(
-        f"{counts[word]} {word}" for word in ("yes", "no", "not decided") if counts[word]
+        f"{counts[word]} {word}" for word in ("yes", "no", "hardly", "not decided") if counts[word]
     )
     several = f"{len(answers)} questions" if len(answers) > 1 else "1 question"
     lead = tag("p", f"{several}: {each}.", class_="count") if each else ""

@@ -120,16 +120,22 @@ class Activity(_Measured):
     solution changes it by more than any of these, which another draw would do once in 21.
     ``silent_moved`` is the share among the units none of whose own weights is learnable: those that
     only fixed connections reach. ``change`` is the sum of squared changes over that of baseline
-    activity, ``redrawn`` the same for the median of the other draws. ``growth`` is the mean square of
-    the baseline's activity in the last hidden step over that in the first.
+    activity, ``redrawn`` the same for the median of the other draws. ``novel`` is the share of the
+    variance of activity with the solution, over samples and steps and summed over units, that no linear
+    function of the unit's own activity at baseline explains, ``redrawn_novel`` the same for the median of
+    the other draws. ``growth`` is the mean square of the baseline's activity in the last hidden step over
+    that in the first.
     """
 
     name = "activity"
+    version = 3  # says how much of the variance is new
     measures = {  # noqa: RUF012
         "moved": "share of hidden units moved",
         "silent_moved": "the same among units without learnable weights",
         "change": "change over baseline activity, squared",
         "redrawn": "the same when the weights are drawn anew",
+        "novel": "share of variance that activity before does not explain",
+        "redrawn_novel": "that share when the weights are drawn anew",
         "growth": "mean square of baseline activity, last step over first",
     }
     headings = _headings(measures)
@@ -146,8 +152,12 @@ class Activity(_Measured):
         before = activity(network, instance.start, instance.inputs)
         rng = trial_stream(question.seed, problem.digest, trial, Purpose.TRAINING)
         draws = (draw_weights(network, problem.ensemble.weights, rng) for _ in range(_REDRAWS))
-        spread = np.array([_change(instance, instance.values(drawn), before) for drawn in draws])
-        change = _change(instance, nearest, before)
+        after, *others = (
+            activity(network, instance.with_values(values), instance.inputs)
+            for values in (nearest, *map(instance.values, draws))
+        )
+        spread = np.array([_change(other, before) for other in others])
+        change = _change(after, before)
         moved = np.asarray((change > spread).all(axis=0))
         silent = _without(instance)
         hidden = _hidden(network, instance.start, instance.inputs)
@@ -158,14 +168,31 @@ class Activity(_Measured):
             "silent_moved": float(moved[silent].mean()) if silent.any() else float("nan"),
             "change": float(np.sum(change**2)) / whole_activity,
             "redrawn": float(np.median(np.sum(spread**2, axis=1))) / whole_activity,
+            "novel": _novel(after, before),
+            "redrawn_novel": float(np.median([_novel(other, before) for other in others])),
             "growth": steps[-1] / steps[0],
         }
 
 
-def _change(instance: Instance, values: Array, before: Array) -> Array:
+def _change(after: Array, before: Array) -> Array:
     """How far each unit is from where it was."""
-    after = activity(instance.network, instance.with_values(values), instance.inputs)
     return np.asarray(np.sqrt(np.mean((after - before) ** 2, axis=1)))
+
+
+def _novel(after: Array, before: Array) -> float:
+    """The share of the variance after that no linear function of the same unit's activity before explains.
+
+    >>> import numpy as np
+    >>> before = np.array([[1.0, -1.0, 1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
+    >>> _novel(3.0 * before + 2.0, before)
+    0.0
+    >>> _novel(before + [[1.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]], before)
+    0.5
+    """
+    x, y = (units - units.mean(axis=1, keepdims=True) for units in (before, after))
+    own, all_of = np.sum(x**2, axis=1), float(np.sum(y**2))
+    explained = np.sum(x * y, axis=1)[own > 0] ** 2 / own[own > 0]
+    return 1.0 - float(explained.sum()) / all_of if all_of else 0.0
 
 
 def _hidden(network: Network, weights: Weights, inputs: Array) -> list[tuple[str, Array]]:
