@@ -37,6 +37,41 @@ def test_equal_to_the_dense_jacobian(kind: str, at_once: int | None) -> None:
         assert np.abs(found.gather(masks) - wanted).max(initial=0.0) < 1e-12
 
 
+@pytest.mark.parametrize("at_once", [2, 6])
+def test_scores_make_no_more_than_themselves(at_once: int) -> None:
+    """A tied head and a table, which are most of a language model: no second array of their size."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.inner = nn.Embedding(300, 8), nn.Linear(8, 8)
+
+        def forward(self, x: Any) -> Any:
+            return torch.tanh(self.inner(self.table(x)))[:, -1] @ self.table.weight.T
+
+    made: dict[int, Any] = {}
+
+    class Storages(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            if isinstance(result, torch.Tensor) and result.numel() >= 300 * 8:
+                made[result.untyped_storage().data_ptr()] = (
+                    result  # held, so that none is used again
+                )
+            return result
+
+    model, x = Tied(), torch.randint(0, 300, (6, 4))
+    found = Derivatives(model, x, samples_at_once=at_once, outputs=3)
+    assert set(found.followed.values()) == {"batch"}
+    with Storages():
+        found.scores(np.ones((6, 3)))
+    made.pop(model.table.weight.data_ptr(), None)
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_of_one_parameter_alone(kind: str) -> None:
     """The backward passes end where its uses are: behind them nothing is asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -122,6 +123,34 @@ def test_whole_rows() -> None:
     for name in ("a", "c"):
         rows = found.masks[name].reshape(SHAPES[name][0], -1)
         assert (rows.all(axis=1) == rows.any(axis=1)).all()
+
+
+@pytest.mark.parametrize("unit", ["entry", "row"])
+def test_scores_are_let_go_before_columns_are_gathered(unit: str) -> None:
+    held: list[ref[Any]] = []
+    gathered: list[bool] = []
+
+    class Watched(DenseDerivatives):
+        def scores(self, cotangents: Any) -> Any:
+            assert not any(one() is not None for one in held)
+            found = super().scores(cotangents)
+            held.extend(map(ref, found.values()))
+            return found
+
+        def gather(self, masks: Any) -> Any:
+            gathered.append(any(one() is not None for one in held))
+            return super().gather(masks)
+
+    dense, target = example(6)
+    pursue(
+        Watched(dense.jacobian, SHAPES, dense.outputs),
+        target,
+        24,
+        Limits(SHAPES, unit=unit),
+        rounds=3,
+    )
+    assert gathered
+    assert not any(gathered)
 
 
 def test_a_model_that_nothing_moves() -> None:

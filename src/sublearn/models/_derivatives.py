@@ -129,14 +129,9 @@ class Derivatives:
                 f"the cotangents must be of shape {tuple(self._values.shape)}, samples by outputs, "
                 f"not {tuple(wanted.shape)}."
             )
-        passes = self._passes()
-        if len(passes) == 1:
-            pairs = self._run(*passes[0]).scores(wanted, self._single)
-            return {name: array_of(score) for name, score in pairs}
         total = self._zeros()
-        for low, high in passes:
-            for name, score in self._run(low, high).scores(wanted[low:high], self._single):
-                total[name] += score
+        for low, high in self._passes():
+            self._run(low, high).add_scores(total, wanted[low:high], self._single)
             self._trim()
         return {name: array_of(score) for name, score in total.items()}
 

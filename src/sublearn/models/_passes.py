@@ -114,15 +114,13 @@ class Pass:
                 wrong.add(name)
         return wrong
 
-    def scores(self, R: Tensor, others: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
-        """Sums of the gradients over samples, parameter by parameter; of ``others`` by autograd."""
+    def add_scores(self, total: dict[str, Tensor], R: Tensor, others: Sequence[str]) -> None:
+        """Add the gradients, summed over samples, for the cotangent R; of ``others`` by autograd."""
         cotangents, gradients = self.cotangents(R, others, only=set(self.parameters) - set(others))
         for name, uses in self.by_name().items():
-            total = gradients.get(name)
-            if total is None:
-                total = self._zeros(name)
-                self._add(total, uses, cotangents)  # nothing for the others
-            yield name, total
+            self._add(total[name], uses, cotangents)  # nothing for the others
+            if (gradient := gradients.get(name)) is not None:
+                total[name] += gradient
 
     def _zeros(self, name: str) -> Tensor:
         shape = self.parameters[name].shape

@@ -124,11 +124,12 @@ def pursue(
         del products
         columns: Array | None = None
         if limits.unit == "entry":
-            pool = limits.pick(scores, POOL * size, taken)
-            new, columns = _one_by_one(derivatives, pool, residual, rho, size, limits, taken)
+            new = limits.pick(scores, POOL * size, taken)
         else:
             new = limits.pick(scores, left, taken, enough=size)
-        del scores  # as large as the model: let go before the next round makes its own
+        del scores  # as large as the model: let go before columns or the next round's are made
+        if limits.unit == "entry":
+            new, columns = _one_by_one(derivatives, new, residual, rho, size, limits, taken)
         if new.gap is not None:
             gaps.append(new.gap)
         if new.count == 0:
