@@ -15,7 +15,7 @@ import sublearn as sl  # noqa: E402
 import sublearn.models as sm  # noqa: E402
 from sublearn._jax import enable_x64  # noqa: E402
 from sublearn.models import FrozenWeightsMovedError, JaxTrainer  # noqa: E402
-from sublearn.models._contest import How  # noqa: E402
+from sublearn.models._contest import Setup  # noqa: E402
 
 jnp = jax.numpy
 
@@ -419,8 +419,8 @@ def test_a_loss_that_is_none_is_one_sentence(method: str, wrong: Any, words: str
 def test_a_score_that_is_no_number_is_the_worst() -> None:
     params, x, y = _task()
     model, nan = sm.JaxModel(_apply, params), float("nan")
-    assert JaxTrainer(model, x, y, How(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
-    unknown = JaxTrainer(model, x, None, How(step=lambda p, *_: nan * p["out"][1].sum()))
+    assert JaxTrainer(model, x, y, Setup(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
+    unknown = JaxTrainer(model, x, None, Setup(step=lambda p, *_: nan * p["out"][1].sum()))
     assert unknown.evaluate(range(9)) == (-np.inf, np.inf)
     untuned = np.asarray(_apply(params, x))
 
@@ -448,3 +448,63 @@ def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:
     assert file.read_text().splitlines() == lines
     with pytest.raises(sl.BadInputError, match="another race"):
         sm.choose(model, x + 1, y, 4, **options)
+
+
+def _computing_in(kind: str | None) -> sm.JaxModel:
+    """Single precision outside, another within; its last layer comes first in the tree."""
+
+    def apply(p: Any, x: Any) -> Any:
+        if kind is not None:
+            p, x = jax.tree.map(lambda leaf: leaf.astype(kind), (p, x))
+        out = jnp.tanh(x @ p["z"]) @ p["a"] + p["b"] + p["c"]
+        return out if kind is None else out.astype(jnp.float32)
+
+    given = {"a": _params()["out"][0], "b": np.ones(3), "c": np.ones(3)}
+    return sm.JaxModel(apply, jax.tree.map(jnp.float32, {**given, "z": _params()["hidden"]["w"]}))
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+def test_models_that_compute_in_a_type_of_their_own(kind: str) -> None:
+    model, x = _computing_in(kind), np.float32(_inputs(30))
+    labels = np.arange(30) % 3
+    if kind == "float32":  # b and c do the same; in the rounding of float32 it is told
+        found = sm.audit(model, x)
+        assert (found.rank, found.count, found.precision) == (38, 41, "single")
+    else:
+        with pytest.raises(sl.BadInputError, match=r"half precision .* float32 or float64"):
+            sm.audit(model, x)
+    reference = sm.choose(_computing_in(None), x, labels, 3, method="pursuit").masks
+    found = sm.choose(model, x, labels, 3, method="pursuit")
+    assert all(np.array_equal(found.masks[name], mask) for name, mask in reference.items())
+    assert not sm.choose(model, x, labels, 18, method="last").masks["z"].any()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_half_precision_is_summed_in_single(kind: str) -> None:
+    whole = {"w": np.float32([1.0, 0.5])}
+    x = np.ones((3000, 2), np.float32) * [1.0, 1e-4]
+
+    def trainer(tree: Any) -> Any:
+        model = sm.JaxModel(lambda p, v: (v * p["w"]).sum(1, keepdims=True), tree)
+        return JaxTrainer(model, x, np.zeros((3000, 1)))
+
+    half, single = trainer({"w": jnp.asarray(whole["w"], kind)}), trainer(whole)
+    ids = np.arange(3000)
+    ours, theirs = (t.view(ids, 0) for t in (half, single))
+    np.testing.assert_allclose(
+        ours.squared_gradients["w"], theirs.squared_gradients["w"], rtol=0.02
+    )
+    np.testing.assert_allclose(ours.gradient["w"], theirs.gradient["w"], rtol=0.02)
+    assert ours.weights["w"].dtype == np.float32
+    mask = {"w": np.array([True, True])}
+    with half.tuned(mask, ids, 0.01), single.tuned(mask, ids, 0.01):
+        # Steps far below the rounding of the weights add up; of the second, 0.3 to 0.4 of it.
+        np.testing.assert_allclose(half.entries(mask), single.entries(mask), atol=0.01)
+        assert half.params["w"].dtype == kind
+
+
+def test_attached_numbers_are_of_a_type_that_jax_has() -> None:
+    model = sm.JaxModel(_apply, _params())  # float64 of numpy: float32, unless jax_enable_x64
+    assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float32"}
+    with enable_x64()(True):
+        assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float64"}

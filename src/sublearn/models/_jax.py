@@ -20,6 +20,7 @@ from sublearn.models._places import (
     output_places,
     running,
 )
+from sublearn.models._spectrum import precision_of
 from sublearn.models._structure import Structure
 
 PIECE = 1 << 24  # numbers of a temporary
@@ -152,7 +153,7 @@ class JaxModel:
             values[name] = value
         ready = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
         kinds = {name: "" for name in self.shapes}
-        return ready, Structure(kinds), "double"
+        return ready, Structure(kinds), precision_of(ready.rounding)
 
 
 class JaxDerivatives:
@@ -180,22 +181,24 @@ class JaxDerivatives:
 
         def widen(leaf: Any) -> Any:
             array = np.asarray(leaf)
-            return array.astype(np.float64) if array.dtype.kind == "f" else array
+            floating = jax.numpy.issubdtype(array.dtype, jax.numpy.floating)
+            return array.astype(np.float64) if floating else array
 
         self._inputs = jax.tree.map(widen, inputs)
         leaves = jax.tree.leaves(self._inputs)
         self.samples = count_samples(leaves)
         with self._double(True):
             with running(leaves):
-                raw = np.asarray(model.at(self._values, self._inputs))
+                raw = np.asarray(model.at(self._values, self._inputs), dtype=np.float64)
             one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
             places = output_places(outputs, raw.shape[1:], self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
-            alone = np.asarray(model.at(self._values, one)).reshape(1, -1)
-        check_outputs(flat, alone, 1e-8)
+            alone = np.asarray(model.at(self._values, one), dtype=np.float64).reshape(1, -1)
+            self.rounding = coarsest(jax.make_jaxpr(model.at)(self._values, one))
+        check_outputs(flat, alone, self.rounding**0.5)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
     def _row(self, own: Any, sample: Any, place: Any) -> Any:
@@ -219,9 +222,8 @@ class JaxDerivatives:
 
             def all_outputs(given: Any) -> Any:
                 raw = self.model.at({**self._values, **given}, self._inputs)
-                return jax.numpy.take_along_axis(
-                    raw.reshape(self.samples, -1), self._places, axis=1
-                )
+                flat = raw.reshape(self.samples, -1).astype(np.float64)
+                return jax.numpy.take_along_axis(flat, self._places, axis=1)
 
             pulled = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
             return {name: np.array(pulled[name]) for name in self._names}
@@ -273,6 +275,30 @@ class JaxDerivatives:
         return table.reshape(self.samples * size, -1)
 
 
+def coarsest(program: Any) -> float:
+    """The unit of rounding of the coarsest numbers that what comes in as float64 is turned into."""
+    reached = {np.dtype(np.float64)}
+
+    def unit(kind: Any) -> float:
+        return float(jax.numpy.finfo(kind).eps)
+
+    def follow(part: Any) -> None:
+        for step in part.eqns:
+            given = [k for v in step.invars if (k := getattr(v.aval, "dtype", None)) in reached]
+            for made in (v.aval.dtype for v in step.outvars if given):
+                if jax.numpy.issubdtype(made, jax.numpy.floating) and unit(made) > min(
+                    map(unit, given)
+                ):
+                    reached.add(made)
+            inner = jax.tree.leaves(step.params, is_leaf=lambda value: hasattr(value, "eqns"))
+            for value in inner:
+                if hasattr(value, "eqns"):
+                    follow(value)
+
+    follow(program)
+    return max(map(unit, reached))
+
+
 def masked(optimizer: Any, masks: Any) -> Any:
     """An optax optimizer that leaves frozen entries alone, entry by entry, to the last bit.
 
@@ -320,6 +346,12 @@ def tree_names(tree: Any) -> dict[str, Any]:
     return {".".join(map(part, path)): leaf for path, leaf in leaves}
 
 
+def wide(leaf: Any) -> Any:
+    """As an array of JAX; half precision becomes float32."""
+    array = jax.numpy.asarray(leaf)
+    return array.astype(jax.numpy.promote_types(array.dtype, np.float32))
+
+
 class JaxAttached:
     """A JAX model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
 
@@ -335,11 +367,8 @@ class JaxAttached:
     def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
         self.model = model
         self.places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
-        arrays = model.arrays()
         self.values = {
-            name: jax.numpy.zeros(
-                len(index), dtype=np.promote_types(arrays[name].dtype, np.float32)
-            )
+            name: jax.numpy.zeros(len(index), dtype=wide(model._leaves[name]).dtype)
             for name, index in self.places.items()
         }
 

@@ -16,7 +16,7 @@ from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
-from sublearn.models._jax import JaxDerivatives, JaxModel
+from sublearn.models._jax import JaxDerivatives, JaxModel, wide
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
@@ -67,6 +67,7 @@ class JaxTrainer:
         outputs = self.model.apply(params, x)
         if self.how.loss is not None:
             return one_number("loss", self.how.loss(outputs, y), _KINDS, "an array of JAX")
+        outputs = wide(outputs)
         if self.goal.kind == CLASSES:
             logs = jax.nn.log_softmax(outputs)
             return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
@@ -83,21 +84,27 @@ class JaxTrainer:
         def add(total: Any, sample: Any) -> Any:
             one = jax.tree.map(lambda leaf: leaf[None], sample)
             gradient = jax.grad(self._loss)(params, *one)
-            return jax.tree.map(lambda t, g: t + g * g, total, gradient), None
+            return jax.tree.map(lambda t, g: t + wide(g) ** 2, total, gradient), None
 
-        zeros = jax.tree.map(jax.numpy.zeros_like, params)
+        zeros = jax.tree.map(lambda leaf: jax.numpy.zeros_like(wide(leaf)), params)
         return jax.lax.scan(add, zeros, (x, y))[0]
 
     def _adam(self, params: Any, masks: Any, x: Any, y: Any, batches: Any, rate: Any) -> Any:
-        """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero."""
+        """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero.
+
+        Steps are summed in single precision at least, and rounded to the weight's own.
+        """
         tree, count = jax.tree.map, self.how.steps
+
+        def rounded(weights: Any) -> Any:
+            return tree(lambda w, p: w.astype(p.dtype), weights, params)
 
         def step(state: Any, given: Any) -> Any:
             weights, mean, square = state
             number, ids = given
             some_x, some_y = tree(lambda leaf: leaf[ids], (x, y))
-            gradient = jax.grad(self._loss)(weights, some_x, some_y)
-            gradient = tree(lambda g, m: jax.numpy.where(m, g, 0), gradient, masks)
+            gradient = jax.grad(self._loss)(rounded(weights), some_x, some_y)
+            gradient = tree(lambda g, m: jax.numpy.where(m, wide(g), 0), gradient, masks)
             mean = tree(lambda a, g: 0.9 * a + 0.1 * g, mean, gradient)
             square = tree(lambda a, g: 0.999 * a + 0.001 * g * g, square, gradient)
             falling = rate * (1 - (number - 1) / count) / (1 - 0.9**number)
@@ -108,9 +115,10 @@ class JaxTrainer:
 
             return (tree(moved, weights, mean, square, masks), mean, square), None
 
-        zeros = tree(jax.numpy.zeros_like, params)
+        start = tree(wide, params)
+        zeros = tree(jax.numpy.zeros_like, start)
         numbers = jax.numpy.arange(1, count + 1, dtype=jax.numpy.float32)
-        return jax.lax.scan(step, (params, zeros, zeros), (numbers, batches))[0][0]
+        return rounded(jax.lax.scan(step, (start, zeros, zeros), (numbers, batches))[0][0])
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
@@ -173,7 +181,7 @@ class JaxView:
         self._trainer, self._ids, self._names = trainer, ids, list(trainer.shapes)
 
     def _named(self, tree: Any) -> dict[str, NDArray[Any]]:
-        arrays = self._trainer.model.arrays(tree)
+        arrays = self._trainer.model.arrays(jax.tree.map(wide, tree))
         return {name: arrays[name] for name in self._names}
 
     @cached_property
@@ -223,12 +231,16 @@ class JaxView:
         with enable_x64()(True):
             x = self._trainer.take(self._ids[:8])[0]
             for group in groups.values():
-                moves = {n: 0.1 * rng.standard_normal(values[n].shape) for n in group}
+                moves = {n: rng.standard_normal(values[n].shape) for n in group}
                 low, middle, high = (
-                    np.asarray(model.at(values | {n: values[n] + far * moves[n] for n in group}, x))
+                    np.asarray(
+                        model.at(values | {n: values[n] + far * moves[n] for n in group}, x),
+                        dtype=np.float64,
+                    )
                     for far in (-1.0, 0.0, 1.0)
                 )
                 scale = float(np.abs(high - low).max()) or 1.0
-                curved = float(np.abs(high - 2 * middle + low).max()) / scale > 1e-5
+                noise = 8 * self.derivatives.rounding * float(np.abs(middle).max())
+                curved = float(np.abs(high - 2 * middle + low).max()) > 1e-5 * scale + noise
                 (bent if curved else straight).append(group)
         return [*straight[::-1], *bent[::-1]]
