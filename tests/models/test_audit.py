@@ -256,6 +256,37 @@ def test_nothing_is_wanted_of_a_sample_whose_label_is_left_out() -> None:
     assert not rows[1].any() and rows[[0, 2, 3]].any(axis=1).all()
 
 
+class Tagger(nn.Module):
+    """A class for every position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.head = nn.Embedding(7, 5), nn.Linear(5, 3)
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(torch.tanh(self.tokens(ids)))
+
+
+def test_labels_of_sequences_are_those_of_choose() -> None:
+    torch.manual_seed(0)
+    model, ids = Tagger(), torch.randint(0, 7, (10, 4))
+    labels = torch.randint(0, 3, (10, 4))
+    labels[:, 2:] = -100
+    trainer = sm.TorchTrainer(model.double(), ids, labels)
+    wanted = trainer.view(torch.arange(10), 0).target
+    assert wanted.shape == (10, 12) and not wanted[:, 6:].any() and wanted[:, :6].all()
+    for given in (labels, labels.numpy(), labels.tolist()):
+        residual = _residual(sm.Derivatives(model, ids), given, None)
+        assert residual is not None and np.allclose(residual, wanted.ravel(), rtol=1e-12)
+    found = sm.audit(model, ids, ["head.bias"], labels, perturb=0)
+    # Biases move all positions alike: their reach is the mean over these.
+    centre = wanted.reshape(40, 3).mean(0)
+    assert found.reachable == pytest.approx(40 * (centre**2).sum() / (wanted**2).sum())
+    half = torch.randn(10, 4, 3, requires_grad=True)
+    for targets in (half, half.bfloat16()):
+        assert sm.audit(model, ids, ["head.bias"], targets=targets).reachable is not None
+
+
 def attached() -> Any:
     model = nn.Linear(2, 1)
     sm.attach(model, ["weight"])
@@ -263,6 +294,14 @@ def attached() -> Any:
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "labels of some outputs": (
+        lambda: sm.audit(nn.Linear(2, 9), torch.ones(2, 2), None, [0, 1], outputs=3),
+        "labels are classes among all outputs, of which outputs= looks at some",
+    ),
+    "labels of sequences, all left out": (
+        lambda: sm.audit(Tagger(), torch.ones(2, 4, dtype=int), None, np.full((2, 4), -100)),
+        "labels must be classes from 0 to 2, not none at all",
+    ),
     "all frozen": (
         lambda: sm.audit(nn.Linear(2, 1).requires_grad_(False), torch.ones(2, 2)),
         "all 2 parameters of the model are frozen",

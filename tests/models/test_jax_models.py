@@ -508,3 +508,25 @@ def test_attached_numbers_are_of_a_type_that_jax_has() -> None:
     assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float32"}
     with enable_x64()(True):
         assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float64"}
+
+
+def test_labels_that_are_left_out() -> None:
+    """In choosing as if the samples were not there, and nothing is wanted of them in an audit."""
+    x, y = np.float32(_inputs(12)), np.arange(12) % 3
+    model = sm.JaxModel(_apply, jax.tree.map(jnp.float32, _params()))
+    some, part = np.where(np.arange(12) < 8, y, -100), np.arange(8)
+    ours, theirs = JaxTrainer(model, x, some), JaxTrainer(model, x[:8], y[:8])
+    both = ours.view(np.arange(12), 0), theirs.view(part, 0)
+    for name in model.shapes:
+        for sums in ("gradient", "squared_gradients"):
+            one, other = (getattr(view, sums)[name] for view in both)
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert ours.evaluate(np.arange(12)) == pytest.approx(theirs.evaluate(part))
+    assert not both[0].target[8:].any()
+    # Sequences have no class here: choose says so, an audit takes a label per position.
+    steps = sm.JaxModel(lambda p, v: v @ p["w"], {"w": np.ones((4, 3), np.float32)})
+    series, at = np.float32(_inputs(24)).reshape(6, 4, 4), np.tile([0, 1, 2, -100], (6, 1))
+    with pytest.raises(sl.BadInputError, match="one row of outputs per sample"):
+        sm.choose(steps, series, at, 2)
+    assert sm.audit(steps, series, None, at).reachable is not None
+    assert (JaxTrainer(model, x, some)._loss(model.params, x, np.full(12, -100))) == 0

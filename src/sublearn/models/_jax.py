@@ -192,7 +192,8 @@ class JaxDerivatives:
                 raw = np.asarray(model.at(self._values, self._inputs), dtype=np.float64)
             one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
-            places = output_places(outputs, raw.shape[1:], self.samples, seed)
+            self.output_shape = raw.shape[1:]
+            places = output_places(outputs, self.output_shape, self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)

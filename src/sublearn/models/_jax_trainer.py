@@ -17,7 +17,7 @@ from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel, wide
-from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
+from sublearn.models._labels import CLASSES, LEFT_OUT, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
 from sublearn.models._race import Outcome
@@ -69,8 +69,9 @@ class JaxTrainer:
             return one_number("loss", self.how.loss(outputs, y), _KINDS, "an array of JAX")
         outputs = wide(outputs)
         if self.goal.kind == CLASSES:
-            logs = jax.nn.log_softmax(outputs)
-            return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
+            logs, used = jax.nn.log_softmax(outputs), y != LEFT_OUT
+            right = jax.numpy.take_along_axis(logs, jax.numpy.maximum(y, 0)[:, None], axis=1)[:, 0]
+            return -jax.numpy.where(used, right, 0).sum() / jax.numpy.maximum(used.sum(), 1)
         return jax.numpy.square(outputs - y.reshape(outputs.shape)).mean()
 
     def _followed(self, params: Any) -> Any:
