@@ -226,6 +226,26 @@ def test_flax() -> None:
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "a dict": (
+        lambda: sm.audit(sm.JaxModel(lambda p, x: {"y": x, "z": x}, _params()), _inputs()),
+        "apply must return an array, alone or as logits, not a dict of y, z",
+    ),
+    "a dict, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(lambda p, x: {"y": x}, _params()), _inputs(), np.zeros(6, int), 1
+        ),
+        "apply must return an array, alone or as logits, not a dict of y",
+    ),
+    "forward": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), forward=_apply),
+        "forward is for torch models",
+    ),
+    "forward, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(_apply, _params()), _inputs(), np.zeros(6, int), 1, forward=_apply
+        ),
+        "forward is for torch models",
+    ),
     "no parameters": (lambda: sm.JaxModel(_apply, {}), "no parameters"),
     "integers": (lambda: sm.JaxModel(_apply, {"n": np.arange(3)}), "floating-point"),
     "not a function": (lambda: sm.JaxModel(3, _params()), "apply must be a function"),
@@ -530,3 +550,14 @@ def test_labels_that_are_left_out() -> None:
         sm.choose(steps, series, at, 2)
     assert sm.audit(steps, series, None, at).reachable is not None
     assert (JaxTrainer(model, x, some)._loss(model.params, x, np.full(12, -100))) == 0
+
+
+def test_outputs_among_others() -> None:
+    x, y = np.float32(_inputs(12)), np.arange(12) % 3
+    params = jax.tree.map(jnp.float32, _params())
+    plain = sm.JaxModel(_apply, params)
+    named = sm.JaxModel(lambda p, v: {"hidden": v, "logits": _apply(p, v)}, params)
+    assert sm.audit(named, x, None, y).to_json() == sm.audit(plain, x, None, y).to_json()
+    found, wanted = (sm.choose(m, x, y, 5, method="pursuit") for m in (named, plain))
+    assert found == wanted
+    assert set(sm.attach(named, found)(sm.attach(named, found).values, x)) == {"hidden", "logits"}

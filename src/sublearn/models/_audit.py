@@ -15,7 +15,7 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
-from sublearn.models._jax import JaxModel
+from sublearn.models._jax import JaxModel, no_forward
 from sublearn.models._labels import CLASSES, GivenLabels, as_labels
 from sublearn.models._masks import as_masks, is_array, mask_at
 from sublearn.models._pursuit import DerivativeSums
@@ -218,6 +218,7 @@ def audit(
     options: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: DerivativeSums
     if isinstance(model, JaxModel):
+        no_forward(forward)
         derivatives, structure, seen = model.prepared(inputs, masks, **options)
     else:
         from sublearn.models import prepared

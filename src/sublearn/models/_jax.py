@@ -16,6 +16,7 @@ from sublearn.models._masks import resolve_masks
 from sublearn.models._places import (
     check_outputs,
     count_samples,
+    kind_of,
     one_row_each,
     output_places,
     running,
@@ -121,7 +122,18 @@ class JaxModel:
 
     def at(self, values: Mapping[str, Any], inputs: Any) -> Any:
         """The outputs with parameters of these values, all of them by name."""
-        return self.apply(self.tree(values), inputs)
+        return self.outputs(self.tree(values), inputs)
+
+    def outputs(self, params: Any, inputs: Any) -> Any:
+        """What apply returns, or its logits."""
+        answer = self.apply(params, inputs)
+        held = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+        array = held.get("logits", answer)
+        if not hasattr(array, "shape"):
+            raise BadInputError(
+                f"apply must return an array, alone or as logits, not {kind_of(answer)}: give one that does."
+            )
+        return array
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
@@ -154,6 +166,14 @@ class JaxModel:
         ready = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
         kinds = {name: "" for name in self.shapes}
         return ready, Structure(kinds), precision_of(ready.rounding)
+
+
+def no_forward(forward: Any) -> None:
+    """Refuse what a torch model may need."""
+    if forward is not None:
+        raise BadInputError(
+            "forward is for torch models: the apply of a JaxModel is such a function."
+        )
 
 
 class JaxDerivatives:

@@ -16,7 +16,7 @@ from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
-from sublearn.models._jax import JaxDerivatives, JaxModel, wide
+from sublearn.models._jax import JaxDerivatives, JaxModel, no_forward, wide
 from sublearn.models._labels import CLASSES, LEFT_OUT, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
@@ -35,12 +35,13 @@ class JaxTrainer:
         self.model, self.how = model, how or Setup()
         self.params = jax.tree.map(jax.numpy.asarray, model.params)
         self.how.check_labels(labels)
+        no_forward(self.how.forward)
         self.inputs = jax.tree.map(np.asarray, inputs)
         self.samples = count_samples(jax.tree.leaves(self.inputs))
         self.labels = None if labels is None else np.asarray(as_labels(labels))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
         with running(jax.tree.leaves(self.inputs)):
-            outputs = np.asarray(model.apply(self.params, self.inputs))
+            outputs = np.asarray(model.outputs(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
         self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
         if self.goal.kind == CLASSES and outputs.ndim != 2:
@@ -64,7 +65,7 @@ class JaxTrainer:
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
         if self.how.step is not None:
             return one_number("step", self.how.step(params, x, y), _KINDS, "an array of JAX")
-        outputs = self.model.apply(params, x)
+        outputs = self.model.outputs(params, x)
         if self.how.loss is not None:
             return one_number("loss", self.how.loss(outputs, y), _KINDS, "an array of JAX")
         outputs = wide(outputs)
@@ -153,7 +154,7 @@ class JaxTrainer:
         loss = float(self._loss(self.params, x, y))
         if self.goal.kind == OWN and self.how.metric is None:
             return outcome(-loss, loss)
-        outputs = self.model.apply(self.params, x)
+        outputs = self.model.outputs(self.params, x)
         if self.how.metric is not None:
             return outcome(self.how.metric(outputs, y), loss)
         return outcome(self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss)
