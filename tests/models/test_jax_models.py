@@ -561,3 +561,41 @@ def test_outputs_among_others() -> None:
     found, wanted = (sm.choose(m, x, y, 5, method="pursuit") for m in (named, plain))
     assert found == wanted
     assert set(sm.attach(named, found)(sm.attach(named, found).values, x)) == {"hidden", "logits"}
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float64"])
+def test_a_delta_goes_through_a_file(kind: str, tmp_path: Path) -> None:
+    with enable_x64()(kind == "float64"):
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), _params())
+        model, x = sm.JaxModel(_apply, params), jnp.asarray(_inputs(), kind)
+        masks = {"hidden.w": np.random.default_rng(0).random((4, 5)) < 0.4, "out.1": True}
+        tuned = sm.attach(model, masks)
+        values = {n: v + 0.25 * jnp.arange(len(v), dtype=v.dtype) for n, v in tuned.values.items()}
+        file = tmp_path / "delta.npz"
+        tuned.save(file, values)
+        again = sm.load_delta(sm.JaxModel(_apply, params), file)
+        assert again.count == tuned.count
+        for name, value in values.items():
+            assert np.array_equal(again.values[name], value)
+            assert again.values[name].dtype == value.dtype
+        assert np.array_equal(again(again.values, x), tuned(values, x))
+        with pytest.raises(sl.BadInputError, match=r"other base weights: hidden\.w differs"):
+            sm.load_delta(sm.JaxModel(_apply, jax.tree.map(lambda leaf: leaf + 1, params)), file)
+        for wrong in ({"out.1": values["out.1"]}, {**values, "out.1": jnp.zeros(9)}):
+            with pytest.raises(sl.BadInputError, match="values must be of the names and shapes"):
+                tuned.save(file, wrong)
+
+
+def test_a_delta_of_torch_fits_the_same_model_in_jax(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layer, x = torch.nn.Linear(4, 3), np.float32(_inputs())
+    params = {name: p.detach().numpy().copy() for name, p in layer.named_parameters()}
+    tuned = sm.attach(layer, ["bias"])
+    with torch.no_grad():
+        next(tuned.parameters()).copy_(torch.tensor([1.0, 2.0, 3.0]))
+    tuned.save(tmp_path / "delta.npz")
+    model = sm.JaxModel(lambda p, v: v @ p["weight"].T + p["bias"], params)
+    found = sm.load_delta(model, tmp_path / "delta.npz")
+    np.testing.assert_allclose(
+        found(found.values, x), layer(torch.tensor(x)).detach(), rtol=1e-5, atol=1e-6
+    )

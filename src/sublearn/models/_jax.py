@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._masks import resolve_masks
+from sublearn.models._files import DELTA_FORMAT, check_base, read_delta, write_entries
+from sublearn.models._masks import mask_at, resolve_masks
 from sublearn.models._places import (
     check_outputs,
     count_samples,
@@ -376,7 +378,8 @@ def wide(leaf: Any) -> Any:
 class JaxAttached:
     """A JAX model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
 
-    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
+    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters,
+    and ``save(path, values)`` writes what :func:`sublearn.models.load_delta` reads.
 
     >>> import jax.numpy as jnp
     >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
@@ -410,3 +413,31 @@ class JaxAttached:
 
     def __call__(self, values: Any, inputs: Any) -> Any:
         return self.model.apply(self.merge(values), inputs)
+
+    def save(self, path: str | Path, values: Any) -> None:
+        """Write a .npz of places and ``values`` alone, with the base's entries there to know it by."""
+        if set(values) != set(self.places) or any(
+            np.shape(values[name]) != index.shape for name, index in self.places.items()
+        ):
+            raise BadInputError("values must be of the names and shapes of those attached here.")
+        masks = {n: mask_at(self.model.shapes[n], index) for n, index in self.places.items()}
+        stored = {
+            name: {"delta": np.asarray(values[name]), "base": self._base(name)} for name in masks
+        }
+        write_entries(path, DELTA_FORMAT, masks, values=stored)
+
+    @classmethod
+    def load(cls, model: JaxModel, path: str | Path) -> JaxAttached:
+        """What :meth:`save` wrote, for a model with the same base: ``values`` are those of the file."""
+        stored = read_delta(path)
+        masks = {name: mask_at(saved["shape"], saved["entries"]) for name, saved in stored.items()}
+        made = cls(model, model.named(masks))
+        for name in made.places:
+            check_base(path, name, made._base(name), stored[name])
+            made.values[name] = jax.numpy.asarray(
+                stored[name]["delta"], dtype=made.values[name].dtype
+            )
+        return made
+
+    def _base(self, name: str) -> NDArray[Any]:
+        return np.asarray(wide(self.model._leaves[name]).reshape(-1)[self.places[name]])
