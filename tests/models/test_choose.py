@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
 
 from models.dense import DenseDerivatives  # noqa: E402
+from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
 from sublearn.models import _view, attach  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
@@ -130,6 +131,41 @@ def test_pursuit_chooses_what_a_dense_reference_does(kind: str, budget: int) -> 
     for name, mask in expected.masks.items():
         assert (found.masks[name] == mask).all(), name
     assert found.gap == pytest.approx(expected.gap, rel=1e-6)
+
+
+# The layers whose derivatives docs/models/audit.md says to come from passes over the whole batch.
+NAMED = {
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.Embedding,
+    nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU,
+}  # fmt: skip
+
+
+def test_every_kind_of_layer_is_among_the_models() -> None:
+    models = {kind: make(kind)[0] for kind in KINDS}
+    assert {type(module) for model in models.values() for module in model.modules()} >= NAMED
+    tied = models["language"]
+    assert tied.head.weight is tied.tokens.weight
+    assert "attention" in models  # scaled_dot_product_attention, written out
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.parametrize("at_once", [None, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pursuit_on_every_kind_of_layer(kind: str, at_once: int | None) -> None:
+    """Entry by entry what a whole Jacobian of float64 chooses, but for weights with equal columns."""
+    model, inputs = make(kind)
+    found = Derivatives(model, inputs, samples_at_once=at_once)
+    J = np.concatenate([dense_jacobian(model, inputs)[n] for n in found.shapes], axis=1)
+    reference = DenseDerivatives(J, found.shapes, found.outputs)
+    target = np.random.default_rng(0).standard_normal(found.outputs.shape)
+    alike = np.unique(J.round(9) + 0.0, axis=1, return_inverse=True)[1].reshape(-1)
+    for budget in (3, 20):
+        chosen = [pursue(d, target, budget, Limits(found.shapes)) for d in (found, reference)]
+        ours, theirs = (
+            alike[np.concatenate([c.masks[n].reshape(-1) for n in found.shapes])] for c in chosen
+        )
+        assert len(ours) == budget and np.array_equal(np.sort(ours), np.sort(theirs))
+        assert chosen[0].residuals == pytest.approx(chosen[1].residuals, rel=1e-6)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 30])
