@@ -599,3 +599,20 @@ def test_a_delta_of_torch_fits_the_same_model_in_jax(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         found(found.values, x), layer(torch.tensor(x)).detach(), rtol=1e-5, atol=1e-6
     )
+
+
+def test_in_double_precision_throughout() -> None:
+    """With jax_enable_x64, on float64 and on float32: the choices of float32, and the same rank."""
+    x, y = _inputs(30), np.arange(30) % 3
+
+    def results(kind: str) -> Any:
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), _params())
+        model, given = sm.JaxModel(_apply, params), jnp.asarray(x, kind)
+        report = sm.audit(model, given, None, y)
+        chosen = [sm.choose(model, given, y, 6, method=m) for m in ("pursuit", "fisher")]
+        assert model.params["out"][0].dtype == kind
+        return [c.digest for c in chosen], report.rank, report.precision
+
+    plain = results("float32")
+    with enable_x64()(True):
+        assert results("float64") == results("float32") == plain
