@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,92 @@ def test_files_hold_places_and_values_alone(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_text("no")
     with pytest.raises(BadInputError, match="not a delta"):
         sm.load_delta(fresh, tmp_path / "bad.npz")
+
+
+def _through_a_file(model: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "lstm", "transformer"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), _through_a_file]
+)
+def test_copies_and_files_of_an_attached_model_are_attached(kind: str, copied: Any) -> None:
+    model, inputs = make(kind)
+    plain, kinds = model(inputs).detach(), [type(m) for m in model.modules()]
+    tuned = sm.attach(model, _masks(model))
+    with torch.no_grad():
+        for delta in tuned.parameters():
+            delta.copy_(torch.randn_like(delta) * 0.1)
+    wanted = model(inputs).detach()
+    twin = copied(model)
+    assert torch.equal(twin(inputs), wanted)
+    again = copied(tuned)
+    assert torch.equal(again(inputs), wanted) and again.model is not model
+    with torch.no_grad():
+        for delta in again.parameters():
+            delta.add_(1)
+    assert not torch.equal(again(inputs), wanted) and torch.equal(model(inputs), wanted)
+    again.model(inputs).sum().backward()
+    assert (
+        all(d.grad is not None for d in again.parameters())
+        and next(tuned.parameters()).grad is None
+    )
+    bare = again.detach()
+    assert torch.allclose(bare(inputs), plain) and [type(m) for m in bare.modules()] == kinds
+    assert not bare._forward_hooks and not bare._forward_pre_hooks
+
+
+def test_state_dicts_of_an_attached_model() -> None:
+    model, inputs = make("lstm")
+    names = set(model.state_dict())
+    tuned = sm.attach(model, _masks(model))
+    with torch.no_grad():
+        for delta in tuned.parameters():
+            delta.copy_(torch.randn_like(delta) * 0.1)
+    # The model's own holds base and numbers apart, for a model to which the same is attached ...
+    state = copy.deepcopy(model.state_dict())
+    assert len(set(state) - names) == len(tuned.masks) and names < set(state)
+    other, _ = make("lstm")
+    sm.attach(other, tuned.masks)
+    other.load_state_dict(state)
+    assert torch.equal(other(inputs), model(inputs))
+    # ... and that of what is attached is a plain model's.
+    assert set(tuned.state_dict()) == names
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointed_blocks_that_run_twice(reentrant: bool) -> None:
+    class Blocks(nn.Module):
+        def __init__(self, again: bool) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3))
+            self.again = again
+
+        def forward(self, x: Any) -> Any:
+            for block in (*self.blocks, self.blocks[0]):
+                if self.again:
+                    x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant)
+                else:
+                    x = block(x)
+            return x
+
+    models = [Blocks(True), Blocks(False)]
+    tuned = [sm.attach(model, _masks(model, 0.5)) for model in models]
+    rules = [torch.optim.SGD(t.parameters(), lr=0.5) for t in tuned]
+    x = [torch.randn(5, 4, requires_grad=True) for _ in range(2)]
+    for _ in range(4):
+        for model, rule in zip(models, rules, strict=True):
+            rule.zero_grad()
+            (model(x[0]).square().sum() + model(x[1]).sum()).backward()
+            rule.step()
+    for one, other in zip(*(t.parameters() for t in tuned), strict=True):
+        assert one.detach().abs().max() > 0
+        torch.testing.assert_close(one, other)
 
 
 def test_bad_input() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -256,13 +257,136 @@ def test_nothing_is_wanted_of_a_sample_whose_label_is_left_out() -> None:
     assert not rows[1].any() and rows[[0, 2, 3]].any(axis=1).all()
 
 
+class Tagger(nn.Module):
+    """A class for every position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.head = nn.Embedding(7, 5), nn.Linear(5, 3)
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(torch.tanh(self.tokens(ids)))
+
+
+def test_labels_of_sequences_are_those_of_choose() -> None:
+    torch.manual_seed(0)
+    model, ids = Tagger(), torch.randint(0, 7, (10, 4))
+    labels = torch.randint(0, 3, (10, 4))
+    labels[:, 2:] = -100
+    trainer = sm.TorchTrainer(model.double(), ids, labels)
+    wanted = trainer.view(torch.arange(10), 0).target
+    assert wanted.shape == (10, 12) and not wanted[:, 6:].any() and wanted[:, :6].all()
+    for given in (labels, labels.numpy(), labels.tolist()):
+        residual = _residual(sm.Derivatives(model, ids), given, None)
+        assert residual is not None and np.allclose(residual, wanted.ravel(), rtol=1e-12)
+    found = sm.audit(model, ids, ["head.bias"], labels, perturb=0)
+    # Biases move all positions alike: their reach is the mean over these.
+    centre = wanted.reshape(40, 3).mean(0)
+    assert found.reachable == pytest.approx(40 * (centre**2).sum() / (wanted**2).sum())
+    half = torch.randn(10, 4, 3, requires_grad=True)
+    for targets in (half, half.bfloat16()):
+        assert sm.audit(model, ids, ["head.bias"], targets=targets).reachable is not None
+
+
 def attached() -> Any:
     model = nn.Linear(2, 1)
     sm.attach(model, ["weight"])
     return model
 
 
+class Returns(nn.Module):
+    """A linear layer whose outputs come in the form that ``form`` gives them."""
+
+    def __init__(self, form: Callable[[Any], Any]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.form, self.layer = form, nn.Linear(5, 3)
+
+    def forward(self, inputs: Any) -> Any:
+        return self.form(self.layer(inputs))
+
+
+@dataclass
+class WithLogits:
+    logits: Any
+    other: int = 3
+
+
+@dataclass
+class Without:
+    scores: Any
+    hidden: int = 3
+
+
+def test_outputs_in_a_dict_or_a_dataclass() -> None:
+    torch.manual_seed(0)
+    inputs, labels = torch.randn(40, 5), torch.arange(40) % 3
+    how = {"budget": 4, "rules": ["pursuit", "last"], "steps": 3}
+    plain = Returns(lambda y: y)
+    report, choice = sm.audit(plain, inputs, None, labels), sm.choose(plain, inputs, labels, **how)
+    for form in (lambda y: {"loss": y.sum(), "logits": y}, WithLogits):
+        found = sm.audit(Returns(form), inputs, None, labels)
+        assert found.to_json() == report.to_json()
+        assert sm.choose(Returns(form), inputs, labels, **how) == choice
+    for form, kind in ((lambda y: {"scores": y, "hidden": 3}, "dict"), (Without, "Without")):
+        words = f"not a {kind} of scores, hidden: give forward=, .*, or wrap the model"
+        for call in (
+            lambda model: sm.audit(model, inputs),
+            lambda model: sm.choose(model, inputs, labels, **how),
+        ):
+            with pytest.raises(BadInputError, match=words):
+                call(Returns(form))
+
+    def scores(model: Any, x: Any) -> Any:
+        return model(x)["scores"]
+
+    named = Returns(lambda y: {"scores": y})
+    assert (
+        sm.audit(named, inputs, None, labels, forward=scores).to_json()
+        == sm.audit(plain, inputs, None, labels).to_json()
+    )
+    assert sm.choose(named, inputs, labels, forward=scores, **how) == choice
+
+
+def test_models_that_turn_numbers_into_single_precision_are_audited_in_it() -> None:
+    torch.manual_seed(0)
+    inputs = torch.randn(8, 5)
+    found = sm.audit(Returns(lambda y: y), inputs)
+    assert found.precision == "double"
+
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = nn.Linear(5, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(torch.tanh(self.layer(x)).float())
+
+    assert sm.audit(Own(), inputs).precision == "single"
+    with pytest.raises(BadInputError, match=r"could not be run on inputs of shape \(8, 5\): "):
+        sm.audit(Own(), inputs, precision="double")
+    with pytest.raises(BadInputError, match=r"could not be run on inputs of shape \(8, 4\): "):
+        sm.audit(Own(), inputs[:, :4])
+
+
+class Halves(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.bfloat16().float()
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "half precision within": (
+        lambda: sm.audit(nn.Sequential(nn.Linear(2, 3), Halves()), torch.ones(2, 2)),
+        "half precision .*, whose rounding hides the rank",
+    ),
+    "labels of some outputs": (
+        lambda: sm.audit(nn.Linear(2, 9), torch.ones(2, 2), None, [0, 1], outputs=3),
+        "labels are classes among all outputs, of which outputs= looks at some",
+    ),
+    "labels of sequences, all left out": (
+        lambda: sm.audit(Tagger(), torch.ones(2, 4, dtype=int), None, np.full((2, 4), -100)),
+        "labels must be classes from 0 to 2, not none at all",
+    ),
     "all frozen": (
         lambda: sm.audit(nn.Linear(2, 1).requires_grad_(False), torch.ones(2, 2)),
         "all 2 parameters of the model are frozen",

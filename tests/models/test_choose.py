@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
 
 from models.dense import DenseDerivatives  # noqa: E402
+from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
 from sublearn.models import _view, attach  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
@@ -130,6 +131,41 @@ def test_pursuit_chooses_what_a_dense_reference_does(kind: str, budget: int) -> 
     for name, mask in expected.masks.items():
         assert (found.masks[name] == mask).all(), name
     assert found.gap == pytest.approx(expected.gap, rel=1e-6)
+
+
+# The layers whose derivatives docs/models/audit.md says to come from passes over the whole batch.
+NAMED = {
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.Embedding,
+    nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU,
+}  # fmt: skip
+
+
+def test_every_kind_of_layer_is_among_the_models() -> None:
+    models = {kind: make(kind)[0] for kind in KINDS}
+    assert {type(module) for model in models.values() for module in model.modules()} >= NAMED
+    tied = models["language"]
+    assert tied.head.weight is tied.tokens.weight
+    assert "attention" in models  # scaled_dot_product_attention, written out
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.parametrize("at_once", [None, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pursuit_on_every_kind_of_layer(kind: str, at_once: int | None) -> None:
+    """Entry by entry what a whole Jacobian of float64 chooses, but for weights with equal columns."""
+    model, inputs = make(kind)
+    found = Derivatives(model, inputs, samples_at_once=at_once)
+    J = np.concatenate([dense_jacobian(model, inputs)[n] for n in found.shapes], axis=1)
+    reference = DenseDerivatives(J, found.shapes, found.outputs)
+    target = np.random.default_rng(0).standard_normal(found.outputs.shape)
+    alike = np.unique(J.round(9) + 0.0, axis=1, return_inverse=True)[1].reshape(-1)
+    for budget in (3, 20):
+        chosen = [pursue(d, target, budget, Limits(found.shapes)) for d in (found, reference)]
+        ours, theirs = (
+            alike[np.concatenate([c.masks[n].reshape(-1) for n in found.shapes])] for c in chosen
+        )
+        assert len(ours) == budget and np.array_equal(np.sort(ours), np.sort(theirs))
+        assert chosen[0].residuals == pytest.approx(chosen[1].residuals, rel=1e-6)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 30])
@@ -631,3 +667,63 @@ def test_an_optimizer_of_ones_own_in_a_loop_leaves_derivatives_usable() -> None:
         model, inputs, labels, [4, 8], methods=["pursuit"], seeds=2, loop=loop, rates=[0.01]
     )
     assert told.budgets == [4, 8] and bits(model) == before
+
+
+@pytest.mark.parametrize("method", ["gradient", "fisher", "magnitude", "race"])
+def test_nan_in_a_later_batch(method: str) -> None:
+    torch.manual_seed(0)
+    inputs, labels = torch.randn(400, 5), torch.arange(400) % 3
+    inputs[300, 1] = torch.nan
+    with pytest.raises(BadInputError, match="model gives NaN or infinite outputs on inputs"):
+        choose(torch.nn.Linear(5, 3), inputs, labels, 3, method=method)
+
+
+def test_nan_once_training_begins() -> None:
+    class Falls(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(5, 3)
+            self.first = self.layer.weight.detach().clone()
+
+        def forward(self, inputs: Any) -> Any:
+            moved = (self.layer.weight.detach() != self.first).any()
+            return self.layer(inputs) * (torch.nan if moved else 1.0)
+
+    torch.manual_seed(0)
+    how = {"budget": 3, "rules": ["magnitude", "fisher"], "steps": 2, "within": "layer.weight"}
+    with pytest.raises(BadInputError, match="loss of NaN or infinity after every short run"):
+        choose(Falls(), torch.randn(36, 5), torch.arange(36) % 3, **how)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_parameters_of_several_types(kind: Any) -> None:
+    class Mixed(torch.nn.Module):
+        def __init__(self, kind: Any) -> None:
+            super().__init__()
+            self.into, self.out = torch.nn.Linear(5, 4), torch.nn.Linear(4, 3)
+            self.norm, self.inner = torch.nn.LayerNorm(4).to(kind), torch.nn.Linear(4, 4).to(kind)
+            self.kind = kind
+
+        def forward(self, inputs: Any) -> Any:
+            inner = self.inner(self.norm(self.into(inputs).to(self.kind)))
+            return self.out(torch.tanh(inner).float())
+
+    inputs, labels = torch.randn(40, 5), torch.arange(40) % 3
+    choices = []
+    for each in (kind, torch.float32):
+        torch.manual_seed(0)
+        model = Mixed(each)
+        choices.append([choose(model, inputs, labels, 8, method=m) for m in ("pursuit", "fisher")])
+    for mixed, single in zip(*choices, strict=True):
+        both = sum(int((mixed.masks[n] & m).sum()) for n, m in single.masks.items())
+        assert both >= (8 if kind == torch.float64 else 7)
+
+
+def test_squares_of_many_samples_are_summed_in_single_precision() -> None:
+    torch.manual_seed(0)
+    model, inputs = torch.nn.Linear(1, 1), torch.ones(2000, 1)
+    wanted = TorchTrainer(model, inputs, torch.zeros(2000, 1)).view(torch.arange(2000), 0)
+    exact = wanted.squared_gradients["bias"]
+    half = TorchTrainer(model.bfloat16(), inputs, torch.zeros(2000, 1))
+    found = half.view(torch.arange(2000), 0).squared_gradients["bias"]
+    np.testing.assert_allclose(found, exact, rtol=0.05)

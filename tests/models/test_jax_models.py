@@ -15,7 +15,7 @@ import sublearn as sl  # noqa: E402
 import sublearn.models as sm  # noqa: E402
 from sublearn._jax import enable_x64  # noqa: E402
 from sublearn.models import FrozenWeightsMovedError, JaxTrainer  # noqa: E402
-from sublearn.models._contest import How  # noqa: E402
+from sublearn.models._contest import Setup  # noqa: E402
 
 jnp = jax.numpy
 
@@ -226,6 +226,26 @@ def test_flax() -> None:
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "a dict": (
+        lambda: sm.audit(sm.JaxModel(lambda p, x: {"y": x, "z": x}, _params()), _inputs()),
+        "apply must return an array, alone or as logits, not a dict of y, z",
+    ),
+    "a dict, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(lambda p, x: {"y": x}, _params()), _inputs(), np.zeros(6, int), 1
+        ),
+        "apply must return an array, alone or as logits, not a dict of y",
+    ),
+    "forward": (
+        lambda: sm.audit(sm.JaxModel(_apply, _params()), _inputs(), forward=_apply),
+        "forward is for torch models",
+    ),
+    "forward, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(_apply, _params()), _inputs(), np.zeros(6, int), 1, forward=_apply
+        ),
+        "forward is for torch models",
+    ),
     "no parameters": (lambda: sm.JaxModel(_apply, {}), "no parameters"),
     "integers": (lambda: sm.JaxModel(_apply, {"n": np.arange(3)}), "floating-point"),
     "not a function": (lambda: sm.JaxModel(3, _params()), "apply must be a function"),
@@ -419,8 +439,8 @@ def test_a_loss_that_is_none_is_one_sentence(method: str, wrong: Any, words: str
 def test_a_score_that_is_no_number_is_the_worst() -> None:
     params, x, y = _task()
     model, nan = sm.JaxModel(_apply, params), float("nan")
-    assert JaxTrainer(model, x, y, How(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
-    unknown = JaxTrainer(model, x, None, How(step=lambda p, *_: nan * p["out"][1].sum()))
+    assert JaxTrainer(model, x, y, Setup(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
+    unknown = JaxTrainer(model, x, None, Setup(step=lambda p, *_: nan * p["out"][1].sum()))
     assert unknown.evaluate(range(9)) == (-np.inf, np.inf)
     untuned = np.asarray(_apply(params, x))
 
@@ -448,3 +468,151 @@ def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:
     assert file.read_text().splitlines() == lines
     with pytest.raises(sl.BadInputError, match="another race"):
         sm.choose(model, x + 1, y, 4, **options)
+
+
+def _computing_in(kind: str | None) -> sm.JaxModel:
+    """Single precision outside, another within; its last layer comes first in the tree."""
+
+    def apply(p: Any, x: Any) -> Any:
+        if kind is not None:
+            p, x = jax.tree.map(lambda leaf: leaf.astype(kind), (p, x))
+        out = jnp.tanh(x @ p["z"]) @ p["a"] + p["b"] + p["c"]
+        return out if kind is None else out.astype(jnp.float32)
+
+    given = {"a": _params()["out"][0], "b": np.ones(3), "c": np.ones(3)}
+    return sm.JaxModel(apply, jax.tree.map(jnp.float32, {**given, "z": _params()["hidden"]["w"]}))
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+def test_models_that_compute_in_a_type_of_their_own(kind: str) -> None:
+    model, x = _computing_in(kind), np.float32(_inputs(30))
+    labels = np.arange(30) % 3
+    if kind == "float32":  # b and c do the same; in the rounding of float32 it is told
+        found = sm.audit(model, x)
+        assert (found.rank, found.count, found.precision) == (38, 41, "single")
+    else:
+        with pytest.raises(sl.BadInputError, match=r"half precision .* float32 or float64"):
+            sm.audit(model, x)
+    reference = sm.choose(_computing_in(None), x, labels, 3, method="pursuit").masks
+    found = sm.choose(model, x, labels, 3, method="pursuit")
+    assert all(np.array_equal(found.masks[name], mask) for name, mask in reference.items())
+    assert not sm.choose(model, x, labels, 18, method="last").masks["z"].any()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_half_precision_is_summed_in_single(kind: str) -> None:
+    whole = {"w": np.float32([1.0, 0.5])}
+    x = np.ones((3000, 2), np.float32) * [1.0, 1e-4]
+
+    def trainer(tree: Any) -> Any:
+        model = sm.JaxModel(lambda p, v: (v * p["w"]).sum(1, keepdims=True), tree)
+        return JaxTrainer(model, x, np.zeros((3000, 1)))
+
+    half, single = trainer({"w": jnp.asarray(whole["w"], kind)}), trainer(whole)
+    ids = np.arange(3000)
+    ours, theirs = (t.view(ids, 0) for t in (half, single))
+    np.testing.assert_allclose(
+        ours.squared_gradients["w"], theirs.squared_gradients["w"], rtol=0.02
+    )
+    np.testing.assert_allclose(ours.gradient["w"], theirs.gradient["w"], rtol=0.02)
+    assert ours.weights["w"].dtype == np.float32
+    mask = {"w": np.array([True, True])}
+    with half.tuned(mask, ids, 0.01), single.tuned(mask, ids, 0.01):
+        # Steps far below the rounding of the weights add up; of the second, 0.3 to 0.4 of it.
+        np.testing.assert_allclose(half.entries(mask), single.entries(mask), atol=0.01)
+        assert half.params["w"].dtype == kind
+
+
+def test_attached_numbers_are_of_a_type_that_jax_has() -> None:
+    model = sm.JaxModel(_apply, _params())  # float64 of numpy: float32, unless jax_enable_x64
+    assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float32"}
+    with enable_x64()(True):
+        assert {str(v.dtype) for v in sm.attach(model).values.values()} == {"float64"}
+
+
+def test_labels_that_are_left_out() -> None:
+    """In choosing as if the samples were not there, and nothing is wanted of them in an audit."""
+    x, y = np.float32(_inputs(12)), np.arange(12) % 3
+    model = sm.JaxModel(_apply, jax.tree.map(jnp.float32, _params()))
+    some, part = np.where(np.arange(12) < 8, y, -100), np.arange(8)
+    ours, theirs = JaxTrainer(model, x, some), JaxTrainer(model, x[:8], y[:8])
+    both = ours.view(np.arange(12), 0), theirs.view(part, 0)
+    for name in model.shapes:
+        for sums in ("gradient", "squared_gradients"):
+            one, other = (getattr(view, sums)[name] for view in both)
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert ours.evaluate(np.arange(12)) == pytest.approx(theirs.evaluate(part))
+    assert not both[0].target[8:].any()
+    # Sequences have no class here: choose says so, an audit takes a label per position.
+    steps = sm.JaxModel(lambda p, v: v @ p["w"], {"w": np.ones((4, 3), np.float32)})
+    series, at = np.float32(_inputs(24)).reshape(6, 4, 4), np.tile([0, 1, 2, -100], (6, 1))
+    with pytest.raises(sl.BadInputError, match="one row of outputs per sample"):
+        sm.choose(steps, series, at, 2)
+    assert sm.audit(steps, series, None, at).reachable is not None
+    assert (JaxTrainer(model, x, some)._loss(model.params, x, np.full(12, -100))) == 0
+
+
+def test_outputs_among_others() -> None:
+    x, y = np.float32(_inputs(12)), np.arange(12) % 3
+    params = jax.tree.map(jnp.float32, _params())
+    plain = sm.JaxModel(_apply, params)
+    named = sm.JaxModel(lambda p, v: {"hidden": v, "logits": _apply(p, v)}, params)
+    assert sm.audit(named, x, None, y).to_json() == sm.audit(plain, x, None, y).to_json()
+    found, wanted = (sm.choose(m, x, y, 5, method="pursuit") for m in (named, plain))
+    assert found == wanted
+    assert set(sm.attach(named, found)(sm.attach(named, found).values, x)) == {"hidden", "logits"}
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float64"])
+def test_a_delta_goes_through_a_file(kind: str, tmp_path: Path) -> None:
+    with enable_x64()(kind == "float64"):
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), _params())
+        model, x = sm.JaxModel(_apply, params), jnp.asarray(_inputs(), kind)
+        masks = {"hidden.w": np.random.default_rng(0).random((4, 5)) < 0.4, "out.1": True}
+        tuned = sm.attach(model, masks)
+        values = {n: v + 0.25 * jnp.arange(len(v), dtype=v.dtype) for n, v in tuned.values.items()}
+        file = tmp_path / "delta.npz"
+        tuned.save(file, values)
+        again = sm.load_delta(sm.JaxModel(_apply, params), file)
+        assert again.count == tuned.count
+        for name, value in values.items():
+            assert np.array_equal(again.values[name], value)
+            assert again.values[name].dtype == value.dtype
+        assert np.array_equal(again(again.values, x), tuned(values, x))
+        with pytest.raises(sl.BadInputError, match=r"other base weights: hidden\.w differs"):
+            sm.load_delta(sm.JaxModel(_apply, jax.tree.map(lambda leaf: leaf + 1, params)), file)
+        for wrong in ({"out.1": values["out.1"]}, {**values, "out.1": jnp.zeros(9)}):
+            with pytest.raises(sl.BadInputError, match="values must be of the names and shapes"):
+                tuned.save(file, wrong)
+
+
+def test_a_delta_of_torch_fits_the_same_model_in_jax(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layer, x = torch.nn.Linear(4, 3), np.float32(_inputs())
+    params = {name: p.detach().numpy().copy() for name, p in layer.named_parameters()}
+    tuned = sm.attach(layer, ["bias"])
+    with torch.no_grad():
+        next(tuned.parameters()).copy_(torch.tensor([1.0, 2.0, 3.0]))
+    tuned.save(tmp_path / "delta.npz")
+    model = sm.JaxModel(lambda p, v: v @ p["weight"].T + p["bias"], params)
+    found = sm.load_delta(model, tmp_path / "delta.npz")
+    np.testing.assert_allclose(
+        found(found.values, x), layer(torch.tensor(x)).detach(), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_in_double_precision_throughout() -> None:
+    """With jax_enable_x64, on float64 and on float32: the choices of float32, and the same rank."""
+    x, y = _inputs(30), np.arange(30) % 3
+
+    def results(kind: str) -> Any:
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), _params())
+        model, given = sm.JaxModel(_apply, params), jnp.asarray(x, kind)
+        report = sm.audit(model, given, None, y)
+        chosen = [sm.choose(model, given, y, 6, method=m) for m in ("pursuit", "fisher")]
+        assert model.params["out"][0].dtype == kind
+        return [c.digest for c in chosen], report.rank, report.precision
+
+    plain = results("float32")
+    with enable_x64()(True):
+        assert results("float64") == results("float32") == plain

@@ -31,6 +31,9 @@ def test_every_way_in(tmp_path: Path) -> None:
     for kind in (str, object):
         names = np.array(["head.weight", "fc.bias"], dtype=kind)
         assert list(resolve_masks(names, SHAPES)) == ["fc.bias", "head.weight"]
+    assert list(resolve_masks(["fc"], SHAPES)) == list(resolve_masks("fc", SHAPES)) == [*SHAPES][:2]
+    assert list(resolve_masks("*.weight", SHAPES)) == ["fc.weight", "head.weight"]
+    assert _same(resolve_masks({"fc": True, "head": False}, SHAPES), resolve_masks("fc", SHAPES))
     flags = {"fc.weight": False, "fc.bias": True, "head.weight": False}
     assert list(resolve_masks(None, SHAPES, {}, flags)) == ["fc.bias"]
 
@@ -64,6 +67,9 @@ def test_an_allocation() -> None:
         (np.array(["fc.bais"]), "Did you mean 'fc.bias'"),
         ({"fc.bias": False}, "nothing may change"),
         (3, "not int"),
+        ("fcc", "a name of a parameter, layer or pattern that may change must be one of fc.weight"),
+        (["*.gain"], r"must be one of fc.weight, .*, not '\*.gain'"),
+        ([3], "must be one of fc.weight, .*, not 3"),
         ("no-such-file.npz", "there is no file"),
     ],
 )

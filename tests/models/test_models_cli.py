@@ -38,6 +38,23 @@ def nothing():
     return 5
 
 number = 7
+
+def short():
+    return 1, 2
+
+def few():
+    return {"model": 1}
+
+def swapped():
+    import torch
+    return torch.ones(8, 2), torch.nn.Linear(2, 2), [0, 1] * 4
+
+def raises():
+    raise ValueError("no weights.pt\\nlook elsewhere")
+
+def refuses():
+    from sublearn import BadInputError
+    raise BadInputError("the weights are elsewhere.")
 """
 
 
@@ -120,12 +137,50 @@ def test_makers_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "plain.py has no function 'number'" in refuse(*choose, "plain.py:number", *rest)
     assert "must return (model, inputs, labels)" in refuse(*choose, "plain.py:nothing", *rest)
     assert "returns 'lables', which is none of" in refuse(*choose, "plain.py:odd", *rest)
+    assert "not tuple of 2." in refuse(*choose, "plain.py:short", *rest)
+    assert "not dict of 1." in refuse(*choose, "plain.py:few", *rest)
+    for command in (("choose", *rest), ("compare", *rest), ("audit",)):
+        said = refuse("models", command[0], "plain.py:raises", *command[1:])
+        assert said == "plain.py:raises ended in ValueError: no weights.pt"
+    assert refuse(*choose, "plain.py:refuses", *rest) == "the weights are elsewhere."
+    for place in ("broken.py", "broken_module"):
+        Path(place).with_suffix(".py").write_text("import json\n1 / 0\n", encoding="utf-8")
+        said = refuse(*choose, f"{place}:make", *rest)
+        assert said == f"{place} cannot be read: ZeroDivisionError: division by zero"
+    Path("wrong.py").write_text("def make(:\n", encoding="utf-8")
+    assert "wrong.py cannot be read: SyntaxError: " in refuse(*choose, "wrong.py:make", *rest)
     assert "--budget must be whole numbers" in refuse(
         "models", "compare", "plain.py:nothing", "--budget", "3;4"
     )
     assert "ending must be one of .npz" in refuse(
         *choose, "plain.py:nothing", *rest, "--out", "m.txt"
     )
+
+
+@needs_torch
+def test_a_maker_of_the_wrong_things_and_one_with_forward(maker: Path) -> None:
+    Path("plain.py").write_text(PLAIN, encoding="utf-8")
+    for command in (("choose", "--budget", "3"), ("audit",)):
+        said = refuse("models", command[0], "plain.py:swapped", *command[1:])
+        assert "model must be a torch.nn.Module or a JaxModel, not Tensor" in said
+    made = (
+        maker.read_text()
+        + """
+class Two(torch.nn.Sequential):
+    def forward(self, inputs):
+        return {"scores": super().forward(inputs), "hidden": inputs}
+
+def two(forward=lambda model, inputs: model(inputs)["scores"]):
+    model, inputs, labels = make()
+    return {"model": Two(*model), "inputs": inputs, "labels": labels, "forward": forward}
+"""
+    )
+    maker.write_text(made, encoding="utf-8")
+    words = ("--budget", "5", "--method", "pursuit", "--json")
+    assert json.loads(run("choose", "made.py:two", *words)) == json.loads(
+        run("choose", "made.py:make", *words)
+    )
+    assert run("audit", "made.py:two") == run("audit", "made.py:make")
 
 
 @pytest.mark.parametrize("file", ["audit.txt", "none/audit.json", "folder.json"])

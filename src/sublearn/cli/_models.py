@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sublearn._errors import BadInputError, one_of
+from sublearn._errors import BadInputError, first_line, one_of
 from sublearn.cli._options import JsonOption, read_numbers
 from sublearn.cli._out import Out, check_file, tell_written
 from sublearn.cli._progress import progress_bar
@@ -21,13 +21,13 @@ from sublearn.cli._show import print_json
 from sublearn.cli._usage import add_commands
 
 # What a maker's dict may hold besides the model and its samples.
-_OPTIONAL = ("loss", "step", "loop", "metric", "test")
+_OPTIONAL = ("loss", "step", "loop", "metric", "forward", "test")
 MakerOption = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:FUNCTION",
         help="A function without arguments, in a module or a file ending in .py, that returns (model, "
-        "inputs, labels), or a dict of these and of loss, step, loop, metric or test.",
+        "inputs, labels), or a dict of these and of loss, step, loop, metric, forward or test.",
     ),
 ]
 
@@ -137,9 +137,10 @@ def audit(
     report = verb(
         made["model"],
         made["inputs"],
-        mask,
+        None if mask is None else Path(mask),
         made.get("labels") if outputs is None else None,
         outputs=outputs,
+        forward=made.get("forward"),
         perturb=perturb,
         precision=precision,
         seed=seed,
@@ -207,15 +208,17 @@ def read_maker(text: str, labelled: bool = True) -> dict[str, Any]:
     function = getattr(_module(place), name, None)
     if not callable(function):
         raise BadInputError(f"{place} has no function {name!r}.")
-    made = function()
+    with _own(f"{text} ended in"):
+        made = function()
     keys = ("model", "inputs", "labels")
     needed = keys if labelled else keys[:2]
     if isinstance(made, tuple) and len(needed) <= len(made) <= 3:
         made = dict(zip(keys, made, strict=False))
     if not isinstance(made, Mapping) or not set(needed) <= set(made):
+        parts = f" of {len(made)}" if isinstance(made, (tuple, list, Mapping)) else ""
         raise BadInputError(
             f"{text} must return ({', '.join(needed)}) or a dict with these keys, not "
-            f"{type(made).__name__}."
+            f"{type(made).__name__}{parts}."
         )
     unknown = sorted(set(made) - {"model", "inputs", "labels", *_OPTIONAL})
     if unknown:
@@ -224,6 +227,19 @@ def read_maker(text: str, labelled: bool = True) -> dict[str, Any]:
             f"{', '.join(_OPTIONAL)}."
         )
     return dict(made)
+
+
+@contextmanager
+def _own(happened: str, *but: type[Exception]) -> Iterator[None]:
+    """Within, a person's own code runs: one sentence says what it ended in, its traceback the cause."""
+    try:
+        yield
+    except Exception as problem:
+        if isinstance(problem, (BadInputError, *but)):
+            raise
+        raise BadInputError(
+            f"{happened} {type(problem).__name__}: {first_line(problem)}"
+        ) from problem
 
 
 def _module(place: str) -> Any:
@@ -235,13 +251,15 @@ def _module(place: str) -> Any:
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
+        with _own(f"{place} cannot be read:"):
+            spec.loader.exec_module(module)
         return module
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return importlib.import_module(place)
+        with _own(f"{place} cannot be read:", ModuleNotFoundError):
+            return importlib.import_module(place)
     except ModuleNotFoundError as problem:
         if problem.name is not None and problem.name != place.partition(".")[0]:
             raise BadInputError(

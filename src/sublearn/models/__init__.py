@@ -7,8 +7,8 @@ from typing import Any
 
 # Files are imported when a name of theirs is first used: torch and jax are extras.
 _FILES = {
-    "_attach": ("attach",),
-    "_attached": ("Attached", "load_delta"),
+    "_attach": ("attach", "load_delta"),
+    "_attached": ("Attached",),
     "_audit": ("Audit", "LayerRow", "audit"),
     "_choice": ("Choice", "Standing", "load"),
     "_choose": ("choose",),
@@ -30,7 +30,7 @@ _FILES = {
 }
 # For this room, the experiments, the command line and benchmarks, and for nobody else.
 _WITHIN = {
-    "_attached": ("attach_torch",),
+    "_attached": ("attach_torch", "load_delta_torch"),
     "_compare": ("budget_axis", "compare_cell", "paired_difference"),
     "_contest": ("Contest", "Splits", "prepare"),
     "_jax_trainer": ("JaxTrainer",),

@@ -1,7 +1,8 @@
-"""attach: train r numbers of a model and nothing else, in torch or JAX."""
+"""attach: train r numbers of a model and nothing else, in torch or JAX; load_delta: from a file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sublearn.models._jax import JaxAttached, JaxModel
@@ -27,3 +28,16 @@ def attach(model: Any, what: Any = None) -> Any:
     from sublearn.models import attach_torch
 
     return attach_torch(model, what)
+
+
+def load_delta(model: Any, path: str | Path) -> Any:
+    """Attach what ``save`` of an :class:`Attached` or :class:`JaxAttached` wrote.
+
+    The model must have the same base weights. Of a JAX model, the ``values`` to start from are those
+    of the file.
+    """
+    if isinstance(model, JaxModel):
+        return JaxAttached.load(model, path)
+    from sublearn.models import load_delta_torch
+
+    return load_delta_torch(model, path)

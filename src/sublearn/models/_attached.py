@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,32 @@ import torch
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
-from sublearn.models._files import reading_entries, write_entries
+from sublearn.models._files import DELTA_FORMAT, check_base, read_delta, write_entries
+from sublearn.models._inputs import array_of
 from sublearn.models._masks import ATTACHED, DELTA, as_masks, as_module, mask_at
 from sublearn.models._uses import Tensor
 
-FORMAT = "sublearn delta 1"
+
+class _Put(torch.autograd.Function):
+    """A base with entries at flat places.
+
+    It saves no tensor for the way back: a checkpoint counts those, and a block that runs again puts
+    together what it found in the cache before.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(base: Tensor, index: Tensor, entries: Tensor) -> Tensor:
+        return base.reshape(-1).index_copy(0, index, entries).view(base.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.index = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return None, None, gradient.reshape(-1)[ctx.index]
 
 
 class Addition:
@@ -44,8 +65,7 @@ class Addition:
             return base
         if self.cache is not None:
             return self.cache
-        flat = base.detach().reshape(-1)
-        whole = flat.index_copy(0, self.index, self.entries(base)).view(base.shape)
+        whole = _Put.apply(base.detach(), self.index, self.entries(base))
         if self.caching:
             self.cache = whole
         return whole
@@ -74,41 +94,22 @@ class Attached:
                     places.setdefault(id(p), []).append((module, attribute))
         for p in own.values():
             p.requires_grad_(False)
+        redirected: dict[Any, dict[str, Addition]] = {}
         for number, (name, mask) in enumerate(self.masks.items()):
             base = own[name]
             index = torch.from_numpy(np.flatnonzero(mask)).to(base.device)
             slot = Addition(base, index)
             self._slots[name] = slot
             for module, attribute in places[id(base)]:
-                self._redirect(module, attribute, slot)
+                redirected.setdefault(module, {})[attribute] = slot
             model.register_parameter(f"{DELTA}{number}", slot.delta)
+        for module, slots in redirected.items():
+            self._classes.append((module, type(module)))
+            module.__dict__["_sublearn_slots"] = slots
+            module.__class__ = _redirecting(type(module), slots)
         self._hooks.append(model.register_forward_pre_hook(self._before))
         self._hooks.append(model.register_forward_hook(self._after, always_call=True))
         model.__dict__[ATTACHED] = self
-
-    def _redirect(self, module: Any, attribute: str, slot: Addition) -> None:
-        """Let ``module.attribute`` be the effective parameter; the base stays where it was."""
-        slots = module.__dict__.setdefault("_sublearn_slots", {})
-        if not slots:
-            self._classes.append((module, type(module)))
-            body: dict[str, Any] = {"__module__": type(module).__module__}
-            if isinstance(module, torch.nn.RNNBase):
-                # It keeps a list of its weights, which would pass the effective ones by.
-                body["_flat_weights"] = property(
-                    lambda self: [getattr(self, n) for n in self._flat_weights_names],
-                    lambda self, value: None,
-                )
-            module.__class__ = type(type(module).__name__, (type(module),), body)
-        slots[attribute] = slot
-
-        def get(self: Any) -> Tensor:
-            base = self._parameters[attribute]
-            return self.__dict__["_sublearn_slots"][attribute].effective(base)
-
-        def put(self: Any, value: Any) -> None:
-            self._parameters[attribute] = value
-
-        setattr(type(module), attribute, property(get, put))
 
     def _before(self, module: Any, args: Any) -> None:
         # Within one forward pass a tied or recurring weight is put together once.
@@ -218,7 +219,7 @@ class Attached:
                 "delta": slot.delta.detach().cpu().numpy(),
                 "base": base.to(slot.delta.dtype).cpu().numpy(),
             }
-        write_entries(path, FORMAT, self.masks, values=values)
+        write_entries(path, DELTA_FORMAT, self.masks, values=values)
 
     @torch.no_grad()
     def load(self, path: str | Path) -> None:
@@ -234,6 +235,42 @@ class Attached:
             raise BadInputError(f"{path} holds other weights than those attached here.")
         for name, slot in self._slots.items():
             slot.delta.copy_(torch.from_numpy(stored[name]["delta"]))
+
+
+def _redirecting(kind: type, attributes: Iterable[str]) -> type:
+    """A class of modules whose ``attributes`` are the effective parameters; the base stays where it was."""
+    body: dict[str, Any] = {"__module__": kind.__module__, "__reduce_ex__": _reduced}
+    if issubclass(kind, torch.nn.RNNBase):
+        # It keeps a list of its weights, which would pass the effective ones by.
+        body["_flat_weights"] = property(
+            lambda self: [getattr(self, n) for n in self._flat_weights_names],
+            lambda self, value: None,
+        )
+
+    def effective(attribute: str) -> property:
+        def get(self: Any) -> Tensor:
+            base = self._parameters[attribute]
+            return self.__dict__["_sublearn_slots"][attribute].effective(base)
+
+        def put(self: Any, value: Any) -> None:
+            self._parameters[attribute] = value
+
+        return property(get, put)
+
+    body |= {attribute: effective(attribute) for attribute in attributes}
+    return type(kind.__name__, (kind,), body)
+
+
+def _reduced(self: Any, protocol: Any) -> tuple[Any, ...]:
+    """For copies and files, which cannot name a class that was made here."""
+    kind: Any = type(self).__bases__[0]
+    _, _, *state = kind.__reduce_ex__(self, protocol)
+    return _remade, (kind, tuple(self.__dict__["_sublearn_slots"])), *state
+
+
+def _remade(kind: type, attributes: Iterable[str]) -> Any:
+    made: Any = _redirecting(kind, attributes)
+    return made.__new__(made)
 
 
 def _slots_of(model: Any) -> list[Addition]:
@@ -268,8 +305,8 @@ def attach_torch(model: Any, what: Any = None) -> Attached:
     return Attached(model, masks)
 
 
-def load_delta(model: Any, path: str | Path) -> Attached:
-    """Attach what :meth:`Attached.save` wrote to a model with the same base weights."""
+def load_delta_torch(model: Any, path: str | Path) -> Attached:
+    """See :func:`sublearn.models.load_delta`."""
     stored = read_delta(path)
     own = dict(model.named_parameters())
     masks = as_masks(
@@ -278,16 +315,7 @@ def load_delta(model: Any, path: str | Path) -> Attached:
     for name in masks:
         saved = stored[name]
         base = own[name].detach().reshape(-1)[torch.from_numpy(saved["entries"])]
-        if not np.array_equal(base.to(torch.from_numpy(saved["base"]).dtype).cpu(), saved["base"]):
-            raise BadInputError(
-                f"{path} was made for other base weights: {name} differs where it would be changed."
-            )
+        check_base(path, name, array_of(base), saved)
     made = attach_torch(model, masks)
     made.load(path)
     return made
-
-
-def read_delta(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Names, shapes, places and values of a saved delta."""
-    with reading_entries(path, FORMAT, "a delta", ("delta", "base")) as (_, stored):
-        return stored

@@ -15,8 +15,8 @@ from sublearn._arrays import Array, Indices, Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn.models._files import file_to_write
-from sublearn.models._jax import JaxModel
-from sublearn.models._labels import GivenLabels, as_labels
+from sublearn.models._jax import JaxModel, no_forward
+from sublearn.models._labels import CLASSES, GivenLabels, as_labels
 from sublearn.models._masks import as_masks, is_array, mask_at
 from sublearn.models._pursuit import DerivativeSums
 from sublearn.models._spectrum import DENSE, STRONG, Spectrum, even_columns, spectrum, zero_columns
@@ -193,10 +193,11 @@ def audit(
 
     ``what`` says which weights: a choice, masks, names, or None for those that require a gradient
     (so a PEFT model is audited as it is); see :func:`as_masks`. With ``labels`` or ``targets`` the
-    share of the residual within reach is reported too. ``outputs`` chooses output numbers, as for
-    language models (:class:`Derivatives`). Derivatives are taken with the trainable weights moved at
-    random by ``perturb`` of their size, because special points hide rank: LoRA with B = 0 shows half
-    of it. The model itself is left as it is.
+    share of the residual within reach is reported too; labels are as :func:`choose` takes them, for
+    sequences one per position, and nothing is wanted where one is -100. ``outputs`` chooses output
+    numbers, as for language models (:class:`Derivatives`). Derivatives are taken with the trainable
+    weights moved at random by ``perturb`` of their size, because special points hide rank: LoRA with
+    B = 0 shows half of it. The model itself is left as it is.
 
     >>> import torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
@@ -217,29 +218,40 @@ def audit(
     options: dict[str, Any] = {"outputs": outputs, "perturb": perturb, "seed": seed}
     derivatives: DerivativeSums
     if isinstance(model, JaxModel):
+        no_forward(forward)
         derivatives, structure, seen = model.prepared(inputs, masks, **options)
     else:
         from sublearn.models import prepared
 
         options |= {"forward": forward, "samples_at_once": samples_at_once}
         derivatives, structure, seen = prepared(model, inputs, masks, precision, options)
-    residual = _residual(derivatives, labels, targets)
+    residual = _residual(derivatives, labels, targets, outputs is not None)
     return audit_derivatives(
         derivatives, masks, structure, precision=seen, residual=residual, perturbed=perturb
     )
 
 
-def _residual(derivatives: DerivativeSums, labels: Any, targets: Any) -> Array | None:
+def _residual(derivatives: Any, labels: Any, targets: Any, some: bool = False) -> Array | None:
+    """What is wanted of the outputs, or of ``some`` of them."""
     if labels is None and targets is None:
         return None
     if labels is not None and targets is not None:
         raise BadInputError("give labels or targets, not both.")
+    given, called = (labels, "labels") if targets is None else (targets, "targets")
+    if hasattr(given, "detach"):
+        from sublearn.models._inputs import array_of
+
+        given = array_of(given)
+    numbers = np.asarray(as_labels(given))
+    if targets is not None:
+        numbers = numbers.astype(np.float64)
     values = np.asarray(derivatives.outputs, dtype=np.float64)
-    if targets is None:
-        goal = GivenLabels(as_labels(labels), values.shape, finite=True)
-    else:
-        numbers = np.asarray(targets, dtype=np.float64)
-        goal = GivenLabels(numbers, values.shape, finite=True, called="targets")
+    shape = values.shape if some else (len(values), *(derivatives.output_shape or (1,)))
+    goal = GivenLabels(numbers, shape, finite=True, called=called)
+    if some and goal.kind == CLASSES:
+        raise BadInputError(
+            "labels are classes among all outputs, of which outputs= looks at some: leave one of them out."
+        )
     return goal.target(values, slice(None)).ravel()
 
 

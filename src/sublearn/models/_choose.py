@@ -51,7 +51,8 @@ def choose(
 
     Options of the training: ``steps`` and ``batch``; ``loss(outputs, labels)``, ``step(model, inputs,
     labels)`` or ``loop(model, masks, inputs, labels, rate)`` in place of ours; ``metric(outputs,
-    labels)``, higher is better, in place of our score. Options of what may be chosen: ``within``,
+    labels)``, higher is better, in place of our score; ``forward(model, inputs)``, outputs of a torch
+    model that returns neither a tensor nor logits. Options of what may be chosen: ``within``,
     ``forbidden`` and ``required`` name weights, layers or patterns, ``at_most`` the largest number in
     one layer, and ``unit="row"`` takes whole rows.
 
@@ -148,6 +149,11 @@ def _run_race(
     )
     with telling(cost, say, watch) as advance:
         standings = race(contest, runners, rates, folds, known=record, watch=advance)
+    if not any(np.isfinite(loss) for row in standings for loss in row.losses):
+        raise BadInputError(
+            "model has a loss of NaN or infinity after every short run: give smaller rates, or labels and a "
+            "loss that training makes smaller."
+        )
     return standings, passes
 
 

@@ -29,6 +29,7 @@ STEPS = 60
 Loss = Callable[[Any, Any], Any]  # (outputs, labels) -> a number with a gradient
 Step = Callable[[Any, Any, Any], Any]  # (model, inputs, labels) -> a number with a gradient
 Loop = Callable[[Any, Mapping[str, Mask], Any, Any, float], Any]
+Forward = Callable[[Any, Any], Any]  # (model, inputs) -> outputs
 Metric = Callable[[Any, Any], float]  # (outputs, labels) -> higher is better
 
 
@@ -41,6 +42,7 @@ class TuningOptions(TypedDict, total=False):
     step: Step | None
     loop: Loop | None
     metric: Metric | None
+    forward: Forward | None
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Setup:
     ``steps`` of Adam on batches of at most ``batch`` samples. ``loss(outputs, labels)``,
     ``step(model, inputs, labels)`` or ``loop(model, masks, inputs, labels, rate)`` take the place of
     our loss, of outputs and loss, of the whole training; ``metric(outputs, labels)``, higher is
-    better, that of our score. For a :class:`JaxModel`, ``step`` and ``loop`` are given its parameters
-    in place of the model, and ``loop`` returns new ones.
+    better, that of our score; ``forward(model, inputs)`` returns the outputs of a torch model that
+    returns something else. For a :class:`JaxModel`, ``step`` and ``loop`` are given its parameters in
+    place of the model, and ``loop`` returns new ones.
     """
 
     steps: int = STEPS
@@ -60,6 +63,7 @@ class Setup:
     step: Step | None = None
     loop: Loop | None = None
     metric: Metric | None = None
+    forward: Forward | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -80,7 +84,7 @@ class Setup:
     @property
     def functions(self) -> bytes:
         """The names of a person's own functions."""
-        own = (self.loop, self.step, self.metric, self.loss)
+        own = (self.loop, self.step, self.metric, self.loss, self.forward)
         return repr([getattr(function, "__qualname__", None) for function in own]).encode()
 
 

@@ -110,6 +110,11 @@ class Derivatives:
         return self._values.double().cpu().numpy()
 
     @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Of all that the model gives for one sample."""
+        return self._shape
+
+    @property
     def size(self) -> int:
         """The number d of outputs per sample that are looked at."""
         return int(self._values.shape[1])

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError, one_of
 from sublearn._files import write_whole
 from sublearn._reading import Unreadable, parse_json, read_npz
+
+DELTA_FORMAT = "sublearn delta 1"
 
 
 def file_to_write(path: str | Path, ending: str) -> Path:
@@ -78,3 +81,17 @@ def reading_entries(
     except Exception as problem:  # zip, JSON, missing keys, indices out of range: one answer
         why = problem if isinstance(problem, Unreadable) else type(problem).__name__
         raise BadInputError(f"{file} is not {what} that this version can read ({why}).") from None
+
+
+def read_delta(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Names, shapes, places, values and base of a delta that was saved."""
+    with reading_entries(path, DELTA_FORMAT, "a delta", ("delta", "base")) as (_, stored):
+        return stored
+
+
+def check_base(path: str | Path, name: str, base: NDArray[Any], saved: Mapping[str, Any]) -> None:
+    """Refuse a delta for a parameter whose entries are not those that it was made for."""
+    if not np.array_equal(base.astype(saved["base"].dtype), saved["base"]):
+        raise BadInputError(
+            f"{path} was made for other base weights: {name} differs where it would be changed."
+        )

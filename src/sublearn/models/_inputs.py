@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of
 from sublearn.models._masks import as_module
-from sublearn.models._places import count_samples, each, one_row_each
+from sublearn.models._places import count_samples, each, kind_of, one_row_each
 from sublearn.models._uses import Tensor
 
 
@@ -25,18 +25,18 @@ def call_model(model: Any, inputs: Any) -> Any:
 
 
 def as_outputs(answer: Any, samples: int) -> Tensor:
-    """The tensor of outputs in a model's answer: itself, ``.logits``, or the first of a tuple."""
+    """The tensor of outputs in a model's answer: itself, its logits, or the first of a tuple."""
     tensor = answer
     if isinstance(answer, Mapping):
-        tensor = answer.get("logits", next(iter(answer.values()), None))
+        tensor = answer.get("logits")
     elif not isinstance(answer, torch.Tensor) and hasattr(answer, "logits"):
         tensor = answer.logits
     elif isinstance(answer, (tuple, list)) and answer:
         tensor = answer[0]
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         raise BadInputError(
-            f"the model must return a floating-point tensor, not {type(answer).__name__}; give "
-            "forward=, a function of (model, inputs) that returns one."
+            f"the model must return a floating-point tensor, alone or as logits, not {kind_of(answer)}: give "
+            "forward=, a function of (model, inputs) that returns one, or wrap the model."
         )
     one_row_each(tensor.shape, samples)
     return tensor.unsqueeze(1) if tensor.dim() == 1 else tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from numpy.typing import NDArray
 from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
-from sublearn.models._masks import resolve_masks
+from sublearn.models._files import DELTA_FORMAT, check_base, read_delta, write_entries
+from sublearn.models._masks import mask_at, resolve_masks
 from sublearn.models._places import (
     check_outputs,
     count_samples,
+    kind_of,
     one_row_each,
     output_places,
     running,
 )
+from sublearn.models._spectrum import precision_of
 from sublearn.models._structure import Structure
 
 PIECE = 1 << 24  # numbers of a temporary
@@ -120,7 +124,18 @@ class JaxModel:
 
     def at(self, values: Mapping[str, Any], inputs: Any) -> Any:
         """The outputs with parameters of these values, all of them by name."""
-        return self.apply(self.tree(values), inputs)
+        return self.outputs(self.tree(values), inputs)
+
+    def outputs(self, params: Any, inputs: Any) -> Any:
+        """What apply returns, or its logits."""
+        answer = self.apply(params, inputs)
+        held = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+        array = held.get("logits", answer)
+        if not hasattr(array, "shape"):
+            raise BadInputError(
+                f"apply must return an array, alone or as logits, not {kind_of(answer)}: give one that does."
+            )
+        return array
 
     def mask_tree(self, what: Any = None) -> Any:
         """Masks as a tree of boolean arrays like ``params``, for :func:`masked` and the like."""
@@ -152,7 +167,15 @@ class JaxModel:
             values[name] = value
         ready = JaxDerivatives(self, inputs, list(masks), values, outputs=outputs, seed=seed)
         kinds = {name: "" for name in self.shapes}
-        return ready, Structure(kinds), "double"
+        return ready, Structure(kinds), precision_of(ready.rounding)
+
+
+def no_forward(forward: Any) -> None:
+    """Refuse what a torch model may need."""
+    if forward is not None:
+        raise BadInputError(
+            "forward is for torch models: the apply of a JaxModel is such a function."
+        )
 
 
 class JaxDerivatives:
@@ -180,22 +203,25 @@ class JaxDerivatives:
 
         def widen(leaf: Any) -> Any:
             array = np.asarray(leaf)
-            return array.astype(np.float64) if array.dtype.kind == "f" else array
+            floating = jax.numpy.issubdtype(array.dtype, jax.numpy.floating)
+            return array.astype(np.float64) if floating else array
 
         self._inputs = jax.tree.map(widen, inputs)
         leaves = jax.tree.leaves(self._inputs)
         self.samples = count_samples(leaves)
         with self._double(True):
             with running(leaves):
-                raw = np.asarray(model.at(self._values, self._inputs))
+                raw = np.asarray(model.at(self._values, self._inputs), dtype=np.float64)
             one_row_each(raw.shape, self.samples)
             flat = raw.reshape(self.samples, -1)
-            places = output_places(outputs, raw.shape[1:], self.samples, seed)
+            self.output_shape = raw.shape[1:]
+            places = output_places(outputs, self.output_shape, self.samples, seed)
             every = np.tile(np.arange(flat.shape[1]), (self.samples, 1))
             self._places = every if places is None else places
             one = jax.tree.map(lambda leaf: leaf[:1], self._inputs)
-            alone = np.asarray(model.at(self._values, one)).reshape(1, -1)
-        check_outputs(flat, alone, 1e-8)
+            alone = np.asarray(model.at(self._values, one), dtype=np.float64).reshape(1, -1)
+            self.rounding = coarsest(jax.make_jaxpr(model.at)(self._values, one))
+        check_outputs(flat, alone, self.rounding**0.5)
         self.outputs = np.take_along_axis(flat, self._places, axis=1)
 
     def _row(self, own: Any, sample: Any, place: Any) -> Any:
@@ -219,9 +245,8 @@ class JaxDerivatives:
 
             def all_outputs(given: Any) -> Any:
                 raw = self.model.at({**self._values, **given}, self._inputs)
-                return jax.numpy.take_along_axis(
-                    raw.reshape(self.samples, -1), self._places, axis=1
-                )
+                flat = raw.reshape(self.samples, -1).astype(np.float64)
+                return jax.numpy.take_along_axis(flat, self._places, axis=1)
 
             pulled = jax.vjp(all_outputs, own)[1](jax.numpy.asarray(R))[0]
             return {name: np.array(pulled[name]) for name in self._names}
@@ -273,6 +298,30 @@ class JaxDerivatives:
         return table.reshape(self.samples * size, -1)
 
 
+def coarsest(program: Any) -> float:
+    """The unit of rounding of the coarsest numbers that what comes in as float64 is turned into."""
+    reached = {np.dtype(np.float64)}
+
+    def unit(kind: Any) -> float:
+        return float(jax.numpy.finfo(kind).eps)
+
+    def follow(part: Any) -> None:
+        for step in part.eqns:
+            given = [k for v in step.invars if (k := getattr(v.aval, "dtype", None)) in reached]
+            for made in (v.aval.dtype for v in step.outvars if given):
+                if jax.numpy.issubdtype(made, jax.numpy.floating) and unit(made) > min(
+                    map(unit, given)
+                ):
+                    reached.add(made)
+            inner = jax.tree.leaves(step.params, is_leaf=lambda value: hasattr(value, "eqns"))
+            for value in inner:
+                if hasattr(value, "eqns"):
+                    follow(value)
+
+    follow(program)
+    return max(map(unit, reached))
+
+
 def masked(optimizer: Any, masks: Any) -> Any:
     """An optax optimizer that leaves frozen entries alone, entry by entry, to the last bit.
 
@@ -320,10 +369,17 @@ def tree_names(tree: Any) -> dict[str, Any]:
     return {".".join(map(part, path)): leaf for path, leaf in leaves}
 
 
+def wide(leaf: Any) -> Any:
+    """As an array of JAX; half precision becomes float32."""
+    array = jax.numpy.asarray(leaf)
+    return array.astype(jax.numpy.promote_types(array.dtype, np.float32))
+
+
 class JaxAttached:
     """A JAX model as a function of r numbers and inputs: ``values`` to start from, zeros, and a call.
 
-    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters.
+    Any optimizer trains ``values`` and keeps state for them alone; ``merge(values)`` gives parameters,
+    and ``save(path, values)`` writes what :func:`sublearn.models.load_delta` reads.
 
     >>> import jax.numpy as jnp
     >>> model = JaxModel(lambda p, x: x @ p["w"], {"w": jnp.ones((2, 1))})
@@ -335,11 +391,8 @@ class JaxAttached:
     def __init__(self, model: JaxModel, masks: Mapping[str, Mask]) -> None:
         self.model = model
         self.places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
-        arrays = model.arrays()
         self.values = {
-            name: jax.numpy.zeros(
-                len(index), dtype=np.promote_types(arrays[name].dtype, np.float32)
-            )
+            name: jax.numpy.zeros(len(index), dtype=wide(model._leaves[name]).dtype)
             for name, index in self.places.items()
         }
 
@@ -360,3 +413,31 @@ class JaxAttached:
 
     def __call__(self, values: Any, inputs: Any) -> Any:
         return self.model.apply(self.merge(values), inputs)
+
+    def save(self, path: str | Path, values: Any) -> None:
+        """Write a .npz of places and ``values`` alone, with the base's entries there to know it by."""
+        if set(values) != set(self.places) or any(
+            np.shape(values[name]) != index.shape for name, index in self.places.items()
+        ):
+            raise BadInputError("values must be of the names and shapes of those attached here.")
+        masks = {n: mask_at(self.model.shapes[n], index) for n, index in self.places.items()}
+        stored = {
+            name: {"delta": np.asarray(values[name]), "base": self._base(name)} for name in masks
+        }
+        write_entries(path, DELTA_FORMAT, masks, values=stored)
+
+    @classmethod
+    def load(cls, model: JaxModel, path: str | Path) -> JaxAttached:
+        """What :meth:`save` wrote, for a model with the same base: ``values`` are those of the file."""
+        stored = read_delta(path)
+        masks = {name: mask_at(saved["shape"], saved["entries"]) for name, saved in stored.items()}
+        made = cls(model, model.named(masks))
+        for name in made.places:
+            check_base(path, name, made._base(name), stored[name])
+            made.values[name] = jax.numpy.asarray(
+                stored[name]["delta"], dtype=made.values[name].dtype
+            )
+        return made
+
+    def _base(self, name: str) -> NDArray[Any]:
+        return np.asarray(wide(self.model._leaves[name]).reshape(-1)[self.places[name]])

@@ -16,8 +16,8 @@ from sublearn._errors import BadInputError
 from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
-from sublearn.models._jax import JaxDerivatives, JaxModel
-from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
+from sublearn.models._jax import JaxDerivatives, JaxModel, no_forward, wide
+from sublearn.models._labels import CLASSES, LEFT_OUT, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
 from sublearn.models._race import Outcome
@@ -35,12 +35,13 @@ class JaxTrainer:
         self.model, self.how = model, how or Setup()
         self.params = jax.tree.map(jax.numpy.asarray, model.params)
         self.how.check_labels(labels)
+        no_forward(self.how.forward)
         self.inputs = jax.tree.map(np.asarray, inputs)
         self.samples = count_samples(jax.tree.leaves(self.inputs))
         self.labels = None if labels is None else np.asarray(as_labels(labels))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
         with running(jax.tree.leaves(self.inputs)):
-            outputs = np.asarray(model.apply(self.params, self.inputs))
+            outputs = np.asarray(model.outputs(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
         self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
         if self.goal.kind == CLASSES and outputs.ndim != 2:
@@ -64,12 +65,14 @@ class JaxTrainer:
     def _loss(self, params: Any, x: Any, y: Any) -> Any:
         if self.how.step is not None:
             return one_number("step", self.how.step(params, x, y), _KINDS, "an array of JAX")
-        outputs = self.model.apply(params, x)
+        outputs = self.model.outputs(params, x)
         if self.how.loss is not None:
             return one_number("loss", self.how.loss(outputs, y), _KINDS, "an array of JAX")
+        outputs = wide(outputs)
         if self.goal.kind == CLASSES:
-            logs = jax.nn.log_softmax(outputs)
-            return -jax.numpy.take_along_axis(logs, y[:, None], axis=1).mean()
+            logs, used = jax.nn.log_softmax(outputs), y != LEFT_OUT
+            right = jax.numpy.take_along_axis(logs, jax.numpy.maximum(y, 0)[:, None], axis=1)[:, 0]
+            return -jax.numpy.where(used, right, 0).sum() / jax.numpy.maximum(used.sum(), 1)
         return jax.numpy.square(outputs - y.reshape(outputs.shape)).mean()
 
     def _followed(self, params: Any) -> Any:
@@ -83,21 +86,27 @@ class JaxTrainer:
         def add(total: Any, sample: Any) -> Any:
             one = jax.tree.map(lambda leaf: leaf[None], sample)
             gradient = jax.grad(self._loss)(params, *one)
-            return jax.tree.map(lambda t, g: t + g * g, total, gradient), None
+            return jax.tree.map(lambda t, g: t + wide(g) ** 2, total, gradient), None
 
-        zeros = jax.tree.map(jax.numpy.zeros_like, params)
+        zeros = jax.tree.map(lambda leaf: jax.numpy.zeros_like(wide(leaf)), params)
         return jax.lax.scan(add, zeros, (x, y))[0]
 
     def _adam(self, params: Any, masks: Any, x: Any, y: Any, batches: Any, rate: Any) -> Any:
-        """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero."""
+        """Adam (Kingma and Ba, 2015) on the masked entries, with a rate that falls to zero.
+
+        Steps are summed in single precision at least, and rounded to the weight's own.
+        """
         tree, count = jax.tree.map, self.how.steps
+
+        def rounded(weights: Any) -> Any:
+            return tree(lambda w, p: w.astype(p.dtype), weights, params)
 
         def step(state: Any, given: Any) -> Any:
             weights, mean, square = state
             number, ids = given
             some_x, some_y = tree(lambda leaf: leaf[ids], (x, y))
-            gradient = jax.grad(self._loss)(weights, some_x, some_y)
-            gradient = tree(lambda g, m: jax.numpy.where(m, g, 0), gradient, masks)
+            gradient = jax.grad(self._loss)(rounded(weights), some_x, some_y)
+            gradient = tree(lambda g, m: jax.numpy.where(m, wide(g), 0), gradient, masks)
             mean = tree(lambda a, g: 0.9 * a + 0.1 * g, mean, gradient)
             square = tree(lambda a, g: 0.999 * a + 0.001 * g * g, square, gradient)
             falling = rate * (1 - (number - 1) / count) / (1 - 0.9**number)
@@ -108,9 +117,10 @@ class JaxTrainer:
 
             return (tree(moved, weights, mean, square, masks), mean, square), None
 
-        zeros = tree(jax.numpy.zeros_like, params)
+        start = tree(wide, params)
+        zeros = tree(jax.numpy.zeros_like, start)
         numbers = jax.numpy.arange(1, count + 1, dtype=jax.numpy.float32)
-        return jax.lax.scan(step, (params, zeros, zeros), (numbers, batches))[0][0]
+        return rounded(jax.lax.scan(step, (start, zeros, zeros), (numbers, batches))[0][0])
 
     @contextmanager
     def tuned(self, masks: Mapping[str, Mask], ids: Any, rate: float) -> Iterator[None]:
@@ -144,7 +154,7 @@ class JaxTrainer:
         loss = float(self._loss(self.params, x, y))
         if self.goal.kind == OWN and self.how.metric is None:
             return outcome(-loss, loss)
-        outputs = self.model.apply(self.params, x)
+        outputs = self.model.outputs(self.params, x)
         if self.how.metric is not None:
             return outcome(self.how.metric(outputs, y), loss)
         return outcome(self.goal.score(np.asarray(outputs, dtype=np.float64), ids), loss)
@@ -173,7 +183,7 @@ class JaxView:
         self._trainer, self._ids, self._names = trainer, ids, list(trainer.shapes)
 
     def _named(self, tree: Any) -> dict[str, NDArray[Any]]:
-        arrays = self._trainer.model.arrays(tree)
+        arrays = self._trainer.model.arrays(jax.tree.map(wide, tree))
         return {name: arrays[name] for name in self._names}
 
     @cached_property
@@ -223,12 +233,16 @@ class JaxView:
         with enable_x64()(True):
             x = self._trainer.take(self._ids[:8])[0]
             for group in groups.values():
-                moves = {n: 0.1 * rng.standard_normal(values[n].shape) for n in group}
+                moves = {n: rng.standard_normal(values[n].shape) for n in group}
                 low, middle, high = (
-                    np.asarray(model.at(values | {n: values[n] + far * moves[n] for n in group}, x))
+                    np.asarray(
+                        model.at(values | {n: values[n] + far * moves[n] for n in group}, x),
+                        dtype=np.float64,
+                    )
                     for far in (-1.0, 0.0, 1.0)
                 )
                 scale = float(np.abs(high - low).max()) or 1.0
-                curved = float(np.abs(high - 2 * middle + low).max()) / scale > 1e-5
+                noise = 8 * self.derivatives.rounding * float(np.abs(middle).max())
+                curved = float(np.abs(high - 2 * middle + low).max()) > 1e-5 * scale + noise
                 (bent if curved else straight).append(group)
         return [*straight[::-1], *bent[::-1]]

@@ -107,5 +107,7 @@ class GivenLabels:
         """The change of the outputs (samples, d) that is wanted on the samples ``ids``."""
         assert self.values is not None
         if self.kind == CLASSES:
-            return wanted_change(outputs, labels=self.values[ids])
+            labels = self.values[ids].reshape(-1)
+            flat = outputs.reshape(len(labels), -1)
+            return wanted_change(flat, labels=labels).reshape(outputs.shape)
         return wanted_change(outputs, targets=self.values[ids].reshape(outputs.shape))

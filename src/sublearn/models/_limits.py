@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from sublearn._arrays import Indices, Mask
 from sublearn._errors import BadInputError, one_of, whole_number
-from sublearn.models._masks import entries_in, mask_at
+from sublearn.models._masks import entries_in, mask_at, names_at
 
 Scores = Mapping[str, NDArray[Any]]
 Where = str | Iterable[str] | Mapping[str, Any] | None
@@ -263,11 +262,7 @@ class Limits:
         """The weights that a name, a layer's name or a pattern stands for."""
         if not isinstance(pattern, str):
             raise BadInputError(f"{argument} must name layers, and {pattern!r} is no name.")
-        named = [
-            name
-            for name in self.shapes
-            if name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
-        ]
+        named = names_at(self.shapes, pattern)
         if not named:
             layers = {name.rsplit(".", depth)[0] for name in self.shapes for depth in range(1, 5)}
             close = get_close_matches(pattern, [*self.shapes, *sorted(layers)], n=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from os import PathLike
 from typing import Any
 
@@ -19,9 +20,10 @@ def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
 
     ``what`` is a :class:`Choice` or the path of a saved one, an :class:`Allocation` (for a model
     whose parameters carry its names), a mapping from names to masks (arrays, tensors, nested lists;
-    True or False for all or nothing), a list of names of whole parameters, or None: the parameters
-    that require a gradient, as PEFT and hand-made freezing leave them. A tied weight goes by any of
-    its names. The model may be a torch module or a :class:`JaxModel`.
+    True or False for all or nothing), names of parameters, layers or patterns such as "*.bias", one or
+    a list of them, or None: the parameters that require a gradient, as PEFT and hand-made freezing
+    leave them. A tied weight goes by any of its names. The model may be a torch module or a
+    :class:`JaxModel`.
 
     >>> import torch
     >>> as_masks(torch.nn.Linear(2, 1), {"weight": [[True, False]]})
@@ -78,10 +80,12 @@ def resolve_masks(
     >>> resolve_masks(["fc.bias"], shapes)
     {'fc.bias': array([ True])}
     """
-    if isinstance(what, (str, PathLike)):
+    if isinstance(what, PathLike) or (isinstance(what, str) and what.endswith(".npz")):
         from sublearn.models._choice import load
 
         what = load(str(what))
+    elif isinstance(what, str):
+        what = [what]
     if what is None:
         flags = trainable or {}
         what = [name for name in shapes if flags.get(name, True)]
@@ -105,22 +109,35 @@ def resolve_masks(
         )
     names = [*shapes, *(tied or {})]
     masks: dict[str, Mask] = {}
-    if isinstance(what, Mapping) and len(given) > 1 and not set(given) & set(names):
+    meant = {name: names_at(names, name) for name in given}
+    if isinstance(what, Mapping) and len(given) > 1 and not any(meant.values()):
         raise BadInputError(
             f"none of the masks' {len(given)} names is a parameter of this model, which has "
             f"{', '.join(names[:3])}{', ...' * (len(names) > 3)}: are they of another model?"
         )
     for name, values in given.items():
-        if name not in names:
+        if not meant[name]:
             few = names if len(names) <= 12 else get_close_matches(str(name), names, 5, cutoff=0.0)
-            one_of("a parameter's name", name, few)
-        own = (tied or {}).get(name, name)
-        mask = _mask(name, values, tuple(shapes[own]))
-        masks[own] = masks[own] | mask if own in masks else mask
+            one_of("a name of a parameter, layer or pattern that may change", name, few)
+        for own in {(tied or {}).get(each, each) for each in meant[name]}:
+            mask = _mask(own, values, tuple(shapes[own]))
+            masks[own] = masks[own] | mask if own in masks else mask
     kept = {name: masks[name] for name in shapes if name in masks and masks[name].any()}
     if not kept:
         raise BadInputError("the masks hold no weight: nothing may change.")
     return kept
+
+
+def names_at(names: Iterable[str], pattern: object) -> list[str]:
+    """The names that are this one, lie in this layer or fit this pattern.
+
+    >>> names_at(["fc.weight", "fc.bias"], "fc"), names_at(["fc.weight", "fc.bias"], "*.bias")
+    (['fc.weight', 'fc.bias'], ['fc.bias'])
+    """
+    if not isinstance(pattern, str):
+        return []
+    inside = f"{pattern}."
+    return [n for n in names if n == pattern or n.startswith(inside) or fnmatchcase(n, pattern)]
 
 
 def is_array(what: Any) -> bool:

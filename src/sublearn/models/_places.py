@@ -17,6 +17,10 @@ MOST_OUTPUTS = 4096
 """Outputs per sample above which some must be chosen: every one costs a backward pass."""
 
 
+class NotRunError(BadInputError):
+    """A model that cannot be run on the inputs, as they are."""
+
+
 @contextmanager
 def running(inputs: Iterable[Any]) -> Iterator[None]:
     """Within, a model is run for the first time: where it cannot be, one sentence says on what."""
@@ -30,9 +34,19 @@ def running(inputs: Iterable[Any]) -> Iterator[None]:
         hint = ""
         if isinstance(problem, TypeError) and len(shapes) > 1:
             hint = ". A list holds the model's arguments: stack samples into one array or tensor."
-        raise BadInputError(
+        raise NotRunError(
             f"the model could not be run on inputs of shape {shown}: {first_line(problem)}{hint}"
         ) from None
+
+
+def kind_of(answer: Any) -> str:
+    """The type of what a model returned, with the names of what it holds.
+
+    >>> kind_of({"scores": 1, "hidden": 2})
+    'a dict of scores, hidden'
+    """
+    held = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+    return f"a {type(answer).__name__}" + (f" of {', '.join(map(str, held))}" if held else "")
 
 
 def each(change: Callable[..., Any], first: Any, *others: Any) -> Any:

@@ -12,6 +12,8 @@ from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
 from sublearn.models._masks import ATTACHED, DELTA, as_module
+from sublearn.models._places import NotRunError
+from sublearn.models._spectrum import precision_of
 from sublearn.models._structure import Structure
 
 LARGE = 50_000_000
@@ -38,8 +40,15 @@ def prepared(
     ready = copied(model, torch.float64 if double else None)
     options = dict(settings)
     perturb_entries(ready, masks, options.pop("perturb"), options["seed"])
-    made = Derivatives(ready, inputs, names=list(masks), **options)
-    return made, structure_of(model), "double" if made.coarsest == torch.float64 else "single"
+    try:
+        made = Derivatives(ready, inputs, names=list(masks), **options)
+    except NotRunError:
+        if not double or precision == "double":
+            raise
+        return prepared(
+            model, inputs, masks, "single", settings
+        )  # it may turn numbers into float32
+    return made, structure_of(model), precision_of(torch.finfo(made.coarsest).eps)
 
 
 def copied(model: Any, dtype: Any) -> Any:

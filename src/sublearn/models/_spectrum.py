@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from sublearn._arrays import Array, Mask
+from sublearn._errors import BadInputError
 
 Blocks = Callable[[], Iterator[Array]]
 
@@ -22,6 +23,16 @@ STRONG = 1e-2
 DENSE = 1 << 25
 """Numbers of a Jacobian that is decomposed in one piece (256 MB)."""
 _PROJECTIONS = 6
+
+
+def precision_of(rounding: float) -> str:
+    """The precision of numbers with this unit of rounding; no rank is seen through half of it."""
+    if rounding > 1e-6:
+        raise BadInputError(
+            "the model computes in half precision (bfloat16 or float16), whose rounding hides the rank: let "
+            "it compute in float32 or float64 for the audit."
+        )
+    return "double" if rounding < 1e-12 else "single"
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ class TorchTrainer:
 
     def __init__(self, model: Any, inputs: Any, labels: Any, how: Setup | None = None) -> None:
         self.model, self.how = model, how or Setup()
+        self.forward = self.how.forward or call_model
         self.free = free_parameters(model)
         refuse_batch_norm(model)
         self.inputs = as_inputs(model, inputs)
@@ -68,12 +69,14 @@ class TorchTrainer:
         self.labels = None if labels is None else torch.as_tensor(as_labels(labels), device=device)
         with self.evaluating(), torch.no_grad(), running(leaves(self.inputs)):
             outputs = self.outputs(slice(0, min(self.samples, BATCH)))
+            parts = torch.arange(self.samples).split(BATCH)
+            finite = all(bool(torch.isfinite(self.outputs(part)).all()) for part in parts)
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.output_shape = tuple(outputs.shape[1:])
         self.goal = GivenLabels(
             None if self.labels is None else array_of(self.labels),
             (self.samples, *self.output_shape),
-            finite=bool(torch.isfinite(outputs).all()),
+            finite=finite,
         )
         self.kind = self.goal.kind
         self.metric = self.how.scores(self.goal)
@@ -96,7 +99,7 @@ class TorchTrainer:
     def outputs(self, ids: Any) -> torch.Tensor:
         """Of some samples, with the weights as they are now."""
         part = take(self.inputs, ids)
-        return as_outputs(call_model(self.model, part), samples_of(part))
+        return as_outputs(self.forward(self.model, part), samples_of(part))
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""

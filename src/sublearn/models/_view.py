@@ -52,13 +52,15 @@ class TorchView:
     def _summed(self, parts: Any, add: Callable[[Any, Any, Any], Any]) -> dict[str, NDArray[Any]]:
         """What ``add`` makes of the gradients of the loss on each of the parts, by name."""
         trainer, free = self._trainer, self._trainer.free
-        total = {name: torch.zeros_like(parameter) for name, parameter in free.items()}
+        # In single precision at least: sums of many small numbers stand still in half of it.
+        wide = {name: torch.promote_types(p.dtype, torch.float32) for name, p in free.items()}
+        total = {name: torch.zeros_like(p, dtype=wide[name]) for name, p in free.items()}
         for part in parts:
             with trainer.evaluating():
                 grads = trainer.gradients(part, list(free.values()))
             for summed, gradient in zip(total.values(), grads, strict=True):
                 if gradient is not None:
-                    add(summed, gradient, part)
+                    add(summed, gradient.to(summed.dtype), part)
         return {name: array_of(summed) for name, summed in total.items()}
 
     @cached_property
@@ -71,7 +73,7 @@ class TorchView:
 
         def forward(model: Any, inputs: Any) -> Any:
             with trainer.evaluating():
-                return call_model(model, inputs)
+                return trainer.forward(model, inputs)
 
         places, _ = self._looked_at
         with trainer.evaluating():
