@@ -575,6 +575,27 @@ def frozen_model() -> Any:
         ({"method": "best"}, "method must be one of race, pursuit, .*, not 'best'"),
         ({"rules": ["last", "best"]}, "a rule must be one of pursuit, .*, not 'best'"),
         ({"rules": []}, "rules must name at least one rule"),
+        ({"rules": [], "folds": 9}, "rules must name at least one rule"),  # too few to race
+        ({"rules": ["pursiut"], "folds": 9}, "Did you mean 'pursuit'"),
+        ({"rules": 3}, "rules must be names of rules or functions, not 3"),
+        ({"within": []}, "within must name at least one weight or layer"),
+        ({"within": {}}, "within must name at least one weight or layer"),
+        ({"within": 3}, "within must name layers, and 3 is no name"),
+        ({"forbidden": "*"}, "within, forbidden and at_most leave no weight that may be chosen"),
+        ({"at_most": {"*": 0}}, "within, forbidden and at_most leave no weight"),
+        ({"at_most": 1}, "budget must be at most 4, the number of weights that the limits allow"),
+        (
+            {"required": "0"},
+            "budget must be at least 48, the number of entries that required names",
+        ),
+        (
+            {"within": "*.weight", "unit": "row", "forbidden": "2", "budget": 4},
+            "budget must be at least 5, the entries of the shortest row that may be chosen, not 4",
+        ),
+        (
+            {"within": "0.weight", "unit": "row", "at_most": 3, "budget": 3},
+            "at_most must leave room for a whole row in some layer",
+        ),
         ({"rates": [0.0]}, "rates must be positive numbers"),
         ({"rates": ["fast"]}, "rates must be positive numbers"),
         ({"inputs": torch.zeros(30, 2)}, r"could not be run on inputs of shape \(30, 2\)"),

@@ -75,17 +75,17 @@ def choose(
         runners = read_rules(
             method if callable(method) else one_of("method", method, (RACE, *RULES))
         )
-    elif trainer.samples < LEAST * folds:
+    else:
+        runners = read_rules(rules)
+    if racing and trainer.samples < LEAST * folds:
         notes.append(
             f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
             f"needed): chosen by '{FALLBACK}' instead"
         )
         racing, runners = False, {FALLBACK: RULES[FALLBACK]}
-    else:
-        runners = read_rules(rules)
-        if trainer.goal.kind == OWN and rules is None:
-            runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
-            notes.append("without labels pursuit and pivoted QR did not run")
+    elif racing and trainer.goal.kind == OWN and rules is None:
+        runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
+        notes.append("without labels pursuit and pivoted QR did not run")
     contest = Contest(Splits(trainer, folds, seed), limits, runners, budget)
     standings: list[Standing] = []
     passes = 0
