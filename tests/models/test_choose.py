@@ -275,6 +275,69 @@ def test_the_race_is_seeded_and_leaves_the_model_alone(tmp_path: Path) -> None:
         choose(model, inputs, labels, 12, **settings, resume=tmp_path / "frozen.jsonl")
 
 
+def weighed(share: float) -> Any:
+    return lambda outputs, labels: share * functional.cross_entropy(outputs, labels)
+
+
+def by_size(sign: int) -> Any:
+    def rule(setting: Setting) -> Any:
+        return {name: sign * abs(weight) for name, weight in setting.weights.items()}
+
+    return rule
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale: float, bend: Any = torch.tanh) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.scale, self.bend = nn.Linear(5, 3), scale, bend
+
+    def forward(self, inputs: Any) -> Any:
+        return self.scale * self.bend(self.layer(inputs))
+
+
+def relu_mlp() -> Any:
+    model = mlp()
+    model[1] = nn.ReLU()  # the same weights by the same names
+    return model
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ({}, {"model": relu_mlp}),
+        ({"model": lambda: Scaled(1.0)}, {"model": lambda: Scaled(2.0)}),
+        ({"model": lambda: Scaled(1.0)}, {"model": lambda: Scaled(1.0, torch.relu)}),
+        ({}, {"at_most": 9}),
+        ({}, {"at_most": {"5": 9}}),
+        ({"at_most": 9}, {"at_most": 9, "required": {"5.bias": np.array([True, False, False])}}),
+        ({}, {"labels": (samples()[1] + 1) % 3}),
+        ({}, {"inputs": samples()[0] + 1}),
+        ({}, {"seed": 1}),
+        ({}, {"folds": 4}),
+        ({}, {"batch": 5}),
+        ({"loss": weighed(1.0)}, {"loss": weighed(2.0)}),
+        ({"loss": nn.CrossEntropyLoss()}, {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)}),
+        ({"rules": [by_size(1), "last"]}, {"rules": [by_size(-1), "last"]}),
+    ],
+)  # fmt: skip
+def test_a_race_goes_on_from_its_own_record_alone(
+    tmp_path: Path, first: dict[str, Any], other: dict[str, Any]
+) -> None:
+    inputs, labels = samples()
+
+    def ask(change: dict[str, Any]) -> Any:
+        asked = {"model": mlp, "inputs": inputs, "labels": labels, "budget": 12, "steps": 2}
+        asked |= {"rules": ["last", "magnitude"], "rates": [0.1], "resume": tmp_path / "race.jsonl"}
+        asked |= change
+        return choose(asked.pop("model")(), **asked)
+
+    once = ask(first)
+    assert ask(first) == once
+    with pytest.raises(BadInputError, match="belongs to another race"):
+        ask(other)
+
+
 def test_a_tuning_run_is_masked_gradient_descent() -> None:
     """Our Adam on the chosen entries against torch's on all of them with masked gradients."""
     model, (inputs, labels) = mlp(), samples()

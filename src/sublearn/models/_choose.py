@@ -16,7 +16,7 @@ from sublearn.models._choice import Choice, Standing
 from sublearn.models._contest import ChoiceOptions, Contest, Splits, choice_passes, prepare
 from sublearn.models._labels import OWN
 from sublearn.models._pursuit import ROUNDS
-from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
+from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, fingerprint, race, stages
 from sublearn.models._rules import RULES, Rule, read_rules
 
 RACE = "race"
@@ -172,18 +172,15 @@ def telling(plan: str, say: Callable[[str], None] | None, watch: Watch | None) -
 
 
 def question_digest(contest: Contest, rates: Sequence[float]) -> str:
-    """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
+    """Of all that the outcomes of a race depend on: model, samples, limits, settings, own functions."""
     trainer, limits = contest.trainer, contest.limits
     content = sha256()
-    settings = [
-        contest.budget,
-        contest.seed,
-        len(contest.folds),
-        trainer.how.steps,
-        trainer.how.batch,
-    ]
-    content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
-    for name, mask in limits.allowed.items():
+    settings: list[Any] = [contest.budget, contest.seed, len(contest.folds)]
+    settings += [trainer.how.steps, trainer.how.batch]
+    settings += [list(rates), limits.unit, trainer.metric, sorted(limits.left({}).items())]
+    own = [(name, rule) for name, rule in contest.rules.items() if RULES.get(name) is not rule]
+    content.update((repr(settings) + fingerprint(own)).encode())
+    for name, mask in (*limits.allowed.items(), *limits.required.items()):
         content.update(repr((name, mask.shape)).encode())
         content.update(np.packbits(mask).tobytes())
     for part in trainer.contents():

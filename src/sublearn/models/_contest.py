@@ -19,7 +19,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, GivenLabels
 from sublearn.models._limits import Chosen, Limits, Picked, Where
-from sublearn.models._race import Outcome, split_samples
+from sublearn.models._race import Outcome, fingerprint, split_samples
 from sublearn.models._rules import ModelView, Rule, Setting, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
@@ -79,9 +79,8 @@ class Setup:
 
     @property
     def functions(self) -> bytes:
-        """The names of a person's own functions."""
-        own = (self.loop, self.step, self.metric, self.loss)
-        return repr([getattr(function, "__qualname__", None) for function in own]).encode()
+        """What tells a person's own functions from others."""
+        return fingerprint((self.loop, self.step, self.metric, self.loss)).encode()
 
 
 def one_number(called: str, loss: Any, kinds: Any, library: str) -> Any:

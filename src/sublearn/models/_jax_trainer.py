@@ -20,7 +20,7 @@ from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import count_samples, one_row_each, running
-from sublearn.models._race import Outcome
+from sublearn.models._race import Outcome, fingerprint
 
 _KINDS = (jax.Array, np.ndarray, np.generic, float, int)
 
@@ -159,7 +159,7 @@ class JaxTrainer:
 
     def contents(self) -> Iterable[bytes]:
         yield self.how.functions
-        yield repr(getattr(self.model.apply, "__qualname__", None)).encode()
+        yield fingerprint(self.model.apply).encode()
         for leaf in jax.tree.leaves((self.params, self.inputs, self.labels)):
             array = np.asarray(leaf)
             yield repr((array.shape, str(array.dtype))).encode()

@@ -26,6 +26,7 @@ from sublearn.models._inputs import (
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._masks import ATTACHED
 from sublearn.models._places import running
+from sublearn.models._race import fingerprint
 from sublearn.models._view import TorchView
 
 _KIND = "a tensor of torch"
@@ -226,10 +227,14 @@ class TorchTrainer:
 
     def contents(self) -> Iterable[bytes]:
         yield self.how.functions
-        for part in (*self.model.state_dict().values(), *leaves(self.inputs), *leaves(self.labels)):
-            if isinstance(part, torch.Tensor):
-                yield repr((tuple(part.shape), str(part.dtype))).encode()
-                yield part.detach().double().contiguous().cpu().numpy().tobytes()
+        for name, module in self.model.named_modules():
+            own = {k: v for k, v in vars(module).items() if k[0] != "_" and k != "training"}
+            yield fingerprint((name, type(module).forward, own)).encode()
+        held = *self.model.parameters(), *self.model.buffers()
+        for part in (*held, *leaves(self.inputs), *leaves(self.labels)):
+            known = isinstance(part, torch.Tensor)
+            yield fingerprint((tuple(part.shape), str(part.dtype)) if known else part).encode()
+            yield array_of(part).tobytes() if known else b""
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         parts = [
