@@ -15,7 +15,7 @@ import sublearn as sl  # noqa: E402
 import sublearn.models as sm  # noqa: E402
 from sublearn._jax import enable_x64  # noqa: E402
 from sublearn.models import FrozenWeightsMovedError, JaxTrainer  # noqa: E402
-from sublearn.models._contest import How  # noqa: E402
+from sublearn.models._contest import Setup  # noqa: E402
 
 jnp = jax.numpy
 
@@ -419,8 +419,8 @@ def test_a_loss_that_is_none_is_one_sentence(method: str, wrong: Any, words: str
 def test_a_score_that_is_no_number_is_the_worst() -> None:
     params, x, y = _task()
     model, nan = sm.JaxModel(_apply, params), float("nan")
-    assert JaxTrainer(model, x, y, How(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
-    unknown = JaxTrainer(model, x, None, How(step=lambda p, *_: nan * p["out"][1].sum()))
+    assert JaxTrainer(model, x, y, Setup(metric=lambda *_: nan)).evaluate(range(9))[0] == -np.inf
+    unknown = JaxTrainer(model, x, None, Setup(step=lambda p, *_: nan * p["out"][1].sum()))
     assert unknown.evaluate(range(9)) == (-np.inf, np.inf)
     untuned = np.asarray(_apply(params, x))
 
