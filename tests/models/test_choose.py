@@ -530,6 +530,72 @@ def test_batch_norm_and_dropout_in_their_modes() -> None:
     assert first == second and dropping.training
 
 
+class Meeting(nn.Module):
+    """A head whose samples meet in ``how``."""
+
+    def __init__(self, how: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head, self.how = nn.Linear(5, 3), how
+
+    def forward(self, inputs: Any) -> Any:
+        return self.how(self.head(inputs))
+
+
+MEETING: dict[str, Any] = {
+    "the mean": lambda o: o - o.mean(0),
+    "the largest": lambda o: o / o.max(),
+    "softmax over samples": lambda o: o.softmax(0),
+    "attention over samples": lambda o: (o @ o.T).softmax(-1) @ o,
+    "those before": lambda o: o.cumsum(0),
+    "those after": lambda o: o.flip(0).cumsum(0).flip(0),
+    "a neighbour": lambda o: o + o.roll(1, 0),
+    "chance": lambda o: o + torch.randn_like(o),
+}
+
+
+@pytest.mark.parametrize("how", MEETING)
+def test_samples_that_meet_are_refused(how: str) -> None:
+    inputs, labels = samples()
+    for method in ("magnitude", "gradient"):  # neither asks for derivatives of a sample
+        with pytest.raises(BadInputError, match="changes with the other samples of the batch"):
+            choose(Meeting(MEETING[how]), inputs, labels, 4, method=method)
+    if how != "chance":  # in a step of one's own they may
+        step: Any = lambda m, x, y: functional.cross_entropy(m(x), y)  # noqa: E731
+        assert choose(Meeting(MEETING[how]), inputs, labels, 4, method="gradient", step=step).count
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", ["deep", "images", "characters", "recurrent", "norms"])
+def test_rounding_is_no_meeting_of_samples(kind: str, dtype: Any) -> None:
+    torch.manual_seed(0)
+    inputs: Any = torch.randn(40, 5)
+    labels = torch.arange(40) % 3
+    if kind == "deep":
+        blocks = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.5)) for _ in range(20)]
+        model: Any = nn.Sequential(nn.Linear(5, 64), *blocks, nn.Linear(64, 3))
+    elif kind == "images":
+        model, inputs = Images(), torch.randn(40, 1, 4, 4)
+    elif kind == "characters":
+        model, inputs, labels = Characters(), torch.randint(7, (40, 6)), torch.randint(7, (40, 6))
+    elif kind == "recurrent":
+        model = Recurrent()
+    else:
+        layers = nn.Conv1d(1, 32, 3), nn.BatchNorm1d(32), nn.Flatten(), nn.Linear(96, 3)
+        model = nn.Sequential(*layers).eval()
+        inputs = inputs[:, None] * 30
+    assert choose(model.to(dtype), inputs, labels, 4, method="magnitude").count == 4
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.head = nn.LSTM(1, 32, 2, batch_first=True, dropout=0.3), nn.Linear(32, 3)
+
+    def forward(self, inputs: Any) -> Any:
+        return self.head(self.layers(inputs[..., None])[0][:, -1])
+
+
 def test_a_method_of_compare_that_is_not_known() -> None:
     inputs, labels = samples()
     with pytest.raises(BadInputError, match=r"a method must be one of race, all, pursuit.*'rcae'"):

@@ -242,6 +242,12 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "changes with the other samples",
     ),
+    "interaction with earlier samples": (
+        lambda: Derivatives(
+            nn.Linear(2, 2), torch.randn(4, 2), forward=lambda m, x: m(x).cumsum(0)
+        ),
+        "changes with the other samples",
+    ),
     "outputs beyond": (
         lambda: Derivatives(nn.Linear(2, 3), torch.ones(2, 2), outputs=[[0], [3]]),
         "outputs must lie within",

@@ -243,6 +243,16 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "changes with the other samples",
     ),
+    "samples meet, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(lambda p, x: _apply(p, x).cumsum(0), _params()),
+            _inputs(),
+            np.zeros(len(_inputs()), int),
+            1,
+            method="magnitude",
+        ),
+        "changes with the other samples",
+    ),
     "rows": (
         lambda: sm.audit(sm.JaxModel(lambda p, x: _apply(p, x).T, _params()), _inputs()),
         "one row per sample",

@@ -33,7 +33,7 @@ from sublearn.models._inputs import (
     take,
 )
 from sublearn.models._passes import Pass, tolerance
-from sublearn.models._places import check_outputs, output_places, running
+from sublearn.models._places import check_apart, check_outputs, output_places, running
 from sublearn.models._recorder import Recorder
 from sublearn.models._uses import Layout, Tensor
 
@@ -237,6 +237,9 @@ class Derivatives:
         values = torch.cat(parts)
         alone = self._select(one, 0, 1)
         check_outputs(array_of(values), array_of(alone), tolerance(self.dtype))
+        with torch.no_grad():
+            given = lambda ids: array_of(self._outputs(torch.from_numpy(ids), len(ids)))  # noqa: E731
+            check_apart(given, min(CHECKED, self._at_once), tolerance(self.dtype))
         self._check(order if same else None, allowed)
         return values
 
@@ -273,14 +276,12 @@ class Derivatives:
                 return result
 
         with running(leaves(self.inputs)), Tally():
-            outputs = self._outputs(0, 1)
+            outputs = self._outputs(slice(0, 1), 1)
         self.coarsest = coarsest
         return outputs, kept
 
-    def _outputs(self, low: int, high: int) -> Tensor:
-        return as_outputs(
-            self._forward(self.model, take(self.inputs, slice(low, high))), high - low
-        )
+    def _outputs(self, ids: Any, count: int) -> Tensor:
+        return as_outputs(self._forward(self.model, take(self.inputs, ids)), count)
 
     def _passes(self) -> list[tuple[int, int]]:
         step = self._at_once
@@ -303,7 +304,7 @@ class Derivatives:
             # The places of the parameters in the graph, which outlast the flags set back below.
             edges = {name: get_gradient_edge(p) for name, p in self.parameters.items()}
             with torch.enable_grad(), recorder:
-                values = self._select(self._outputs(low, high), low, high)
+                values = self._select(self._outputs(slice(low, high), high - low), low, high)
         finally:
             for name, p in everything.items():
                 p.requires_grad_(flags[name])

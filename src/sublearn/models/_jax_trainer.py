@@ -19,7 +19,7 @@ from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
-from sublearn.models._places import count_samples, one_row_each, running
+from sublearn.models._places import check_apart, count_samples, one_row_each, running
 from sublearn.models._race import Outcome, fingerprint
 
 _KINDS = (jax.Array, np.ndarray, np.generic, float, int)
@@ -42,6 +42,10 @@ class JaxTrainer:
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.apply(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
+        if self.how.step is None:  # which may have a use for samples that meet
+            rounding = 1e-3 if outputs.dtype.itemsize >= 4 else 5e-2
+            given = lambda ids: np.asarray(model.apply(self.params, self.take(ids)[0]))  # noqa: E731
+            check_apart(given, min(self.samples, self.how.batch), rounding)
         self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(

@@ -25,7 +25,8 @@ from sublearn.models._inputs import (
 )
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
 from sublearn.models._masks import ATTACHED
-from sublearn.models._places import running
+from sublearn.models._passes import tolerance
+from sublearn.models._places import check_apart, running
 from sublearn.models._race import fingerprint
 from sublearn.models._view import TorchView
 
@@ -67,8 +68,12 @@ class TorchTrainer:
         self.how.check_labels(labels)
         device = next(iter(self.free.values())).device
         self.labels = None if labels is None else torch.as_tensor(as_labels(labels), device=device)
+        some = min(self.samples, BATCH)
         with self.evaluating(), torch.no_grad(), running(leaves(self.inputs)):
-            outputs = self.outputs(slice(0, min(self.samples, BATCH)))
+            outputs = self.outputs(slice(0, some))
+            if self.how.step is None:  # which may have a use for samples that meet
+                given = lambda ids: array_of(self.outputs(torch.from_numpy(ids)))  # noqa: E731
+                check_apart(given, some, tolerance(outputs.dtype))
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.output_shape = tuple(outputs.shape[1:])
         self.goal = GivenLabels(
