@@ -170,6 +170,23 @@ def test_bfloat16_steps_are_summed_in_single_precision() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_squared_gradients_of_half_precision_do_not_vanish(dtype: Any) -> None:
+    """Gradients of 1e-4 have squares of 1e-8, which float16 does not hold."""
+    model, (inputs, labels) = mlp().to(dtype), samples()
+    with torch.no_grad():
+        model[5].weight.mul_(0.001)
+    half = setting_of(model, inputs.to(dtype), labels, 5).view
+    found, gradient = half.squared_gradients, half.gradient
+    wide = setting_of(model.double(), inputs.to(dtype).double(), labels, 5).view
+    for name, expected in wide.squared_gradients.items():
+        assert np.abs(found[name] - expected).max() < 0.05 * expected.max(), name
+        assert (
+            np.abs(gradient[name] - wide.gradient[name]).max()
+            < 0.05 * np.abs(wide.gradient[name]).max()
+        ), name
+
+
 def test_rules_against_their_definitions() -> None:
     model, (inputs, labels) = mlp(), samples()
     named = dict(model.named_parameters())

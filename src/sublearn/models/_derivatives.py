@@ -35,6 +35,7 @@ from sublearn.models._inputs import (
 from sublearn.models._passes import Pass, tolerance
 from sublearn.models._places import check_apart, check_outputs, output_places, running
 from sublearn.models._recorder import Recorder
+from sublearn.models._squares import widened
 from sublearn.models._uses import Layout, Tensor
 
 Forward = Callable[[Any, Any], Any]
@@ -152,7 +153,7 @@ class Derivatives:
                 self._trim()
         for _, _, gradients in self._one_by_one(self._single):
             for name, values in gradients.items():
-                total[name] += values.square()
+                total[name] += widened(values).square()
         self._norms = {name: array_of(values) for name, values in total.items()}
         return self._norms
 
@@ -202,7 +203,7 @@ class Derivatives:
     def _zeros(self) -> dict[str, Tensor]:
         """One contiguous tensor of zeros per parameter."""
         return {
-            name: torch.zeros(p.shape, dtype=p.dtype, device=p.device)
+            name: widened(torch.zeros(p.shape, dtype=p.dtype, device=p.device))
             for name, p in self.parameters.items()
         }
 

@@ -219,6 +219,10 @@ class Direct(Use):
 
 def add_product(part: Tensor, left: Tensor, right: Tensor, sign: int = 1) -> None:
     """part += sum_t left_t right_t', by groups: left is (t, groups, rows), right (t, groups, columns)."""
+    left, right = (
+        left.to(part.dtype),
+        right.to(part.dtype),
+    )  # squares are wider than what they are of
     if left.shape[1] > 1:
         part.add_(torch.einsum("tgo,tgi->goi", left, right).flatten(0, 1), alpha=sign)
     elif part.stride(0) < part.stride(1):  # written the way that ``part`` lies in memory

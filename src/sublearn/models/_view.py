@@ -16,6 +16,7 @@ from sublearn.models._derivatives import Derivatives
 from sublearn.models._inputs import array_of, call_model, take
 from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
 from sublearn.models._pursuit import DerivativeSums, wanted_change
+from sublearn.models._squares import widened
 
 if TYPE_CHECKING:
     from sublearn.models._trainer import TorchTrainer
@@ -52,13 +53,13 @@ class TorchView:
     def _summed(self, parts: Any, add: Callable[[Any, Any, Any], Any]) -> dict[str, NDArray[Any]]:
         """What ``add`` makes of the gradients of the loss on each of the parts, by name."""
         trainer, free = self._trainer, self._trainer.free
-        total = {name: torch.zeros_like(parameter) for name, parameter in free.items()}
+        total = {name: widened(torch.zeros_like(parameter)) for name, parameter in free.items()}
         for part in parts:
             with trainer.evaluating():
                 grads = trainer.gradients(part, list(free.values()))
             for summed, gradient in zip(total.values(), grads, strict=True):
                 if gradient is not None:
-                    add(summed, gradient, part)
+                    add(summed, widened(gradient), part)
         return {name: array_of(summed) for name, summed in total.items()}
 
     @cached_property
