@@ -237,7 +237,7 @@ def test_the_last_layers() -> None:
     assert not any(biases.masks[f"{layer}.weight"].any() for layer in (0, 3, 5))
     tied = Characters()
     codes = torch.randint(7, (8, 4))
-    masks = apply_rule("last", RULES["last"], setting_of(tied, codes, codes, 5)).masks
+    masks = apply_rule("last", RULES["last"], setting_of(tied, codes, codes.flip(1), 5)).masks
     assert masks["embed.weight"].sum() == 5  # the head is the embedding, under its first name
 
 
@@ -460,6 +460,99 @@ def test_own_loss_step_loop_and_metric() -> None:
     assert own.metric == "share_of_first"
     alone = choose(model, inputs, None, 9, **fixed, step=lambda m, x, y: m(x).square().mean())
     assert alone.metric == "minus the loss" and alone.count == 9
+
+
+OWN_LABELS: dict[str, Any] = {
+    "several classes": torch.arange(120).reshape(40, 3) % 2,
+    "pairs": torch.ones(40, 2),
+    "classes beyond": torch.arange(40),
+    "a tuple": (torch.arange(40), torch.ones(40, 2)),
+    "a dict": {"mean": torch.ones(40), "names": ["a"] * 40},
+    "words": ["a", "b"] * 20,
+    "an array of words": np.array(["a", "b"] * 20),
+    "things": [{"box": [i] * (i % 3)} for i in range(40)],
+    "complex numbers": torch.ones(40, 3, dtype=torch.complex64),
+    "unknown numbers": torch.full((40, 3), torch.nan),
+}
+
+
+@pytest.mark.parametrize("form", OWN_LABELS)
+def test_labels_that_only_a_loss_of_ones_own_reads(form: str) -> None:
+    model, (inputs, _) = mlp(), samples(count=40)
+    labels = OWN_LABELS[form]
+    kinds = set()
+
+    def loss(outputs: Any, given: Any) -> Any:
+        part = given["mean"] if isinstance(given, dict) else given
+        part = part[1] if isinstance(part, tuple) else part
+        assert len(part) == len(outputs)
+        kinds.add(type(given))
+        return outputs.square().mean()
+
+    asked: dict[str, Any] = {"rates": [0.1], "steps": 2}
+    found = choose(model, inputs, labels, 9, loss=loss, **asked)
+    assert found.metric == "minus the loss" and found.count == 9 and len(kinds) == 1
+    assert "pursuit" not in {row.rule for row in found.standings} and "did not run" in str(found)
+    assert found.standings[0].mean == pytest.approx(-found.standings[0].loss)
+    step: Any = lambda m, x, y: loss(m(x), y)  # noqa: E731
+    by_step = choose(model, inputs, labels, 9, step=step, **asked)
+    assert by_step == found
+    with pytest.raises(BadInputError, match=r"labels must (be|have)"):
+        choose(model, inputs, labels, 9, **asked)
+
+
+class Segments(nn.Module):
+    """Classes on dimension 1 of the outputs, where torch's cross-entropy has them, or the last."""
+
+    def __init__(self, classes: int, last: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.last = nn.Conv2d(1, classes, 3, padding=1), last
+
+    def forward(self, images: Any) -> Any:
+        outputs = self.conv(images)
+        return outputs.movedim(1, -1) if self.last else outputs
+
+
+@pytest.mark.parametrize("classes", [3, 40])
+def test_classes_of_segments_lie_on_the_second_dimension(classes: int) -> None:
+    torch.manual_seed(1)
+    images, labels = torch.randn(24, 1, 4, 5), torch.randint(3, (24, 4, 5))
+    labels[:, 0] = -100
+    asked: dict[str, Any] = {"rates": [0.1], "steps": 3}
+    first, last = (
+        choose(Segments(classes, last), images, labels, 9, **asked) for last in (False, True)
+    )
+    assert first.metric == "accuracy" and first.standings == last.standings
+    assert all((first.masks[name] == mask).all() for name, mask in last.masks.items())
+    own = choose(
+        Segments(classes, False), images, labels, 9, loss=functional.cross_entropy, **asked
+    )
+    assert own.method == first.method  # by the same loss, of the outputs as they are
+    assert own.standings[0].scores == pytest.approx(first.standings[0].scores)
+
+
+def test_classes_that_may_lie_on_two_dimensions_are_refused() -> None:
+    images, labels = torch.randn(24, 1, 4, 4), torch.randint(4, (24, 4, 4))
+    with pytest.raises(BadInputError, match="leave open whether the classes are dimension 1"):
+        choose(Segments(4, False), images, labels, 9)
+    own = choose(
+        Segments(4, False), images, labels, 9, rates=[0.1], steps=2, loss=functional.cross_entropy
+    )
+    assert own.metric == "minus the loss"
+
+
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: (x,), lambda x: {"codes": x}])
+def test_labels_that_are_the_inputs_want_a_shift(form: Any) -> None:
+    torch.manual_seed(0)
+    codes = torch.randint(7, (30, 5))
+    some = codes.clone()
+    some[:, 3:] = -100
+    for labels in (codes, some):
+        with pytest.raises(BadInputError, match="would learn to copy them: shift by one"):
+            choose(Characters(), form(codes), labels, 9)
+    found = choose(Characters(), form(codes[:, :-1]), codes[:, 1:], 9, method="gradient")
+    assert found.metric == "accuracy"
 
 
 def test_numbers_and_sequences() -> None:
@@ -751,6 +844,20 @@ def frozen_model() -> Any:
         ),
         ({"inputs": torch.zeros(30, 4).tolist()}, "inputs must be an array or tensor"),
         ({"labels": "abc"}, "labels must be whole numbers"),
+        ({"labels": np.array(["a"] * 30)}, "labels must be whole numbers"),
+        ({"labels": torch.zeros(30, 3, dtype=torch.complex64)}, "real numbers, not complex64"),
+        (
+            {"labels": torch.ones(30, 3, dtype=torch.int64)},
+            "several classes of each sample are for a",
+        ),
+        (
+            {"labels": samples()[1][:7], "loss": lambda o, y: o.mean()},
+            "labels must be as many as the samples, 30, not 7",
+        ),
+        (
+            {"labels": torch.zeros(30, 2), "loss": lambda o, y: o.mean(), "method": "pursuit"},
+            "pursuit' needs labels that are classes, or numbers like the outputs",
+        ),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
         ({"witin": "0"}, "an option must be one of .* Did you mean 'within'"),

@@ -85,7 +85,9 @@ def choose(
         racing, runners = False, {FALLBACK: RULES[FALLBACK]}
     elif racing and trainer.goal.kind == OWN and rules is None:
         runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
-        notes.append("without labels pursuit and pivoted QR did not run")
+        notes.append(
+            "without labels that are classes, or numbers like the outputs, pursuit and pivoted QR did not run"
+        )
     contest = Contest(Splits(trainer, folds, seed), limits, runners, budget)
     standings: list[Standing] = []
     passes = 0

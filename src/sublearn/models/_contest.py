@@ -66,6 +66,11 @@ class Setup:
         for name, least in (("steps", 1), ("batch", 1), ("seed", 0)):
             whole_number(name, getattr(self, name), least=least)
 
+    @property
+    def own(self) -> bool:
+        """Whether a person's own loss or step reads the labels."""
+        return self.loss is not None or self.step is not None
+
     def check_labels(self, labels: Any) -> None:
         """Labels have to be there, unless the loss is computed without."""
         if labels is None and self.step is None:

@@ -37,7 +37,7 @@ class JaxTrainer:
         self.how.check_labels(labels)
         self.inputs = jax.tree.map(np.asarray, inputs)
         self.samples = count_samples(jax.tree.leaves(self.inputs))
-        self.labels = None if labels is None else np.asarray(as_labels(labels))
+        self.labels = jax.tree.map(np.asarray, as_labels(labels, self.how.own))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.apply(self.params, self.inputs))
@@ -46,7 +46,9 @@ class JaxTrainer:
             rounding = 1e-3 if outputs.dtype.itemsize >= 4 else 5e-2
             given = lambda ids: np.asarray(model.apply(self.params, self.take(ids)[0]))  # noqa: E731
             check_apart(given, min(self.samples, self.how.batch), rounding)
-        self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
+        known = self.labels if isinstance(self.labels, np.ndarray) else None
+        finite = bool(np.isfinite(outputs).all())
+        self.goal = GivenLabels(known, outputs.shape, finite=finite, own=self.how.own)
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(
                 "labels that are classes need one row of outputs per sample, not outputs of shape "

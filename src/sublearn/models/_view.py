@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
-from sublearn.models._inputs import array_of, call_model, take
+from sublearn.models._inputs import array_of, as_outputs, call_model, samples_of, take
 from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
 from sublearn.models._pursuit import DerivativeSums, wanted_change
 from sublearn.models._squares import widened
@@ -72,7 +72,8 @@ class TorchView:
 
         def forward(model: Any, inputs: Any) -> Any:
             with trainer.evaluating():
-                return call_model(model, inputs)
+                answer = as_outputs(call_model(model, inputs), samples_of(inputs))
+            return trainer.classes_last(answer)
 
         places, _ = self._looked_at
         with trainer.evaluating():
@@ -95,8 +96,8 @@ class TorchView:
     def outputs(self) -> Array:
         places, _ = self._looked_at
         with torch.no_grad():
-            parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
-        flat = torch.cat(parts)
+            parts = [self._trainer.outputs(part) for part in self._ids.split(PART)]
+        flat = self._trainer.classes_last(torch.cat(parts)).flatten(1)
         return (flat if places is None else flat.gather(1, places)).double().cpu().numpy()
 
     @cached_property
@@ -114,7 +115,10 @@ def looked_at(
     one each, or for every position the place of the right class among those that are looked at.
     """
     if trainer.kind == OWN:
-        raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+        raise BadInputError(
+            "method 'pursuit' needs labels that are classes, or numbers like the outputs: give them, or "
+            "another method."
+        )
     shape, samples = trainer.output_shape, len(ids)
     draws = torch.Generator().manual_seed(seed)
     if trainer.kind != CLASSES:
