@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="sublearn.models is tested where tor
 
 from models.dense import DenseDerivatives  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import _view, attach  # noqa: E402
+from sublearn.models import _view, attach, audit, guard  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 from sublearn.models._compare import compare  # noqa: E402
 from sublearn.models._contest import Setup  # noqa: E402
@@ -905,3 +905,62 @@ def test_an_optimizer_of_ones_own_in_a_loop_leaves_derivatives_usable() -> None:
         model, inputs, labels, [4, 8], methods=["pursuit"], seeds=2, loop=loop, rates=[0.01]
     )
     assert told.budgets == [4, 8] and bits(model) == before
+
+
+class Turning(nn.Module):
+    """Real weights whose outputs are turned by complex numbers, as rotary positions do."""
+
+    def __init__(self, trained: bool = False, buffer: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.head = nn.Linear(5, 8), nn.Linear(4, 3)
+        turns = torch.polar(torch.ones(4), torch.arange(4.0) + 0.5)
+        if buffer:
+            self.register_buffer("turns", turns)
+        else:
+            self.turns = nn.Parameter(turns, requires_grad=trained)
+
+    def forward(self, inputs: Any) -> Any:
+        pairs = torch.view_as_complex(self.inner(inputs).unflatten(-1, (4, 2)))
+        return self.head((pairs * self.turns).imag)
+
+
+COMPLEX: dict[str, Any] = {
+    "choose": lambda model: choose(model, *samples(), 5),
+    "audit": lambda model: audit(model, samples()[0]),
+    "attach": attach,
+    "guard": guard,
+    "audit by name": lambda model: audit(model, samples()[0], ["turns"]),
+    "attach by mask": lambda model: attach(model, {"turns": np.ones(4, bool)}),
+}
+
+
+@pytest.mark.parametrize("verb", COMPLEX)
+def test_complex_weights_are_refused(verb: str) -> None:
+    with pytest.raises(BadInputError, match="parameter turns of model holds complex numbers"):
+        COMPLEX[verb](Turning(trained=True))
+
+
+@pytest.mark.parametrize("buffer", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_that_stay_still_are_kept_whole(buffer: bool) -> None:
+    """An audit's copy in float64 lost their imaginary part, and half of the weights moved nothing."""
+    model, (inputs, labels) = Turning(buffer=buffer), samples(count=40)
+    report = audit(model, inputs, ["inner.weight"], perturb=0)
+    assert sum(row.zero for row in report.layers) == 0
+    lengths = np.linalg.svd(by_inner_weight(inputs), compute_uv=False)
+    assert report.values[: report.rank] == pytest.approx(lengths[: report.rank], rel=1e-6)
+    choice = choose(model, inputs, labels, 5, method="pursuit", steps=2)
+    assert choice.count == 5 and attach(model, choice).count == 5
+
+
+def by_inner_weight(inputs: Any) -> Any:
+    """Derivatives of all outputs of such a model by inner.weight, one backward pass each, in float64."""
+    model = Turning(buffer=True)
+    model.inner.double()
+    model.head.double()
+    model.turns = model.turns.to(torch.complex128)
+    weight = model.inner.weight
+    values = model(inputs.double()).flatten()
+    rows = [torch.autograd.grad(value, weight, retain_graph=True)[0].flatten() for value in values]
+    return torch.stack(rows).numpy()

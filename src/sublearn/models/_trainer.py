@@ -25,7 +25,7 @@ from sublearn.models._inputs import (
     take,
 )
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
-from sublearn.models._masks import ATTACHED
+from sublearn.models._masks import ATTACHED, refuse_complex
 from sublearn.models._passes import tolerance
 from sublearn.models._places import check_apart, each, running
 from sublearn.models._race import fingerprint
@@ -37,6 +37,7 @@ _KIND = "a tensor of torch"
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     """The weights that may be chosen from: floating point, and not frozen; tied ones once."""
     every = parameters_of(model)
+    refuse_complex(model)
     if ATTACHED in model.__dict__:
         raise BadInputError(
             "something is attached to this model already, and nothing else of it may change: detach() it "
