@@ -357,3 +357,20 @@ def test_squares_of_half_precision_neither_overflow_nor_vanish(
         assert far < (0.05 if dtype == torch.float16 else 0.1), (name, far)
         seen = expected > 1e-2 * expected.max()
         assert (found[name][seen] > 0).all(), name
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("at_once", [None, 4])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+def test_sums_of_half_precision_do_not_overflow(size: float, at_once: Any, tied: bool) -> None:
+    """Cotangents and weights of 100 over 40 samples: more than 65504, the most that float16 holds."""
+    model, codes = Mixed(tied), torch.randint(9, (40, 5))
+    with torch.no_grad():
+        model.last.weight.mul_(size)
+    half = model.to(torch.float16)
+    R = np.abs(np.random.default_rng(0).standard_normal((40, 3))) * size
+    found = Derivatives(half, codes, samples_at_once=at_once).scores(R)
+    wide = Derivatives(half.double(), codes).scores(R)
+    for name, expected in wide.items():
+        far = np.abs(found[name] - expected).max() / np.abs(expected).max()
+        assert far < 0.05, (name, far)

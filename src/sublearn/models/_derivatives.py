@@ -10,7 +10,7 @@ enough; for anything else the model is differentiated one sample and one output 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,10 @@ class Derivatives:
 
     def scores(self, cotangents: Any) -> dict[str, NDArray[Any]]:
         """J_e . R for every entry e, by parameter; R is (samples, outputs)."""
-        wanted = torch.as_tensor(cotangents, dtype=self.dtype, device=self.device)
+        given = torch.as_tensor(cotangents, device=self.device)
+        # In half precision cotangents of about 1, so that what comes of them does not overflow.
+        scale = float(given.abs().max()) or 1.0 if self.dtype.itemsize < 4 else 1.0
+        wanted = (given if scale == 1.0 else given / scale).to(self.dtype)
         if wanted.shape != self._values.shape:
             raise BadInputError(
                 f"the cotangents must be of shape {tuple(self._values.shape)}, samples by outputs, "
@@ -133,13 +136,13 @@ class Derivatives:
         passes = self._passes()
         if len(passes) == 1:
             pairs = self._run(*passes[0]).scores(wanted, self._single)
-            return {name: array_of(score) for name, score in pairs}
+            return _scaled(pairs, scale)
         total = self._zeros()
         for low, high in passes:
             for name, score in self._run(low, high).scores(wanted[low:high], self._single):
                 total[name] += score
             self._trim()
-        return {name: array_of(score) for name, score in total.items()}
+        return _scaled(total.items(), scale)
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """|J_e|^2 for every entry e, by parameter; computed once."""
@@ -382,3 +385,9 @@ class Derivatives:
             for k in range(self.size):
                 by_name = run.of_output(k, names, only=set())[1]
                 yield i, k, {name: g for name, g in by_name.items() if g is not None}
+
+
+def _scaled(values: Iterable[tuple[str, Tensor]], scale: float) -> dict[str, NDArray[Any]]:
+    """As arrays, times ``scale``; where that is 1, in the memory that they have."""
+    arrays = {name: array_of(value) for name, value in values}
+    return arrays if scale == 1.0 else {name: value * scale for name, value in arrays.items()}
