@@ -460,6 +460,11 @@ def test_own_loss_step_loop_and_metric() -> None:
     assert own.metric == "share_of_first"
     alone = choose(model, inputs, None, 9, **fixed, step=lambda m, x, y: m(x).square().mean())
     assert alone.metric == "minus the loss" and alone.count == 9
+    told = compare(
+        model, inputs, None, 9, methods=["last"], rates=[0.1], steps=2, seeds=1,
+        test=(inputs, None), step=lambda m, x, y: m(x).square().mean(),
+    )  # fmt: skip
+    assert told.results[0].metric == "minus the loss"
 
 
 OWN_LABELS: dict[str, Any] = {
@@ -497,8 +502,16 @@ def test_labels_that_only_a_loss_of_ones_own_reads(form: str) -> None:
     step: Any = lambda m, x, y: loss(m(x), y)  # noqa: E731
     by_step = choose(model, inputs, labels, 9, step=step, **asked)
     assert by_step == found
+    own: Any = lambda outputs, given: -float(loss(outputs, given))  # noqa: E731
+    scored = choose(model, inputs, labels, 9, loss=loss, metric=own, **asked)
+    assert scored.standings[0].scores == found.standings[0].scores
+    fixed: dict[str, Any] = {"methods": ["last", "random"], "seeds": 1, **asked}
+    told = compare(model, inputs, labels, 9, loss=loss, test=(inputs, labels), **fixed)
+    assert told.results[0].metric == "minus the loss"
     with pytest.raises(BadInputError, match=r"labels must (be|have)"):
         choose(model, inputs, labels, 9, **asked)
+    with pytest.raises(BadInputError, match=r"labels must (be|have)"):
+        compare(model, inputs, labels, 9, test=(inputs, labels), **fixed)
 
 
 class Segments(nn.Module):
@@ -856,7 +869,7 @@ def frozen_model() -> Any:
         ),
         (
             {"labels": torch.zeros(30, 2), "loss": lambda o, y: o.mean(), "method": "pursuit"},
-            "pursuit' needs labels that are classes, or numbers like the outputs",
+            "pursuit and pivoted QR need labels that are classes, or numbers like the outputs",
         ),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),

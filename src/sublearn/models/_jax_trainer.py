@@ -17,7 +17,7 @@ from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel
-from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
+from sublearn.models._labels import CLASSES, NO_GOAL, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
 from sublearn.models._places import check_apart, count_samples, one_row_each, running
 from sublearn.models._race import Outcome, fingerprint
@@ -42,13 +42,13 @@ class JaxTrainer:
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.apply(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
+        known = self.labels if isinstance(self.labels, np.ndarray) else None
+        finite = bool(np.isfinite(outputs).all())
+        self.goal = GivenLabels(known, outputs.shape, finite=finite, own=self.how.own)
         if self.how.step is None:  # which may have a use for samples that meet
             rounding = 1e-3 if outputs.dtype.itemsize >= 4 else 5e-2
             given = lambda ids: np.asarray(model.apply(self.params, self.take(ids)[0]))  # noqa: E731
             check_apart(given, min(self.samples, self.how.batch), rounding)
-        known = self.labels if isinstance(self.labels, np.ndarray) else None
-        finite = bool(np.isfinite(outputs).all())
-        self.goal = GivenLabels(known, outputs.shape, finite=finite, own=self.how.own)
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(
                 "labels that are classes need one row of outputs per sample, not outputs of shape "
@@ -204,7 +204,7 @@ class JaxView:
     @cached_property
     def target(self) -> Array:
         if self._trainer.goal.kind == OWN:
-            raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+            raise BadInputError(NO_GOAL)
         return self._trainer.goal.target(self.derivatives.outputs, self._ids)
 
     def outputs(self) -> Array:

@@ -13,6 +13,10 @@ from sublearn._errors import BadInputError
 from sublearn.models._pursuit import wanted_change
 
 CLASSES, NUMBERS, OWN = "accuracy", "R^2", "own"
+NO_GOAL = (
+    "pursuit and pivoted QR need labels that are classes, or numbers like the outputs: give them, or another "
+    "method."
+)
 LEFT_OUT = -100  # the label that torch's cross-entropy leaves out
 
 
@@ -67,18 +71,20 @@ class GivenLabels:
         if not finite:
             raise BadInputError("model gives NaN or infinite outputs on inputs.")
         self.kind = OWN
+        if self.values is None:
+            return
+        count = len(self.values) if self.values.ndim else "a single number"
+        if count != shape[0]:
+            raise BadInputError(
+                f"{called} must be as many as the samples, {shape[0]}, not {count}."
+            )
         try:
-            self.kind = OWN if self.values is None else self._kind(self.values, shape)
+            self.kind = self._kind(self.values, shape)
         except BadInputError:
             if not own:
                 raise
 
     def _kind(self, labels: NDArray[Any], shape: tuple[int, ...]) -> str:
-        if labels.ndim == 0 or len(labels) != shape[0]:
-            raise BadInputError(
-                f"{self._called} must be as many as the samples, {shape[0]}, not "
-                f"{len(labels) if labels.ndim else 'a single number'}."
-            )
         if labels.dtype.kind not in "iubf":
             raise BadInputError(f"{self._called} must be real numbers, not {labels.dtype.name}.")
         if labels.dtype.kind == "f":

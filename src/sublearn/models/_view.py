@@ -14,7 +14,7 @@ from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
 from sublearn.models._inputs import array_of, as_outputs, call_model, samples_of, take
-from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
+from sublearn.models._labels import CLASSES, LEFT_OUT, NO_GOAL, OWN
 from sublearn.models._pursuit import DerivativeSums, wanted_change
 from sublearn.models._squares import widened
 
@@ -115,10 +115,7 @@ def looked_at(
     one each, or for every position the place of the right class among those that are looked at.
     """
     if trainer.kind == OWN:
-        raise BadInputError(
-            "method 'pursuit' needs labels that are classes, or numbers like the outputs: give them, or "
-            "another method."
-        )
+        raise BadInputError(NO_GOAL)
     shape, samples = trainer.output_shape, len(ids)
     draws = torch.Generator().manual_seed(seed)
     if trainer.kind != CLASSES:
