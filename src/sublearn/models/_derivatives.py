@@ -239,23 +239,24 @@ class Derivatives:
                 same = False
             self._trim()
         values = torch.cat(parts)
-        alone = self._select(one, 0, 1)
+        alone = self._select(one, slice(0, 1))
         check_outputs(array_of(values), array_of(alone), tolerance(self.dtype))
         with torch.no_grad():
-            given = lambda ids: array_of(self._outputs(torch.from_numpy(ids), len(ids)))  # noqa: E731
-            check_apart(given, min(CHECKED, self._at_once), tolerance(self.dtype))
+            few = array_of(values[: min(CHECKED, self._at_once)])
+            given = lambda ids: array_of(self._part(torch.from_numpy(ids), len(ids)))  # noqa: E731
+            check_apart(few, given, tolerance(self.dtype))
         self._check(order if same else None, allowed)
         return values
 
-    def _select(self, raw: Tensor, low: int, high: int) -> Tensor:
+    def _select(self, raw: Tensor, ids: Any) -> Tensor:
         """The outputs that are looked at, (samples, outputs)."""
         if tuple(raw.shape[1:]) != self._shape:
             raise BadInputError(
                 "the model's outputs must be of one shape for every batch, not "
                 f"{self._shape} and {tuple(raw.shape[1:])}."
             )
-        flat = raw.reshape(high - low, -1)
-        return flat if self._places is None else flat.gather(1, self._places[low:high])
+        flat = raw.reshape(len(raw), -1)
+        return flat if self._places is None else flat.gather(1, self._places[ids])
 
     def _measure(self) -> tuple[Tensor, int]:
         """The outputs of the first sample, and the bytes of what its operations return.
@@ -287,6 +288,9 @@ class Derivatives:
     def _outputs(self, ids: Any, count: int) -> Tensor:
         return as_outputs(self._forward(self.model, take(self.inputs, ids)), count)
 
+    def _part(self, ids: Any, count: int) -> Tensor:
+        return self._select(self._outputs(ids, count), ids)
+
     def _passes(self) -> list[tuple[int, int]]:
         step = self._at_once
         return [(low, min(low + step, self.samples)) for low in range(0, self.samples, step)]
@@ -308,7 +312,7 @@ class Derivatives:
             # The places of the parameters in the graph, which outlast the flags set back below.
             edges = {name: get_gradient_edge(p) for name, p in self.parameters.items()}
             with torch.enable_grad(), recorder:
-                values = self._select(self._outputs(slice(low, high), high - low), low, high)
+                values = self._part(slice(low, high), high - low)
         finally:
             for name, p in everything.items():
                 p.requires_grad_(flags[name])

@@ -73,12 +73,14 @@ def one_row_each(shape: tuple[int, ...], samples: int) -> None:
         )
 
 
-def check_apart(outputs: Callable[[Indices], NDArray[Any]], count: int, tolerance: float) -> None:
-    """Refuse outputs that are others where half of ``count`` samples, in reverse, go without the rest."""
-    order = np.arange(count)[::-1]
+def check_apart(
+    whole: NDArray[Any], outputs: Callable[[Indices], NDArray[Any]], tolerance: float
+) -> None:
+    """Refuse a model by which half of the samples, in reverse, get other outputs without the rest."""
+    order = np.arange(len(whole))[::-1]
     halves = [half.copy() for half in (order[::2], order[1::2]) if len(half)]
     apart = np.concatenate([outputs(half) for half in halves])
-    check_outputs(outputs(np.arange(count))[np.concatenate(halves)], apart, tolerance)
+    check_outputs(whole[np.concatenate(halves)], apart, tolerance)
 
 
 def check_outputs(values: NDArray[Any], alone: NDArray[Any], tolerance: float) -> None:

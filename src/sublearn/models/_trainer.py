@@ -68,12 +68,11 @@ class TorchTrainer:
         self.inputs = as_inputs(model, inputs)
         self.samples = samples_of(self.inputs)
         self.how.check_labels(labels)
-        some = min(self.samples, BATCH)
         with self.evaluating(), torch.no_grad(), running(leaves(self.inputs)):
-            outputs = self.outputs(slice(0, some))
+            outputs = self.outputs(slice(0, min(self.samples, BATCH)))
             if self.how.step is None:  # which may have a use for samples that meet
                 given = lambda ids: array_of(self.outputs(torch.from_numpy(ids)))  # noqa: E731
-                check_apart(given, some, tolerance(outputs.dtype))
+                check_apart(array_of(outputs), given, tolerance(outputs.dtype))
         known = self._read(labels)
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
         self.goal = GivenLabels(
