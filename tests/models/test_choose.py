@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="sublearn.models is tested where tor
 from models.dense import DenseDerivatives  # noqa: E402
 from models.layers import KINDS, dense_jacobian, make  # noqa: E402
 from sublearn import BadInputError  # noqa: E402
-from sublearn.models import _view, attach  # noqa: E402
+from sublearn.models import _view, attach, audit, guard  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 from sublearn.models._compare import compare  # noqa: E402
 from sublearn.models._contest import Setup  # noqa: E402
@@ -206,6 +206,23 @@ def test_bfloat16_steps_are_summed_in_single_precision() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_squared_gradients_of_half_precision_do_not_vanish(dtype: Any) -> None:
+    """Gradients of 1e-4 have squares of 1e-8, which float16 does not hold."""
+    model, (inputs, labels) = mlp().to(dtype), samples()
+    with torch.no_grad():
+        model[5].weight.mul_(0.001)
+    half = setting_of(model, inputs.to(dtype), labels, 5).view
+    found, gradient = half.squared_gradients, half.gradient
+    wide = setting_of(model.double(), inputs.to(dtype).double(), labels, 5).view
+    for name, expected in wide.squared_gradients.items():
+        assert np.abs(found[name] - expected).max() < 0.05 * expected.max(), name
+        assert (
+            np.abs(gradient[name] - wide.gradient[name]).max()
+            < 0.05 * np.abs(wide.gradient[name]).max()
+        ), name
+
+
 def test_rules_against_their_definitions() -> None:
     model, (inputs, labels) = mlp(), samples()
     named = dict(model.named_parameters())
@@ -256,7 +273,7 @@ def test_the_last_layers() -> None:
     assert not any(biases.masks[f"{layer}.weight"].any() for layer in (0, 3, 5))
     tied = Characters()
     codes = torch.randint(7, (8, 4))
-    masks = apply_rule("last", RULES["last"], setting_of(tied, codes, codes, 5)).masks
+    masks = apply_rule("last", RULES["last"], setting_of(tied, codes, codes.flip(1), 5)).masks
     assert masks["embed.weight"].sum() == 5  # the head is the embedding, under its first name
 
 
@@ -309,6 +326,69 @@ def test_the_race_is_seeded_and_leaves_the_model_alone(tmp_path: Path) -> None:
     model[0].bias.data += 1
     with pytest.raises(BadInputError, match="another race"):
         choose(model, inputs, labels, 12, **settings, resume=tmp_path / "frozen.jsonl")
+
+
+def weighed(share: float) -> Any:
+    return lambda outputs, labels: share * functional.cross_entropy(outputs, labels)
+
+
+def by_size(sign: int) -> Any:
+    def rule(setting: Setting) -> Any:
+        return {name: sign * abs(weight) for name, weight in setting.weights.items()}
+
+    return rule
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale: float, bend: Any = torch.tanh) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.scale, self.bend = nn.Linear(5, 3), scale, bend
+
+    def forward(self, inputs: Any) -> Any:
+        return self.scale * self.bend(self.layer(inputs))
+
+
+def relu_mlp() -> Any:
+    model = mlp()
+    model[1] = nn.ReLU()  # the same weights by the same names
+    return model
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ({}, {"model": relu_mlp}),
+        ({"model": lambda: Scaled(1.0)}, {"model": lambda: Scaled(2.0)}),
+        ({"model": lambda: Scaled(1.0)}, {"model": lambda: Scaled(1.0, torch.relu)}),
+        ({}, {"at_most": 9}),
+        ({}, {"at_most": {"5": 9}}),
+        ({"at_most": 9}, {"at_most": 9, "required": {"5.bias": np.array([True, False, False])}}),
+        ({}, {"labels": (samples()[1] + 1) % 3}),
+        ({}, {"inputs": samples()[0] + 1}),
+        ({}, {"seed": 1}),
+        ({}, {"folds": 4}),
+        ({}, {"batch": 5}),
+        ({"loss": weighed(1.0)}, {"loss": weighed(2.0)}),
+        ({"loss": nn.CrossEntropyLoss()}, {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)}),
+        ({"rules": [by_size(1), "last"]}, {"rules": [by_size(-1), "last"]}),
+    ],
+)  # fmt: skip
+def test_a_race_goes_on_from_its_own_record_alone(
+    tmp_path: Path, first: dict[str, Any], other: dict[str, Any]
+) -> None:
+    inputs, labels = samples()
+
+    def ask(change: dict[str, Any]) -> Any:
+        asked = {"model": mlp, "inputs": inputs, "labels": labels, "budget": 12, "steps": 2}
+        asked |= {"rules": ["last", "magnitude"], "rates": [0.1], "resume": tmp_path / "race.jsonl"}
+        asked |= change
+        return choose(asked.pop("model")(), **asked)
+
+    once = ask(first)
+    assert ask(first) == once
+    with pytest.raises(BadInputError, match="belongs to another race"):
+        ask(other)
 
 
 def test_a_tuning_run_is_masked_gradient_descent() -> None:
@@ -416,6 +496,112 @@ def test_own_loss_step_loop_and_metric() -> None:
     assert own.metric == "share_of_first"
     alone = choose(model, inputs, None, 9, **fixed, step=lambda m, x, y: m(x).square().mean())
     assert alone.metric == "minus the loss" and alone.count == 9
+    told = compare(
+        model, inputs, None, 9, methods=["last"], rates=[0.1], steps=2, seeds=1,
+        test=(inputs, None), step=lambda m, x, y: m(x).square().mean(),
+    )  # fmt: skip
+    assert told.results[0].metric == "minus the loss"
+
+
+OWN_LABELS: dict[str, Any] = {
+    "several classes": torch.arange(120).reshape(40, 3) % 2,
+    "pairs": torch.ones(40, 2),
+    "classes beyond": torch.arange(40),
+    "a tuple": (torch.arange(40), torch.ones(40, 2)),
+    "a dict": {"mean": torch.ones(40), "names": ["a"] * 40},
+    "words": ["a", "b"] * 20,
+    "an array of words": np.array(["a", "b"] * 20),
+    "things": [{"box": [i] * (i % 3)} for i in range(40)],
+    "complex numbers": torch.ones(40, 3, dtype=torch.complex64),
+    "unknown numbers": torch.full((40, 3), torch.nan),
+}
+
+
+@pytest.mark.parametrize("form", OWN_LABELS)
+def test_labels_that_only_a_loss_of_ones_own_reads(form: str) -> None:
+    model, (inputs, _) = mlp(), samples(count=40)
+    labels = OWN_LABELS[form]
+    kinds = set()
+
+    def loss(outputs: Any, given: Any) -> Any:
+        part = given["mean"] if isinstance(given, dict) else given
+        part = part[1] if isinstance(part, tuple) else part
+        assert len(part) == len(outputs)
+        kinds.add(type(given))
+        return outputs.square().mean()
+
+    asked: dict[str, Any] = {"rates": [0.1], "steps": 2}
+    found = choose(model, inputs, labels, 9, loss=loss, **asked)
+    assert found.metric == "minus the loss" and found.count == 9 and len(kinds) == 1
+    assert "pursuit" not in {row.rule for row in found.standings} and "did not run" in str(found)
+    assert found.standings[0].mean == pytest.approx(-found.standings[0].loss)
+    step: Any = lambda m, x, y: loss(m(x), y)  # noqa: E731
+    by_step = choose(model, inputs, labels, 9, step=step, **asked)
+    assert by_step == found
+    own: Any = lambda outputs, given: -float(loss(outputs, given))  # noqa: E731
+    scored = choose(model, inputs, labels, 9, loss=loss, metric=own, **asked)
+    assert scored.standings[0].scores == found.standings[0].scores
+    fixed: dict[str, Any] = {"methods": ["last", "random"], "seeds": 1, **asked}
+    told = compare(model, inputs, labels, 9, loss=loss, test=(inputs, labels), **fixed)
+    assert told.results[0].metric == "minus the loss"
+    with pytest.raises(BadInputError, match=r"labels must (be|have)"):
+        choose(model, inputs, labels, 9, **asked)
+    with pytest.raises(BadInputError, match=r"labels must (be|have)"):
+        compare(model, inputs, labels, 9, test=(inputs, labels), **fixed)
+
+
+class Segments(nn.Module):
+    """Classes on dimension 1 of the outputs, where torch's cross-entropy has them, or the last."""
+
+    def __init__(self, classes: int, last: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.last = nn.Conv2d(1, classes, 3, padding=1), last
+
+    def forward(self, images: Any) -> Any:
+        outputs = self.conv(images)
+        return outputs.movedim(1, -1) if self.last else outputs
+
+
+@pytest.mark.parametrize("classes", [3, 40])
+def test_classes_of_segments_lie_on_the_second_dimension(classes: int) -> None:
+    torch.manual_seed(1)
+    images, labels = torch.randn(24, 1, 4, 5), torch.randint(3, (24, 4, 5))
+    labels[:, 0] = -100
+    asked: dict[str, Any] = {"rates": [0.1], "steps": 3}
+    first, last = (
+        choose(Segments(classes, last), images, labels, 9, **asked) for last in (False, True)
+    )
+    assert first.metric == "accuracy" and first.standings == last.standings
+    assert all((first.masks[name] == mask).all() for name, mask in last.masks.items())
+    own = choose(
+        Segments(classes, False), images, labels, 9, loss=functional.cross_entropy, **asked
+    )
+    assert own.method == first.method  # by the same loss, of the outputs as they are
+    assert own.standings[0].scores == pytest.approx(first.standings[0].scores)
+
+
+def test_classes_that_may_lie_on_two_dimensions_are_refused() -> None:
+    images, labels = torch.randn(24, 1, 4, 4), torch.randint(4, (24, 4, 4))
+    with pytest.raises(BadInputError, match="leave open whether the classes are dimension 1"):
+        choose(Segments(4, False), images, labels, 9)
+    own = choose(
+        Segments(4, False), images, labels, 9, rates=[0.1], steps=2, loss=functional.cross_entropy
+    )
+    assert own.metric == "minus the loss"
+
+
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: (x,), lambda x: {"codes": x}])
+def test_labels_that_are_the_inputs_want_a_shift(form: Any) -> None:
+    torch.manual_seed(0)
+    codes = torch.randint(7, (30, 5))
+    some = codes.clone()
+    some[:, 3:] = -100
+    for labels in (codes, some):
+        with pytest.raises(BadInputError, match="would learn to copy them: shift by one"):
+            choose(Characters(), form(codes), labels, 9)
+    found = choose(Characters(), form(codes[:, :-1]), codes[:, 1:], 9, method="gradient")
+    assert found.metric == "accuracy"
 
 
 def test_numbers_and_sequences() -> None:
@@ -501,6 +687,72 @@ def test_batch_norm_and_dropout_in_their_modes() -> None:
     dropping = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, 3))
     first, second = (choose(dropping, inputs, labels, 6, method="gradient") for _ in range(2))
     assert first == second and dropping.training
+
+
+class Meeting(nn.Module):
+    """A head whose samples meet in ``how``."""
+
+    def __init__(self, how: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head, self.how = nn.Linear(5, 3), how
+
+    def forward(self, inputs: Any) -> Any:
+        return self.how(self.head(inputs))
+
+
+MEETING: dict[str, Any] = {
+    "the mean": lambda o: o - o.mean(0),
+    "the largest": lambda o: o / o.max(),
+    "softmax over samples": lambda o: o.softmax(0),
+    "attention over samples": lambda o: (o @ o.T).softmax(-1) @ o,
+    "those before": lambda o: o.cumsum(0),
+    "those after": lambda o: o.flip(0).cumsum(0).flip(0),
+    "a neighbour": lambda o: o + o.roll(1, 0),
+    "chance": lambda o: o + torch.randn_like(o),
+}
+
+
+@pytest.mark.parametrize("how", MEETING)
+def test_samples_that_meet_are_refused(how: str) -> None:
+    inputs, labels = samples()
+    for method in ("magnitude", "gradient"):  # neither asks for derivatives of a sample
+        with pytest.raises(BadInputError, match="changes with the other samples of the batch"):
+            choose(Meeting(MEETING[how]), inputs, labels, 4, method=method)
+    if how != "chance":  # in a step of one's own they may
+        step: Any = lambda m, x, y: functional.cross_entropy(m(x), y)  # noqa: E731
+        assert choose(Meeting(MEETING[how]), inputs, labels, 4, method="gradient", step=step).count
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", ["deep", "images", "characters", "recurrent", "norms"])
+def test_rounding_is_no_meeting_of_samples(kind: str, dtype: Any) -> None:
+    torch.manual_seed(0)
+    inputs: Any = torch.randn(40, 5)
+    labels = torch.arange(40) % 3
+    if kind == "deep":
+        blocks = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.5)) for _ in range(20)]
+        model: Any = nn.Sequential(nn.Linear(5, 64), *blocks, nn.Linear(64, 3))
+    elif kind == "images":
+        model, inputs = Images(), torch.randn(40, 1, 4, 4)
+    elif kind == "characters":
+        model, inputs, labels = Characters(), torch.randint(7, (40, 6)), torch.randint(7, (40, 6))
+    elif kind == "recurrent":
+        model = Recurrent()
+    else:
+        layers = nn.Conv1d(1, 32, 3), nn.BatchNorm1d(32), nn.Flatten(), nn.Linear(96, 3)
+        model = nn.Sequential(*layers).eval()
+        inputs = inputs[:, None] * 30
+    assert choose(model.to(dtype), inputs, labels, 4, method="magnitude").count == 4
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.head = nn.LSTM(1, 32, 2, batch_first=True, dropout=0.3), nn.Linear(32, 3)
+
+    def forward(self, inputs: Any) -> Any:
+        return self.head(self.layers(inputs[..., None])[0][:, -1])
 
 
 def test_a_method_of_compare_that_is_not_known() -> None:
@@ -611,6 +863,27 @@ def frozen_model() -> Any:
         ({"method": "best"}, "method must be one of race, pursuit, .*, not 'best'"),
         ({"rules": ["last", "best"]}, "a rule must be one of pursuit, .*, not 'best'"),
         ({"rules": []}, "rules must name at least one rule"),
+        ({"rules": [], "folds": 9}, "rules must name at least one rule"),  # too few to race
+        ({"rules": ["pursiut"], "folds": 9}, "Did you mean 'pursuit'"),
+        ({"rules": 3}, "rules must be names of rules or functions, not 3"),
+        ({"within": []}, "within must name at least one weight or layer"),
+        ({"within": {}}, "within must name at least one weight or layer"),
+        ({"within": 3}, "within must name layers, and 3 is no name"),
+        ({"forbidden": "*"}, "within, forbidden and at_most leave no weight that may be chosen"),
+        ({"at_most": {"*": 0}}, "within, forbidden and at_most leave no weight"),
+        ({"at_most": 1}, "budget must be at most 4, the number of weights that the limits allow"),
+        (
+            {"required": "0"},
+            "budget must be at least 48, the number of entries that required names",
+        ),
+        (
+            {"within": "*.weight", "unit": "row", "forbidden": "2", "budget": 4},
+            "budget must be at least 5, the entries of the shortest row that may be chosen, not 4",
+        ),
+        (
+            {"within": "0.weight", "unit": "row", "at_most": 3, "budget": 3},
+            "at_most must leave room for a whole row in some layer",
+        ),
         ({"rates": [0.0]}, "rates must be positive numbers"),
         ({"rates": ["fast"]}, "rates must be positive numbers"),
         ({"inputs": torch.zeros(30, 2)}, r"could not be run on inputs of shape \(30, 2\)"),
@@ -620,6 +893,20 @@ def frozen_model() -> Any:
         ),
         ({"inputs": torch.zeros(30, 4).tolist()}, "inputs must be an array or tensor"),
         ({"labels": "abc"}, "labels must be whole numbers"),
+        ({"labels": np.array(["a"] * 30)}, "labels must be whole numbers"),
+        ({"labels": torch.zeros(30, 3, dtype=torch.complex64)}, "real numbers, not complex64"),
+        (
+            {"labels": torch.ones(30, 3, dtype=torch.int64)},
+            "several classes of each sample are for a",
+        ),
+        (
+            {"labels": samples()[1][:7], "loss": lambda o, y: o.mean()},
+            "labels must be as many as the samples, 30, not 7",
+        ),
+        (
+            {"labels": torch.zeros(30, 2), "loss": lambda o, y: o.mean(), "method": "pursuit"},
+            "pursuit and pivoted QR need labels that are classes, or numbers like the outputs",
+        ),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
         ({"witin": "0"}, "an option must be one of .* Did you mean 'within'"),
@@ -727,3 +1014,62 @@ def test_squares_of_many_samples_are_summed_in_single_precision() -> None:
     half = TorchTrainer(model.bfloat16(), inputs, torch.zeros(2000, 1))
     found = half.view(torch.arange(2000), 0).squared_gradients["bias"]
     np.testing.assert_allclose(found, exact, rtol=0.05)
+
+
+class Turning(nn.Module):
+    """Real weights whose outputs are turned by complex numbers, as rotary positions do."""
+
+    def __init__(self, trained: bool = False, buffer: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.head = nn.Linear(5, 8), nn.Linear(4, 3)
+        turns = torch.polar(torch.ones(4), torch.arange(4.0) + 0.5)
+        if buffer:
+            self.register_buffer("turns", turns)
+        else:
+            self.turns = nn.Parameter(turns, requires_grad=trained)
+
+    def forward(self, inputs: Any) -> Any:
+        pairs = torch.view_as_complex(self.inner(inputs).unflatten(-1, (4, 2)))
+        return self.head((pairs * self.turns).imag)
+
+
+COMPLEX: dict[str, Any] = {
+    "choose": lambda model: choose(model, *samples(), 5),
+    "audit": lambda model: audit(model, samples()[0]),
+    "attach": attach,
+    "guard": guard,
+    "audit by name": lambda model: audit(model, samples()[0], ["turns"]),
+    "attach by mask": lambda model: attach(model, {"turns": np.ones(4, bool)}),
+}
+
+
+@pytest.mark.parametrize("verb", COMPLEX)
+def test_complex_weights_are_refused(verb: str) -> None:
+    with pytest.raises(BadInputError, match="parameter turns of model holds complex numbers"):
+        COMPLEX[verb](Turning(trained=True))
+
+
+@pytest.mark.parametrize("buffer", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_that_stay_still_are_kept_whole(buffer: bool) -> None:
+    """An audit's copy in float64 lost their imaginary part, and half of the weights moved nothing."""
+    model, (inputs, labels) = Turning(buffer=buffer), samples(count=40)
+    report = audit(model, inputs, ["inner.weight"], perturb=0)
+    assert sum(row.zero for row in report.layers) == 0
+    lengths = np.linalg.svd(by_inner_weight(inputs), compute_uv=False)
+    assert report.values[: report.rank] == pytest.approx(lengths[: report.rank], rel=1e-6)
+    choice = choose(model, inputs, labels, 5, method="pursuit", steps=2)
+    assert choice.count == 5 and attach(model, choice).count == 5
+
+
+def by_inner_weight(inputs: Any) -> Any:
+    """Derivatives of all outputs of such a model by inner.weight, one backward pass each, in float64."""
+    model = Turning(buffer=True)
+    model.inner.double()
+    model.head.double()
+    model.turns = model.turns.to(torch.complex128)
+    weight = model.inner.weight
+    values = model(inputs.double()).flatten()
+    rows = [torch.autograd.grad(value, weight, retain_graph=True)[0].flatten() for value in values]
+    return torch.stack(rows).numpy()

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="sublearn.models is tested where torch is installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
+from sublearn import BadInputError  # noqa: E402
 from sublearn.models._choose import choose  # noqa: E402
 
 
@@ -29,6 +30,25 @@ def test_gpt2_with_a_dict_of_inputs() -> None:
     last = choose(model, inputs, labels, 50, method="last")
     assert last.masks["transformer.wte.weight"].sum() == 50  # the head is tied to it
     assert not any("lm_head" in name for name in last.masks)
+
+
+def test_labels_that_the_model_shifts_itself() -> None:
+    """Transformers take the tokens themselves as labels: the score is then that loss, of no copies."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=40, n_positions=8, n_embd=16, n_layer=1, n_head=2, use_cache=False,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = transformers.GPT2LMHeadModel(config)
+    codes = torch.randint(40, (24, 7))
+    inputs = {"input_ids": codes, "attention_mask": torch.ones_like(codes)}
+    with pytest.raises(BadInputError, match=r"shift by one.*Models of transformers shift inside"):
+        choose(model, inputs, codes, 20, method="gradient")
+    found = choose(
+        model, inputs, codes, 20, rules=["gradient", "last"], rates=[0.03], steps=3,
+        step=lambda m, x, y: m(**x, labels=y).loss,
+    )  # fmt: skip
+    assert found.metric == "minus the loss"
 
 
 def test_own_step_as_trainers_write_it() -> None:

@@ -277,6 +277,12 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "changes with the other samples",
     ),
+    "interaction with earlier samples": (
+        lambda: Derivatives(
+            nn.Linear(2, 2), torch.randn(4, 2), forward=lambda m, x: m(x).cumsum(0)
+        ),
+        "changes with the other samples",
+    ),
     "outputs beyond": (
         lambda: Derivatives(nn.Linear(2, 3), torch.ones(2, 2), outputs=[[0], [3]]),
         "outputs must lie within",
@@ -346,3 +352,60 @@ def test_as_many_steps_as_samples(seed: int) -> None:
     )
     wanted = np.concatenate([J[n] for n, _ in model.named_parameters()], axis=1)
     assert np.abs(columns - wanted).max() < 1e-12
+
+
+class Mixed(nn.Module):
+    """Every way in which squares are added up: once, over positions, rows and a tied head, direct, apart."""
+
+    def __init__(self, tied: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.inner = nn.Embedding(9, 8), nn.Linear(8, 8)
+        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, 9, bias=False)
+        self.last = nn.Linear(9, 3)
+        if tied:
+            self.head.weight = self.embed.weight
+        self.twice = nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, codes: Any) -> Any:
+        state = torch.tanh(self.inner(self.embed(codes)))
+        state = state @ self.twice[:, :4] @ self.twice[:, 4:].T + state @ self.twice
+        return self.last(self.head(self.norm(state)).mean(1))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_squares_of_half_precision_neither_overflow_nor_vanish(
+    dtype: Any, size: float, tied: bool
+) -> None:
+    model, codes = Mixed(tied), torch.randint(9, (6, 5))
+    with torch.no_grad():
+        model.last.weight.mul_(size)
+        model.head.weight.mul_(1.0 if tied else size**0.5)
+    half = model.to(dtype)
+    found = Derivatives(half, codes).squared_norms()
+    wide = Derivatives(half.double(), codes).squared_norms()
+    for name, expected in wide.items():
+        assert found[name].dtype == np.float32 and np.isfinite(found[name]).all(), name
+        far = np.abs(found[name] - expected).max() / expected.max()
+        assert far < (0.05 if dtype == torch.float16 else 0.1), (name, far)
+        seen = expected > 1e-2 * expected.max()
+        assert (found[name][seen] > 0).all(), name
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("at_once", [None, 4])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+def test_sums_of_half_precision_do_not_overflow(size: float, at_once: Any, tied: bool) -> None:
+    """Cotangents and weights of 100 over 40 samples: more than 65504, the most that float16 holds."""
+    model, codes = Mixed(tied), torch.randint(9, (40, 5))
+    with torch.no_grad():
+        model.last.weight.mul_(size)
+    half = model.to(torch.float16)
+    R = np.abs(np.random.default_rng(0).standard_normal((40, 3))) * size
+    found = Derivatives(half, codes, samples_at_once=at_once).scores(R)
+    wide = Derivatives(half.double(), codes).scores(R)
+    for name, expected in wide.items():
+        far = np.abs(found[name] - expected).max() / np.abs(expected).max()
+        assert far < 0.05, (name, far)

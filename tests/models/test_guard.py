@@ -110,6 +110,76 @@ def test_restoring_after_each_step() -> None:
     assert 0 < changed <= sum(int(m.sum()) for m in masks.values())
 
 
+def test_what_was_put_back_is_not_forgotten() -> None:
+    """Entries that moved once count, each once; the largest change is that of all steps."""
+    model = nn.Linear(3, 2)
+    watch = sm.guard(model, ["bias"], restore=True)
+    with watch:
+        for place, far in (((0, 0), 1.0), ((0, 0), 4.0), ((1, 2), 2.0)):
+            model.weight.data[place] += far
+            now = watch.check()
+            assert [item.count for item in now] == [1]
+            assert now[0].largest == pytest.approx(far, rel=1e-5)
+            assert watch.check() == ()  # it is back
+    (item,) = watch.moved
+    assert (item.name, item.count, item.frozen) == ("weight", 2, 6)
+    assert item.largest == pytest.approx(4.0, rel=1e-5)
+    assert item.where is not None and item.where.tolist() == [
+        [True, False, False],
+        [False, False, True],
+    ]
+    assert str(item).startswith("weight: 2 of 6 frozen weights, by up to 4")
+
+
+@pytest.mark.parametrize("restore", [True, False])
+def test_an_error_inside_passes_on_after_the_weights_are_back(restore: bool) -> None:
+    model = nn.Linear(3, 2)
+    before = model.weight.detach().clone()
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(error), sm.guard(model, ["bias"], restore=restore) as watch:
+            model.weight.data.add_(1.0)
+            model.bias.data.add_(1.0)
+            raise error
+        assert torch.equal(model.weight, before) is restore
+        assert len(watch.moved) == restore
+    other = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+    kept = other[1].weight.detach().clone()
+    with pytest.raises(ZeroDivisionError), sm.guard(other, [], restore=True):
+        other[0].half()  # which cannot be put back, and hides neither the error nor what can be
+        other[1].weight.data.add_(1.0)
+        raise ZeroDivisionError
+    assert torch.equal(other[1].weight, kept)
+
+
+def test_buffers_are_no_weights() -> None:
+    """Running means move in training mode, and are neither compared nor put back by a guard."""
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with sm.guard(model, [], restore=True) as watch:
+        model(torch.randn(8, 3))
+    assert watch.moved == () and not torch.equal(model[1].running_mean, before["1.running_mean"])
+    assert set(watch._before) == {name for name, _ in model.named_parameters()}
+    # A state dict holds them, and is compared as it is, with a model too.
+    with pytest.raises(FrozenWeightsMovedError, match=r"running_mean: 2 of 2"):
+        sm.assert_frozen(before, model, [])
+    sm.assert_frozen({n: v.clone() for n, v in model.state_dict().items()}, model, [])
+
+
+def test_complex_numbers_are_compared_in_both_parts() -> None:
+    for dtype in (torch.complex64, torch.complex128):
+        model = nn.Module()
+        model.spectrum = nn.Parameter(torch.zeros(4, dtype=dtype), requires_grad=False)
+        model.bias = nn.Parameter(torch.zeros(2))
+        with torch.no_grad():
+            model.spectrum[0] = complex(0.0, float("nan"))
+        with sm.guard(model, ["bias"], restore=True) as watch:
+            assert watch.check() == ()  # a NaN equals itself
+            model.spectrum[1] += 3j
+            model.spectrum[2] = -0.0
+        assert [(item.count, item.largest) for item in watch.moved] == [(2, 3.0)]
+        assert model.spectrum[1] == 0
+
+
 def test_small_decay_is_rounded_away_in_bfloat16() -> None:
     """lr x decay = 1e-3 is below half a unit in the last place of 8 bits: nothing moves."""
     model, inputs, masks = _model(torch.bfloat16)

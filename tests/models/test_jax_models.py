@@ -263,6 +263,16 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "changes with the other samples",
     ),
+    "samples meet, to choose": (
+        lambda: sm.choose(
+            sm.JaxModel(lambda p, x: _apply(p, x).cumsum(0), _params()),
+            _inputs(),
+            np.zeros(len(_inputs()), int),
+            1,
+            method="magnitude",
+        ),
+        "changes with the other samples",
+    ),
     "rows": (
         lambda: sm.audit(sm.JaxModel(lambda p, x: _apply(p, x).T, _params()), _inputs()),
         "one row per sample",
@@ -453,6 +463,23 @@ def test_a_score_that_is_no_number_is_the_worst() -> None:
     assert found.rate == 0.01 and np.isfinite(found.standings[0].mean)
 
 
+def test_labels_that_only_a_loss_of_ones_own_reads() -> None:
+    params, x, y = _task()
+    model, several = sm.JaxModel(_apply, params), np.stack([y, y, y], 1) % 2
+
+    def loss(outputs: Any, given: Any) -> Any:
+        part = given["several"] if isinstance(given, dict) else given
+        return jnp.square(outputs - part).mean()
+
+    for labels in (several, {"several": several}):
+        found = sm.choose(model, x, labels, 4, method="gradient", loss=loss, steps=2)
+        assert found.metric == "minus the loss" and found.count == 4
+    with pytest.raises(sl.BadInputError, match="must have shape"):
+        sm.choose(model, x, several, 4, method="gradient")
+    with pytest.raises(sl.BadInputError, match="as many as the samples"):
+        sm.choose(model, x, several[:5], 4, method="gradient", loss=loss)
+
+
 def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:
     params, x, y = _task()
     model = sm.JaxModel(_apply, params)
@@ -468,6 +495,9 @@ def test_the_comparison_and_a_race_that_goes_on(tmp_path: Path) -> None:
     assert file.read_text().splitlines() == lines
     with pytest.raises(sl.BadInputError, match="another race"):
         sm.choose(model, x + 1, y, 4, **options)
+    other = sm.JaxModel(lambda p, x: 2 * _apply(p, x), params)
+    with pytest.raises(sl.BadInputError, match="another race"):
+        sm.choose(other, x, y, 4, **options)
 
 
 def _computing_in(kind: str | None) -> sm.JaxModel:

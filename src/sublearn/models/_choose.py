@@ -16,7 +16,7 @@ from sublearn.models._choice import Choice, Standing
 from sublearn.models._contest import ChoiceOptions, Contest, Splits, choice_passes, prepare
 from sublearn.models._labels import OWN
 from sublearn.models._pursuit import ROUNDS
-from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, race, stages
+from sublearn.models._race import FOLDS, LEAST, RATES, Record, Watch, fingerprint, race, stages
 from sublearn.models._rules import RULES, Rule, read_rules
 
 RACE = "race"
@@ -76,17 +76,19 @@ def choose(
         runners = read_rules(
             method if callable(method) else one_of("method", method, (RACE, *RULES))
         )
-    elif trainer.samples < LEAST * folds:
+    else:
+        runners = read_rules(rules)
+    if racing and trainer.samples < LEAST * folds:
         notes.append(
             f"{trainer.samples} samples are too few to race in {folds} folds ({LEAST * folds} are "
             f"needed): chosen by '{FALLBACK}' instead"
         )
         racing, runners = False, {FALLBACK: RULES[FALLBACK]}
-    else:
-        runners = read_rules(rules)
-        if trainer.goal.kind == OWN and rules is None:
-            runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
-            notes.append("without labels pursuit and pivoted QR did not run")
+    elif racing and trainer.goal.kind == OWN and rules is None:
+        runners = {k: v for k, v in runners.items() if k not in ("pursuit", "pivoted-qr")}
+        notes.append(
+            "without labels that are classes, or numbers like the outputs, pursuit and pivoted QR did not run"
+        )
     contest = Contest(Splits(trainer, folds, seed), limits, runners, budget)
     standings: list[Standing] = []
     passes = 0
@@ -178,18 +180,15 @@ def telling(plan: str, say: Callable[[str], None] | None, watch: Watch | None) -
 
 
 def question_digest(contest: Contest, rates: Sequence[float]) -> str:
-    """Of all that the outcomes of a race depend on: weights, samples, limits and settings."""
+    """Of all that the outcomes of a race depend on: model, samples, limits, settings, own functions."""
     trainer, limits = contest.trainer, contest.limits
     content = sha256()
-    settings = [
-        contest.budget,
-        contest.seed,
-        len(contest.folds),
-        trainer.how.steps,
-        trainer.how.batch,
-    ]
-    content.update(repr([settings, list(rates), limits.unit, trainer.metric]).encode())
-    for name, mask in limits.allowed.items():
+    settings: list[Any] = [contest.budget, contest.seed, len(contest.folds)]
+    settings += [trainer.how.steps, trainer.how.batch]
+    settings += [list(rates), limits.unit, trainer.metric, sorted(limits.left({}).items())]
+    own = [(name, rule) for name, rule in contest.rules.items() if RULES.get(name) is not rule]
+    content.update((repr(settings) + fingerprint(own)).encode())
+    for name, mask in (*limits.allowed.items(), *limits.required.items()):
         content.update(repr((name, mask.shape)).encode())
         content.update(np.packbits(mask).tobytes())
     for part in trainer.contents():

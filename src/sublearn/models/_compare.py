@@ -257,7 +257,8 @@ def compare(
     if not sizes or not numbers:
         raise BadInputError("budgets and seeds must each hold at least one number.")
     rates = read_rates(rates)
-    joined, count = _with_test(inputs, labels, test)
+    own = options.get("loss") is not None or options.get("step") is not None
+    joined, count = _with_test(inputs, labels, test, own)
     trainer, limits = prepare(model, joined[0], joined[1], 0, options)
     sizes = [limits.check_budget(budget) for budget in sizes]
     races = _races(rules, order, rates).values()
@@ -359,12 +360,19 @@ def _read_methods(methods: Iterable[str | Rule] | None) -> tuple[dict[str, Rule]
     return rules, [str(method) for method in dict.fromkeys(shown)]
 
 
-def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[Any, int | None]:
+def _with_test(
+    inputs: Any, labels: Any, test: tuple[Any, Any] | None, own: bool
+) -> tuple[Any, int | None]:
     """All samples in one, and how many of them come before the test's."""
     if test is None:
         return (inputs, labels), None
 
+    sizes: list[int] = []
+
     def join(first: Any, second: Any) -> Any:
+        if first is None and second is None:  # labels, where a step needs none
+            return None
+        sizes.append(len(first))
         if hasattr(first, "detach"):  # a torch tensor, which may lie on another device
             import torch
 
@@ -372,8 +380,8 @@ def _with_test(inputs: Any, labels: Any, test: tuple[Any, Any] | None) -> tuple[
         return np.concatenate([np.asarray(first), np.asarray(second)])
 
     try:
-        known = join(as_labels(labels), as_labels(test[1]))
-        return (each(join, inputs, test[0]), known), len(labels)
+        known = each(join, as_labels(labels, own), as_labels(test[1], own))
+        return (each(join, inputs, test[0]), known), sizes[0]
     except (KeyError, TypeError, ValueError, RuntimeError) as problem:
         raise BadInputError(
             "test must hold inputs and labels of the same kind and shape as those to tune by, one row per "

@@ -19,7 +19,7 @@ from sublearn._errors import BadInputError, one_of, whole_number
 from sublearn.models._jax import JaxModel
 from sublearn.models._labels import OWN, GivenLabels
 from sublearn.models._limits import Chosen, Limits, Picked, Where
-from sublearn.models._race import Outcome, split_samples
+from sublearn.models._race import Outcome, fingerprint, split_samples
 from sublearn.models._rules import ModelView, Rule, Setting, apply_rule
 
 ALL = "all"  # the reference that tunes every weight that may be chosen
@@ -70,6 +70,11 @@ class Setup:
         for name, least in (("steps", 1), ("batch", 1), ("seed", 0)):
             whole_number(name, getattr(self, name), least=least)
 
+    @property
+    def own(self) -> bool:
+        """Whether a person's own loss or step reads the labels."""
+        return self.loss is not None or self.step is not None
+
     def check_labels(self, labels: Any) -> None:
         """Labels have to be there, unless the loss is computed without."""
         if labels is None and self.step is None:
@@ -83,9 +88,9 @@ class Setup:
 
     @property
     def functions(self) -> bytes:
-        """The names of a person's own functions."""
+        """What tells a person's own functions from others."""
         own = (self.loop, self.step, self.metric, self.loss, self.forward)
-        return repr([getattr(function, "__qualname__", None) for function in own]).encode()
+        return fingerprint(own).encode()
 
 
 def one_number(called: str, loss: Any, kinds: Any, library: str) -> Any:

@@ -10,7 +10,7 @@ enough; for anything else the model is differentiated one sample and one output 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,9 @@ from sublearn.models._inputs import (
     take,
 )
 from sublearn.models._passes import Pass, tolerance
-from sublearn.models._places import check_outputs, output_places, running
+from sublearn.models._places import check_apart, check_outputs, output_places, running
 from sublearn.models._recorder import Recorder
+from sublearn.models._squares import widened
 from sublearn.models._uses import Layout, Tensor
 
 Forward = Callable[[Any, Any], Any]
@@ -128,7 +129,10 @@ class Derivatives:
 
     def scores(self, cotangents: Any) -> dict[str, NDArray[Any]]:
         """J_e . R for every entry e, by parameter; R is (samples, outputs)."""
-        wanted = torch.as_tensor(cotangents, dtype=self.dtype, device=self.device)
+        given = torch.as_tensor(cotangents, device=self.device)
+        # In half precision cotangents of about 1, so that what comes of them does not overflow.
+        scale = float(given.abs().max()) or 1.0 if self.dtype.itemsize < 4 else 1.0
+        wanted = (given if scale == 1.0 else given / scale).to(self.dtype)
         if wanted.shape != self._values.shape:
             raise BadInputError(
                 f"the cotangents must be of shape {tuple(self._values.shape)}, samples by outputs, "
@@ -138,7 +142,7 @@ class Derivatives:
         for low, high in self._passes():
             self._run(low, high).add_scores(total, wanted[low:high], self._single)
             self._trim()
-        return {name: array_of(score) for name, score in total.items()}
+        return _scaled(total.items(), scale)
 
     def squared_norms(self) -> dict[str, NDArray[Any]]:
         """|J_e|^2 for every entry e, by parameter; computed once."""
@@ -152,7 +156,7 @@ class Derivatives:
                 self._trim()
         for _, _, gradients in self._one_by_one(self._single):
             for name, values in gradients.items():
-                total[name] += values.square()
+                total[name] += widened(values).square()
         self._norms = {name: array_of(values) for name, values in total.items()}
         return self._norms
 
@@ -202,7 +206,7 @@ class Derivatives:
     def _zeros(self) -> dict[str, Tensor]:
         """One contiguous tensor of zeros per parameter."""
         return {
-            name: torch.zeros(p.shape, dtype=p.dtype, device=p.device)
+            name: widened(torch.zeros(p.shape, dtype=p.dtype, device=p.device))
             for name, p in self.parameters.items()
         }
 
@@ -235,20 +239,24 @@ class Derivatives:
                 same = False
             self._trim()
         values = torch.cat(parts)
-        alone = self._select(one, 0, 1)
+        alone = self._select(one, slice(0, 1))
         check_outputs(array_of(values), array_of(alone), tolerance(self.dtype))
+        with torch.no_grad():
+            few = array_of(values[: min(CHECKED, self._at_once)])
+            given = lambda ids: array_of(self._part(torch.from_numpy(ids), len(ids)))  # noqa: E731
+            check_apart(few, given, tolerance(self.dtype))
         self._check(order if same else None, allowed)
         return values
 
-    def _select(self, raw: Tensor, low: int, high: int) -> Tensor:
+    def _select(self, raw: Tensor, ids: Any) -> Tensor:
         """The outputs that are looked at, (samples, outputs)."""
         if tuple(raw.shape[1:]) != self._shape:
             raise BadInputError(
                 "the model's outputs must be of one shape for every batch, not "
                 f"{self._shape} and {tuple(raw.shape[1:])}."
             )
-        flat = raw.reshape(high - low, -1)
-        return flat if self._places is None else flat.gather(1, self._places[low:high])
+        flat = raw.reshape(len(raw), -1)
+        return flat if self._places is None else flat.gather(1, self._places[ids])
 
     def _measure(self) -> tuple[Tensor, int]:
         """The outputs of the first sample, and the bytes of what its operations return.
@@ -273,14 +281,15 @@ class Derivatives:
                 return result
 
         with running(leaves(self.inputs)), Tally():
-            outputs = self._outputs(0, 1)
+            outputs = self._outputs(slice(0, 1), 1)
         self.coarsest = coarsest
         return outputs, kept
 
-    def _outputs(self, low: int, high: int) -> Tensor:
-        return as_outputs(
-            self._forward(self.model, take(self.inputs, slice(low, high))), high - low
-        )
+    def _outputs(self, ids: Any, count: int) -> Tensor:
+        return as_outputs(self._forward(self.model, take(self.inputs, ids)), count)
+
+    def _part(self, ids: Any, count: int) -> Tensor:
+        return self._select(self._outputs(ids, count), ids)
 
     def _passes(self) -> list[tuple[int, int]]:
         step = self._at_once
@@ -303,7 +312,7 @@ class Derivatives:
             # The places of the parameters in the graph, which outlast the flags set back below.
             edges = {name: get_gradient_edge(p) for name, p in self.parameters.items()}
             with torch.enable_grad(), recorder:
-                values = self._select(self._outputs(low, high), low, high)
+                values = self._part(slice(low, high), high - low)
         finally:
             for name, p in everything.items():
                 p.requires_grad_(flags[name])
@@ -380,3 +389,9 @@ class Derivatives:
             for k in range(self.size):
                 by_name = run.of_output(k, names, only=set())[1]
                 yield i, k, {name: g for name, g in by_name.items() if g is not None}
+
+
+def _scaled(values: Iterable[tuple[str, Tensor]], scale: float) -> dict[str, NDArray[Any]]:
+    """As arrays, times ``scale``; where that is 1, in the memory that they have."""
+    arrays = {name: array_of(value) for name, value in values}
+    return arrays if scale == 1.0 else {name: value * scale for name, value in arrays.items()}

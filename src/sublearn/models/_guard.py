@@ -7,14 +7,15 @@ move weights whose gradient is masked. The only sound check compares the numbers
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sublearn._arrays import Array, Mask
+from sublearn._arrays import Mask
 from sublearn._errors import BadInputError
 from sublearn.models._jax import tree_names
 from sublearn.models._masks import DELTA, as_masks, resolve_masks
@@ -22,13 +23,14 @@ from sublearn.models._masks import DELTA, as_masks, resolve_masks
 
 @dataclass(frozen=True)
 class Moved:
-    """Frozen entries of one parameter that changed: how many, of how many, and the largest change."""
+    """Frozen entries of one parameter that changed: how many, of how many, ``where``, and by how much."""
 
     name: str
     count: int
     frozen: int
     largest: float
     note: str = ""
+    where: Mask | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.note:
@@ -61,7 +63,9 @@ def assert_frozen(before: Any, after: Any, what: Any = None) -> None:
     >>> old = {"w": np.array([1.0, 2.0])}
     >>> assert_frozen(old, {"w": np.array([5.0, 2.0])}, {"w": [True, False]})
     """
-    first, second = arrays_of(before), arrays_of(after)
+    # A state dict has buffers too, which are no parameters of a model.
+    stated = hasattr(after, "state_dict") and not hasattr(before, "named_parameters")
+    first, second = arrays_of(before), arrays_of(after.state_dict() if stated else after)
     masks: Mapping[str, Mask] = {}
     if not _nothing(what):
         named = hasattr(before, "named_parameters") or hasattr(before, "named")
@@ -95,7 +99,8 @@ def compare_bits(
         count = int(np.count_nonzero(different))
         if count:
             change = np.abs(_numbers(new[different]) - _numbers(old[different]))
-            moved.append(Moved(name, count, frozen, float(np.nanmax(change, initial=0.0))))
+            largest = float(np.nanmax(change, initial=0.0))
+            moved.append(Moved(name, count, frozen, largest, where=different))
     return tuple(moved)
 
 
@@ -123,7 +128,12 @@ class Guard:
         self.masks: Mapping[str, Mask] = {} if _nothing(what) else as_masks(model, what)
         self.model, self._restores = model, restore
         self._before = {name: array.copy() for name, array in arrays_of(model).items()}
-        self.moved: tuple[Moved, ...] = ()
+        self._moved: dict[str, Moved] = {}
+
+    @property
+    def moved(self) -> tuple[Moved, ...]:
+        """Which frozen weights any check found moved, put back or not; every entry counts once."""
+        return tuple(self._moved[name] for name in self._before if name in self._moved)
 
     @property
     def compared_bytes(self) -> int:
@@ -131,21 +141,27 @@ class Guard:
         return sum(array.nbytes for array in self._before.values())
 
     def check(self) -> tuple[Moved, ...]:
-        """Which frozen weights have moved so far; those that did are put back if asked for."""
-        now = {n: a for n, a in arrays_of(self.model).items() if n in self._before}
-        self.moved = compare_bits(self._before, now, self.masks)
-        if self.moved and self._restores:
-            self._put_back()
-        return self.moved
+        """Which frozen weights are not what they were; they are put back if asked for."""
+        found = compare_bits(self._before, arrays_of(self.model), self.masks)
+        for item in found:
+            old = self._moved.get(item.name)
+            if old is not None and old.where is not None and item.where is not None:
+                where = old.where | item.where
+                largest = max(old.largest, item.largest)
+                item = replace(item, count=int(where.sum()), largest=largest, where=where)
+            self._moved[item.name] = item
+        if self._restores:
+            self._put_back(found)
+        return found
 
-    def _put_back(self) -> None:
+    def _put_back(self, found: tuple[Moved, ...]) -> None:
         import torch
 
         own = dict(self.model.named_parameters())
         with torch.no_grad():
-            for item in self.moved:
+            for item in found:
                 if item.note:
-                    raise FrozenWeightsMovedError((item,))
+                    continue
                 p, old = own[item.name], torch.from_numpy(self._before[item.name])
                 old = old.view(p.dtype).to(p.device)
                 free = self.masks.get(item.name)
@@ -153,6 +169,8 @@ class Guard:
                     p.copy_(old)
                 else:
                     p.copy_(torch.where(torch.from_numpy(free).to(p.device), p, old))
+        if lost := tuple(item for item in found if item.note):
+            raise FrozenWeightsMovedError(lost)
 
     def __enter__(self) -> Guard:
         return self
@@ -164,6 +182,9 @@ class Guard:
         trace: TracebackType | None,
     ) -> None:
         if kind is not None:
+            with suppress(FrozenWeightsMovedError):  # the error inside says more
+                if self._restores:
+                    self.check()
             return
         if self.check() and not self._restores:
             raise FrozenWeightsMovedError(self.moved)
@@ -173,9 +194,10 @@ def guard(model: Any, what: Any = None, *, restore: bool = False) -> Guard:
     """Watch a torch model while it is trained: ``with guard(model, choice): train(model)``.
 
     At the end every weight outside ``what`` is compared with what it was, bit by bit; if some moved,
-    :class:`FrozenWeightsMovedError` says which. With ``restore`` they are put back instead, and
-    ``moved`` lists them. ``check()`` does the same at any moment, after every step if need be; it reads
-    the parameters once and keeps one copy of them (``compared_bytes``).
+    :class:`FrozenWeightsMovedError` says which. With ``restore`` they are put back instead, after an
+    error inside too. ``check()`` does the same at any moment, after every step if need be, and ``moved``
+    lists what any of them found. A check reads the parameters once; one copy of them is kept
+    (``compared_bytes``). Buffers, such as the running means of batch normalisation, are no weights.
 
     >>> import torch
     >>> model = torch.nn.Linear(2, 1)
@@ -235,14 +257,16 @@ def _array(value: Any) -> NDArray[Any]:
 
 def _bits(array: NDArray[Any]) -> NDArray[Any]:
     """The same memory as whole numbers: -0.0 is not 0.0, and a NaN equals itself."""
+    if array.dtype.kind == "c":
+        return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}").reshape(array.shape)
     if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
         return array
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
 
 
-def _numbers(array: NDArray[Any]) -> Array:
+def _numbers(array: NDArray[Any]) -> NDArray[Any]:
     """For the size of a change; bits of bfloat16 are widened first."""
     if array.dtype == np.int16:
         wide = array.view(np.uint16).astype(np.uint32) << 16
         return wide.view(np.float32).astype(np.float64)
-    return array.astype(np.float64)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

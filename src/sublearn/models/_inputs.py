@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from sublearn._errors import BadInputError, one_of
+from sublearn.models._labels import LEFT_OUT
 from sublearn.models._masks import as_module
 from sublearn.models._places import count_samples, each, kind_of, one_row_each
 from sublearn.models._uses import Tensor
@@ -76,7 +77,31 @@ def samples_of(inputs: Any) -> int:
 
 def take(values: Any, ids: Any) -> Any:
     """The samples ``ids``, indices or a slice, of everything that has samples."""
-    return each(lambda value: value[ids] if getattr(value, "ndim", 0) else value, values)
+    # One index as a tensor is a number to numpy, which would take a thing in the place of a row of one.
+    some = ids if isinstance(ids, slice) else np.asarray(ids)
+    return each(
+        lambda value: (
+            value
+            if not getattr(value, "ndim", 0)
+            else value[some if isinstance(value, np.ndarray) else ids]
+        ),
+        values,
+    )
+
+
+def repeats_inputs(labels: Tensor, inputs: Any) -> bool:
+    """Whether the labels of sequences are their tokens, but for those that are left out."""
+    first = leaves(inputs)[0]
+    tokens = inputs.get("input_ids", first) if isinstance(inputs, Mapping) else first
+    if (
+        labels.ndim < 2
+        or labels.is_floating_point()
+        or getattr(tokens, "shape", ()) != labels.shape
+    ):
+        return False
+    return (
+        bool(((labels == tokens) | (labels == LEFT_OUT)).all()) and not tokens.is_floating_point()
+    )
 
 
 def parameters_of(model: Any, names: Sequence[str] | None = None) -> dict[str, Tensor]:

@@ -17,10 +17,10 @@ from sublearn._jax import enable_x64
 from sublearn.models._contest import Setup, no_gradient, one_number, outcome
 from sublearn.models._guard import check_loop
 from sublearn.models._jax import JaxDerivatives, JaxModel, no_forward, wide
-from sublearn.models._labels import CLASSES, LEFT_OUT, OWN, GivenLabels, as_labels
+from sublearn.models._labels import CLASSES, LEFT_OUT, NO_GOAL, OWN, GivenLabels, as_labels
 from sublearn.models._limits import layer_of
-from sublearn.models._places import count_samples, one_row_each, running
-from sublearn.models._race import Outcome
+from sublearn.models._places import check_apart, count_samples, one_row_each, running
+from sublearn.models._race import Outcome, fingerprint
 
 _KINDS = (jax.Array, np.ndarray, np.generic, float, int)
 
@@ -38,12 +38,18 @@ class JaxTrainer:
         no_forward(self.how.forward)
         self.inputs = jax.tree.map(np.asarray, inputs)
         self.samples = count_samples(jax.tree.leaves(self.inputs))
-        self.labels = None if labels is None else np.asarray(as_labels(labels))
+        self.labels = jax.tree.map(np.asarray, as_labels(labels, self.how.own))
         self.shapes = {name: shape for name, shape in model.shapes.items() if name in model.masks}
         with running(jax.tree.leaves(self.inputs)):
             outputs = np.asarray(model.outputs(self.params, self.inputs))
         one_row_each(outputs.shape, self.samples)
-        self.goal = GivenLabels(self.labels, outputs.shape, finite=bool(np.isfinite(outputs).all()))
+        known = self.labels if isinstance(self.labels, np.ndarray) else None
+        finite = bool(np.isfinite(outputs).all())
+        self.goal = GivenLabels(known, outputs.shape, finite=finite, own=self.how.own)
+        if self.how.step is None:  # which may have a use for samples that meet
+            rounding = 1e-3 if outputs.dtype.itemsize >= 4 else 5e-2
+            given = lambda ids: np.asarray(model.outputs(self.params, self.take(ids)[0]))  # noqa: E731
+            check_apart(outputs[: self.how.batch], given, rounding)
         if self.goal.kind == CLASSES and outputs.ndim != 2:
             raise BadInputError(
                 "labels that are classes need one row of outputs per sample, not outputs of shape "
@@ -169,7 +175,7 @@ class JaxTrainer:
 
     def contents(self) -> Iterable[bytes]:
         yield self.how.functions
-        yield repr(getattr(self.model.apply, "__qualname__", None)).encode()
+        yield fingerprint(self.model.apply).encode()
         for leaf in jax.tree.leaves((self.params, self.inputs, self.labels)):
             array = np.asarray(leaf)
             yield repr((array.shape, str(array.dtype))).encode()
@@ -208,7 +214,7 @@ class JaxView:
     @cached_property
     def target(self) -> Array:
         if self._trainer.goal.kind == OWN:
-            raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+            raise BadInputError(NO_GOAL)
         return self._trainer.goal.target(self.derivatives.outputs, self._ids)
 
     def outputs(self) -> Array:

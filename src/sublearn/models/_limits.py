@@ -80,6 +80,8 @@ class Limits:
         self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
         self.unit = one_of("unit", unit, UNITS)
         inside = self._masks("within", within, otherwise=True)
+        if not any(mask.any() for mask in inside.values()):
+            raise BadInputError("within must name at least one weight or layer.")
         outside = self._masks("forbidden", forbidden)
         masks = self._masks("required", required)
         self.required = {name: mask for name, mask in masks.items() if mask.any()}
@@ -123,6 +125,8 @@ class Limits:
     def check_budget(self, budget: int) -> int:
         """The budget as an int, if it is at least 1 and no more than may be chosen."""
         budget = whole_number("budget", budget, least=1)
+        if self.size == 0:
+            raise BadInputError("within, forbidden and at_most leave no weight that may be chosen.")
         if budget > self.size:
             every = sum(int(np.prod(shape)) for shape in self.shapes.values())
             words = "of the model" if self.size == every else "that the limits allow"
@@ -134,6 +138,12 @@ class Limits:
             raise BadInputError(
                 f"budget must be at least {needed}, the number of entries that required names, not "
                 f"{budget}."
+            )
+        least = self._shortest_row()
+        if budget < least and not needed:
+            raise BadInputError(
+                f"budget must be at least {least}, the entries of the shortest row that may be chosen, "
+                f"not {budget}."
             )
         return budget
 
@@ -202,6 +212,18 @@ class Limits:
         shape = self.shapes[name]
         return int(np.prod(shape[1:])) if self.unit == "row" and len(shape) > 1 else 1
 
+    def _shortest_row(self) -> int:
+        """Of those that may be chosen whole."""
+        rows = [
+            length
+            for name, mask in self.allowed.items()
+            if (length := self._length(name)) <= self._caps.get(layer_of(name), length)
+            and mask.any()
+        ]
+        if not rows and not self.required:
+            raise BadInputError("at_most must leave room for a whole row in some layer.")
+        return min(rows, default=0)
+
     def _fit_rows(
         self, order: Indices, owner: Indices, names: list[str], count: int, left: dict[str, int]
     ) -> tuple[Indices, Indices]:
@@ -254,6 +276,8 @@ class Limits:
                     )
                 masks[name] = array
             return masks
+        if not isinstance(where, Iterable):
+            raise BadInputError(f"{argument} must name layers, and {where!r} is no name.")
         patterns = [where] if isinstance(where, str) else list(where)
         named = {name for pattern in patterns for name in self.names(argument, pattern)}
         return {name: np.full(shape, name in named) for name, shape in self.shapes.items()}

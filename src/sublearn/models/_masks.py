@@ -33,7 +33,19 @@ def as_masks(model: Any, what: Any = None) -> dict[str, Mask]:
 
     if isinstance(model, JaxModel):
         return model.named(what)
+    refuse_complex(model, what)
     return resolve_masks(what, *_description(model))
+
+
+def refuse_complex(model: Any, what: Any = None) -> None:
+    """Complex weights that may change: those that ``what`` names, or that require a gradient."""
+    named = what if isinstance(what, (Mapping, list, tuple, set)) else ()
+    for name, p in as_module(model).named_parameters():
+        if p.is_complex() and (p.requires_grad if what is None else name in named):
+            raise BadInputError(
+                f"parameter {name} of model holds complex numbers, and only real ones may change: freeze it "
+                "(requires_grad_(False)), or make its real and its imaginary part two parameters."
+            )
 
 
 ATTACHED = "_sublearn_attached"

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sublearn.models._squares import SquaresPlan, plans_for
+from sublearn.models._squares import SquaresPlan, plans_for, widened
 from sublearn.models._uses import Direct, Matrix, Rows, Tensor, Use
 
 PIECE = 1 << 24
@@ -124,7 +124,8 @@ class Pass:
 
     def _zeros(self, name: str) -> Tensor:
         shape = self.parameters[name].shape
-        return torch.zeros(shape, dtype=self.outputs.dtype, device=self.outputs.device)
+        zeros = torch.zeros(shape, dtype=self.outputs.dtype, device=self.outputs.device)
+        return widened(zeros)
 
     def _add(
         self, total: Tensor, uses: Sequence[int], cotangents: list[Tensor | None], sign: int = 1

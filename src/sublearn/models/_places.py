@@ -87,16 +87,29 @@ def one_row_each(shape: tuple[int, ...], samples: int) -> None:
         )
 
 
+def check_apart(
+    whole: NDArray[Any], outputs: Callable[[Indices], NDArray[Any]], tolerance: float
+) -> None:
+    """Refuse a model by which half of the samples, in reverse, get other outputs without the rest."""
+    order = np.arange(len(whole))[::-1]
+    halves = [half.copy() for half in (order[::2], order[1::2]) if len(half)]
+    apart = np.concatenate([outputs(half) for half in halves])
+    check_outputs(whole[np.concatenate(halves)], apart, tolerance)
+
+
 def check_outputs(values: NDArray[Any], alone: NDArray[Any], tolerance: float) -> None:
-    """Refuse outputs that are not finite, or whose first row is not ``alone``, the sample's own."""
+    """Refuse outputs that are not finite, or whose first rows are not ``alone``, the samples' own."""
     if not np.isfinite(values).all():
         raise BadInputError(
             "the model's outputs on these inputs hold NaN or infinity: check its weights and the inputs."
         )
-    if np.abs(alone - values[:1]).max() > tolerance * max(float(np.abs(values).max()), 1e-30):
+    if np.abs(alone - values[: len(alone)]).max() > tolerance * max(
+        float(np.abs(values).max()), 1e-30
+    ):
         raise BadInputError(
-            "the model's output for a sample changes with the other samples of the batch, so no sample "
-            "has a derivative of its own: use the model's evaluation mode, model.eval() in PyTorch."
+            "the model's output for a sample changes with the other samples of the batch, or from call to "
+            "call, so no sample has a derivative of its own: use the model's evaluation mode, model.eval() "
+            "in PyTorch; what has to look at a whole batch belongs into a loss or step of your own."
         )
 
 

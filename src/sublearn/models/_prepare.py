@@ -62,7 +62,12 @@ def copied(model: Any, dtype: Any) -> Any:
         ) from None
     if dtype is None and any(p.dtype in (torch.float16, torch.bfloat16) for p in made.parameters()):
         dtype = torch.float32
-    return made if dtype is None else made.to(dtype)
+    if dtype is None:
+        return made
+    wide = {True: dtype.to_complex(), False: dtype}  # .to(dtype) would drop the imaginary parts
+    return made._apply(
+        lambda t: t.to(wide[t.is_complex()]) if t.is_complex() or t.is_floating_point() else t
+    )
 
 
 def perturb_entries(model: Any, masks: Mapping[str, Mask], share: float, seed: int) -> None:

@@ -8,8 +8,10 @@ so far, until few are left; the winner is the best of those that ran all of them
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import CodeType
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,7 +115,8 @@ class Record(dict[Run, Outcome]):
             raise BadInputError(f"resume: {self.path} is not the record of a race.") from None
         if head != question:
             raise BadInputError(
-                f"resume: {self.path} belongs to another race (other model, samples or settings)."
+                f"resume: {self.path} belongs to another race (other model, samples, settings or "
+                "functions of your own)."
             )
         for line in lines[1:-1]:  # what follows the last line break was cut off in writing
             try:
@@ -131,6 +134,39 @@ class Record(dict[Run, Outcome]):
         runs = ([*run, *plain_numbers(outcome)] for run, outcome in self.items())
         lines = [json.dumps(line) for line in ({"race": self.question}, *runs)]
         write_whole(self.path, ("\n".join(lines) + "\n").encode())
+
+
+def fingerprint(thing: Any, depth: int = 6) -> str:
+    """What a function, or an object that is called, is made of, the same in every process.
+
+    Code, constants, defaults and what it closes over; not what it finds in its module.
+
+    >>> def above(least): return lambda x: x > least
+    >>> fingerprint(above(1)) == fingerprint(above(1)), fingerprint(above(1)) == fingerprint(above(2))
+    (True, False)
+    """
+    if thing is None or isinstance(thing, (int, float, str, bytes)):
+        return repr(thing)
+    parts: Iterable[Any] = ()
+    if depth == 0:
+        pass
+    elif isinstance(thing, Mapping):
+        parts = thing.items()
+    elif isinstance(thing, (tuple, list)):
+        parts = thing
+    elif isinstance(thing, partial):
+        parts = thing.func, thing.args, thing.keywords
+    elif isinstance(thing, CodeType):
+        parts = thing.co_code, thing.co_names, thing.co_consts
+    elif hasattr(thing, "__code__"):
+        held = [cell.cell_contents for cell in thing.__closure__ or ()]
+        parts = thing.__code__, thing.__defaults__, thing.__kwdefaults__, held
+    elif hasattr(thing, "shape"):
+        parts = (str(thing),)
+    elif not isinstance(thing, type) and callable(thing) and hasattr(thing, "__dict__"):
+        parts = type(thing).__call__, vars(thing)
+    name = getattr(thing, "__qualname__", type(thing).__qualname__)
+    return f"{name}({', '.join(fingerprint(part, depth - 1) for part in parts)})"
 
 
 def split_samples(

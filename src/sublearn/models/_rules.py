@@ -209,6 +209,8 @@ def read_rules(rules: Iterable[str | Rule] | str | Rule | None) -> dict[str, Rul
     """
     if rules is None:
         return dict(RULES)
+    if not isinstance(rules, Iterable) and not callable(rules):
+        raise BadInputError(f"rules must be names of rules or functions, not {rules!r:.60}.")
     listed = [rules] if isinstance(rules, str) or callable(rules) else list(rules)
     named: dict[str, Rule] = {}
     for rule in listed:

@@ -15,6 +15,11 @@ BLOCK = 1 << 18
 Numbered = tuple[int, Use]
 
 
+def widened(tensor: Tensor) -> Tensor:
+    """In single precision at least: the square of 300 is more than float16 holds, that of 1e-4 less."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 class SquaresPlan:
     """How the squared gradients of one group of uses of a parameter are added up.
 
@@ -34,7 +39,8 @@ class SquaresPlan:
 
     def given(self, cotangents: list[Tensor | None]) -> list[tuple[Use, Tensor]]:
         """The uses that this output depends on, with their cotangents by sample."""
-        return [(use, use.by_sample(G)) for i, use in self.uses if (G := cotangents[i]) is not None]
+        some = [(use, G) for i, use in self.uses if (G := cotangents[i]) is not None]
+        return [(use, widened(use.by_sample(G))) for use, G in some]
 
 
 class _DirectPlan(SquaresPlan):
@@ -60,7 +66,7 @@ class _OncePlan(SquaresPlan):
             return
         use = self.uses[0][1]
         assert isinstance(use, Matrix)
-        add_product(use.view.of(total), self.squares, use.right()[:, 0].square())
+        add_product(use.view.of(total), self.squares, widened(use.right()[:, 0]).square())
         self.squares = None
 
 
@@ -71,7 +77,7 @@ class _MatrixPlan(SquaresPlan):
         given = self.given(cotangents)
         if not given:
             return
-        rights = [use.right() for use, _ in given if isinstance(use, Matrix)]
+        rights = [widened(use.right()) for use, _ in given if isinstance(use, Matrix)]
         right = rights[0] if len(rights) == 1 else torch.cat(rights, 1)
         left = given[0][1] if len(given) == 1 else torch.cat([G for _, G in given], 1)
         view = self.view
@@ -118,7 +124,7 @@ class _RowsPlan(SquaresPlan):
                     pieces.append((use.rows()[b], G[b]))
                 else:
                     assert isinstance(use, Matrix)
-                    left, X = G[b, :, 0].T, use.right()[b, :, 0]
+                    left, X = G[b, :, 0].T, widened(use.right()[b, :, 0])
                     index = left.any(1).nonzero()[:, 0]
                     pieces.append((index, left[index] @ X))
             if not pieces:

@@ -20,12 +20,15 @@ from sublearn.models._inputs import (
     leaves,
     parameters_of,
     refuse_batch_norm,
+    repeats_inputs,
     samples_of,
     take,
 )
 from sublearn.models._labels import CLASSES, OWN, GivenLabels, as_labels
-from sublearn.models._masks import ATTACHED
-from sublearn.models._places import running
+from sublearn.models._masks import ATTACHED, refuse_complex
+from sublearn.models._passes import tolerance
+from sublearn.models._places import check_apart, each, running
+from sublearn.models._race import fingerprint
 from sublearn.models._view import TorchView
 
 _KIND = "a tensor of torch"
@@ -34,6 +37,7 @@ _KIND = "a tensor of torch"
 def free_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     """The weights that may be chosen from: floating point, and not frozen; tied ones once."""
     every = parameters_of(model)
+    refuse_complex(model)
     if ATTACHED in model.__dict__:
         raise BadInputError(
             "something is attached to this model already, and nothing else of it may change: detach() it "
@@ -65,22 +69,51 @@ class TorchTrainer:
         self.inputs = as_inputs(model, inputs)
         self.samples = samples_of(self.inputs)
         self.how.check_labels(labels)
-        device = next(iter(self.free.values())).device
-        self.labels = None if labels is None else torch.as_tensor(as_labels(labels), device=device)
         with self.evaluating(), torch.no_grad(), running(leaves(self.inputs)):
             outputs = self.outputs(slice(0, min(self.samples, BATCH)))
+            if self.how.step is None:  # which may have a use for samples that meet
+                given = lambda ids: array_of(self.outputs(torch.from_numpy(ids)))  # noqa: E731
+                check_apart(array_of(outputs), given, tolerance(outputs.dtype))
             parts = torch.arange(self.samples).split(BATCH)
             finite = all(bool(torch.isfinite(self.outputs(part)).all()) for part in parts)
+        known = self._read(labels)
         self.shapes = {name: tuple(parameter.shape) for name, parameter in self.free.items()}
-        self.output_shape = tuple(outputs.shape[1:])
         self.goal = GivenLabels(
-            None if self.labels is None else array_of(self.labels),
-            (self.samples, *self.output_shape),
+            None if known is None else array_of(known),
+            (self.samples, *outputs.shape[1:]),
             finite=finite,
+            own=self.how.own,
         )
+        self.output_shape = tuple(self.classes_last(outputs).shape[1:])
         self.kind = self.goal.kind
         self.metric = self.how.scores(self.goal)
         self._moves = False  # whether any weight is known to move what step returns
+
+    def _read(self, labels: Any) -> Any:
+        """Keep the labels; those back that are a tensor, unless their meaning is a function's own."""
+        device, own = next(iter(self.free.values())).device, self.how.own
+
+        def convert(part: Any) -> Any:
+            things = part is None or part.dtype == object
+            return part if things else torch.as_tensor(part, device=device)
+
+        self.labels = each(convert, as_labels(labels, own))
+        sizes = {len(part) if part.ndim else 1 for part in leaves(self.labels)} - {self.samples}
+        if sizes:
+            raise BadInputError(
+                f"labels must be as many as the samples, {self.samples}, not {min(sizes)}."
+            )
+        if not isinstance(self.labels, torch.Tensor):
+            return None
+        if not repeats_inputs(self.labels, self.inputs):
+            return self.labels
+        if own:
+            return None
+        raise BadInputError(
+            "labels are the inputs, place by place, so the model would learn to copy them: shift by one, "
+            "inputs[:, :-1] and labels[:, 1:]. (Models of transformers shift inside, but only labels that "
+            "they are given: step=lambda m, x, y: m(**x, labels=y).loss.)"
+        )
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -100,6 +133,10 @@ class TorchTrainer:
         """Of some samples, with the weights as they are now."""
         part = take(self.inputs, ids)
         return as_outputs(self.forward(self.model, part), samples_of(part))
+
+    def classes_last(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Outputs with their classes on the last dimension."""
+        return outputs.movedim(self.goal.axis, -1)
 
     def loss(self, ids: Any) -> torch.Tensor:
         """The loss on some samples, with its gradient."""
@@ -134,7 +171,7 @@ class TorchTrainer:
             return loss
         if self.kind == CLASSES:
             return torch.nn.functional.cross_entropy(
-                outputs.flatten(0, -2), labels.flatten().long()
+                self.classes_last(outputs).flatten(0, -2), labels.flatten().long()
             )
         return torch.nn.functional.mse_loss(
             outputs, labels.reshape(outputs.shape).to(outputs.dtype)
@@ -212,16 +249,17 @@ class TorchTrainer:
         with self.evaluating(), torch.no_grad():
             if self.how.step is not None:
                 loss = float(self.loss(ids))
-                if self.kind == OWN and self.how.metric is None:
-                    return outcome(-loss, loss)
-            outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
-            labels = take(self.labels, ids)
+            if self.how.step is None or self.kind != OWN or self.how.metric is not None:
+                outputs = torch.cat([self.outputs(part) for part in ids.split(4 * BATCH)])
+                labels = take(self.labels, ids)
             if self.how.step is None:
                 loss = float(self.loss_of(outputs, labels))
+            if self.kind == OWN and self.how.metric is None:
+                return outcome(-loss, loss)
             if self.how.metric is not None:
                 score = self.how.metric(outputs, labels)
             else:
-                score = self.goal.score(array_of(outputs), ids.numpy())
+                score = self.goal.score(array_of(self.classes_last(outputs)), ids.numpy())
         return outcome(score, loss)
 
     def view(self, ids: Any, seed: int) -> TorchView:
@@ -229,10 +267,14 @@ class TorchTrainer:
 
     def contents(self) -> Iterable[bytes]:
         yield self.how.functions
-        for part in (*self.model.state_dict().values(), *leaves(self.inputs), *leaves(self.labels)):
-            if isinstance(part, torch.Tensor):
-                yield repr((tuple(part.shape), str(part.dtype))).encode()
-                yield part.detach().double().contiguous().cpu().numpy().tobytes()
+        for name, module in self.model.named_modules():
+            own = {k: v for k, v in vars(module).items() if k[0] != "_" and k != "training"}
+            yield fingerprint((name, type(module).forward, own)).encode()
+        held = *self.model.parameters(), *self.model.buffers()
+        for part in (*held, *leaves(self.inputs), *leaves(self.labels)):
+            known = isinstance(part, torch.Tensor)
+            yield fingerprint((tuple(part.shape), str(part.dtype)) if known else part).encode()
+            yield array_of(part).tobytes() if known else b""
 
     def entries(self, masks: Mapping[str, Mask]) -> Array:
         parts = [

@@ -174,7 +174,7 @@ class Rows(Use):
 
     def add(self, part: Tensor, given: Tensor, sample: int, sign: int = 1) -> None:
         # index_add_ on a strided part would need it to be contiguous in rows: it is.
-        part.index_add_(0, self.rows()[sample], given, alpha=sign)
+        part.index_add_(0, self.rows()[sample], given.to(part.dtype), alpha=sign)
 
 
 @dataclass(kw_only=True)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sublearn._arrays import Array
 from sublearn._errors import BadInputError
 from sublearn.models._derivatives import Derivatives
-from sublearn.models._inputs import array_of, call_model, take
-from sublearn.models._labels import CLASSES, LEFT_OUT, OWN
+from sublearn.models._inputs import array_of, as_outputs, call_model, samples_of, take
+from sublearn.models._labels import CLASSES, LEFT_OUT, NO_GOAL, OWN
 from sublearn.models._pursuit import DerivativeSums, wanted_change
+from sublearn.models._squares import widened
 
 if TYPE_CHECKING:
     from sublearn.models._trainer import TorchTrainer
@@ -52,15 +53,13 @@ class TorchView:
     def _summed(self, parts: Any, add: Callable[[Any, Any, Any], Any]) -> dict[str, NDArray[Any]]:
         """What ``add`` makes of the gradients of the loss on each of the parts, by name."""
         trainer, free = self._trainer, self._trainer.free
-        # In single precision at least: sums of many small numbers stand still in half of it.
-        wide = {name: torch.promote_types(p.dtype, torch.float32) for name, p in free.items()}
-        total = {name: torch.zeros_like(p, dtype=wide[name]) for name, p in free.items()}
+        total = {name: widened(torch.zeros_like(parameter)) for name, parameter in free.items()}
         for part in parts:
             with trainer.evaluating():
                 grads = trainer.gradients(part, list(free.values()))
             for summed, gradient in zip(total.values(), grads, strict=True):
                 if gradient is not None:
-                    add(summed, gradient.to(summed.dtype), part)
+                    add(summed, widened(gradient), part)
         return {name: array_of(summed) for name, summed in total.items()}
 
     @cached_property
@@ -73,7 +72,8 @@ class TorchView:
 
         def forward(model: Any, inputs: Any) -> Any:
             with trainer.evaluating():
-                return trainer.forward(model, inputs)
+                answer = trainer.forward(model, inputs)
+            return trainer.classes_last(as_outputs(answer, samples_of(inputs)))
 
         places, _ = self._looked_at
         with trainer.evaluating():
@@ -96,8 +96,8 @@ class TorchView:
     def outputs(self) -> Array:
         places, _ = self._looked_at
         with torch.no_grad():
-            parts = [self._trainer.outputs(part).flatten(1) for part in self._ids.split(PART)]
-        flat = torch.cat(parts)
+            parts = [self._trainer.outputs(part) for part in self._ids.split(PART)]
+        flat = self._trainer.classes_last(torch.cat(parts)).flatten(1)
         return (flat if places is None else flat.gather(1, places)).double().cpu().numpy()
 
     @cached_property
@@ -115,7 +115,7 @@ def looked_at(
     one each, or for every position the place of the right class among those that are looked at.
     """
     if trainer.kind == OWN:
-        raise BadInputError("method 'pursuit' needs labels: give them, or another method.")
+        raise BadInputError(NO_GOAL)
     shape, samples = trainer.output_shape, len(ids)
     draws = torch.Generator().manual_seed(seed)
     if trainer.kind != CLASSES:
