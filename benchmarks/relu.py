@@ -1,12 +1,16 @@
 """Shallow ReLU networks, decided exactly: the settings of Figure 3b.
 
     python benchmarks/relu.py [--quick] [--seed N] [--json FILE]
+    python benchmarks/relu.py --ways [--quick] [--seed N]
 
 q = 6, d = 4, m = 6, learnable weights r = d m = 24 at random in the first k rows of W1. Prints how many
 drawn instances are matched and refuted, how many of these answers are proofs, the nodes and the CPU
 time; the same for instances that were planted so that a match exists; and the CPU time of HiGHS on the
 mixed-integer program of the same instances, in the same run. Exits with 1 if a floor is missed: every
 drawn instance decided, by proof; 95% of the planted ones matched.
+
+With --ways the hardest settings are decided again without each way to prove a leaf: what stays
+undecided then, and how long it takes.
 """
 
 from __future__ import annotations
@@ -16,18 +20,22 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 import sublearn as sl
 from sublearn.matchers import Relu, single_thread
+from sublearn.matchers.relu import _branch, _leaf
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from matchers.mixed_integer import MixedInteger
 
 SETTINGS = [(8, k) for k in range(4, 9)] + [(12, k) for k in (*range(4, 9), 10, 12)]
 SETTINGS += [(16, k) for k in (4, 6, 8, 10, 12, 14, 16)]
+HARDEST = [(8, 8), (12, 12), (16, 10), (16, 14), (16, 16)]  # of these, for --ways
 GRID = 1024.0  # planted numbers are multiples of 1 / GRID, so that their outputs are not rounded
 
 
@@ -104,15 +112,46 @@ def against_highs(seed: int, count: int) -> tuple[float, float, int]:
     return mine, other, used
 
 
+def ways(seed: int, count: int) -> None:
+    """What every way to prove a leaf is worth: the same instances without it, in turns."""
+    never = {
+        "all ways": {},
+        "without the tilt": {"LeafProofs._proved_by_tilting": lambda *_: False},
+        "without fractions near y": {"separates": lambda *_: False},
+        "without rational programs": {"decide_leaf": lambda *_: None},
+    }
+    spent = {name: np.zeros(len(HARDEST)) for name in never}
+    undecided = {name: np.zeros(len(HARDEST), int) for name in never}
+    for place, (n, k) in enumerate(HARDEST):
+        for instance in _drawn(n, k, seed, count):
+            for name, off in never.items():
+                with ExitStack() as stack:
+                    for what, instead in off.items():
+                        module = _leaf if what != "decide_leaf" else _branch
+                        stack.enter_context(patch(f"{module.__name__}.{what}", instead))
+                    row = decide(iter([instance]))
+                spent[name][place] += row["max"]
+                undecided[name][place] += int(row["undecided"])
+    print(f"leaves proved in fewer ways: undecided of {count} (CPU seconds)")
+    print("".join([f"{'':26s}", *(f"{f'n={n} k={k}':>17s}" for n, k in HARDEST)]))
+    for name, seconds in spent.items():
+        cells = (f"{u:6d} ({s:7.2f})" for u, s in zip(undecided[name], seconds, strict=True))
+        print("".join([f"{name:26s}", *(f"{cell:>17s}" for cell in cells)]), flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--ways", action="store_true")
     arguments = parser.parse_args()
     drawn_count, planted_count, highs_count = (8, 3, 2) if arguments.quick else (50, 20, 10)
     seed, missed, rows = arguments.seed, [], []
     sl.decide(next(_drawn(8, 7, seed, 13)))  # compile outside the clock
+    if arguments.ways:
+        ways(seed, drawn_count)
+        return 0
     print("drawn: teacher of the same shape")
     print(HEAD)
     for n, k in SETTINGS:

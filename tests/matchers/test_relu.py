@@ -274,7 +274,7 @@ def test_leaves_that_no_vector_proves_refute_nothing(monkeypatch: pytest.MonkeyP
     assert found.kind == "undecided" and "not every one by proof" in found.reason
 
 
-def test_a_leaf_whose_vector_was_spoilt_by_rounding_is_proved_by_another() -> None:
-    """Of 72,208 leaves of Figure 3b's setting two need a second vector; this instance has one of them."""
+def test_a_leaf_whose_vector_was_spoilt_by_rounding_is_proved_in_rationals() -> None:
+    """Of 72,208 leaves of Figure 3b's setting two have such a vector; this instance has one of them."""
     decision = decide(paper(16, 16, 22))
     assert decision.kind == "refuted" and str(decision.grade) == "proof"

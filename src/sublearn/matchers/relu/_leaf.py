@@ -79,33 +79,15 @@ class LeafProofs:
         return np.concatenate([is_open, np.ones(self.added, dtype=np.bool_)])
 
     def proved(self, clause: Mask, vector: Array) -> bool:
-        """Whether no match satisfies the conditions of ``clause``, by a vector near this one.
-
-        Where rounding spoilt the simplex's own vector, that of a program by HiGHS is tried.
-        """
+        """Whether no match satisfies the conditions of ``clause``, by a vector near this one."""
         is_open = ~self.program.held(clause)
         if self.program.by_corners:
             with_vertex = np.unique(self.program.columns.owner[is_open & self.program.vertex])
             if len(with_vertex) < self.program.system.k - self.program.system.free:
                 return True  # a unit has no vertex on these sides, so no pre-activations either
-        if self._proved_near(vector, is_open):
-            return True
-        other = self._by_program(is_open)
-        return other is not None and self._proved_near(other, is_open)
-
-    def _proved_near(self, vector: Array, is_open: Mask) -> bool:
         if self.program.by_corners and self.faithful and self._proved_by_tilting(vector, is_open):
             return True
         return separates(self.program.exact, self.program.columns.matrix, vector, is_open)
-
-    def _by_program(self, is_open: Mask) -> Array | None:
-        """y with y' G >= 0 on the open columns and the smallest y' h, entries between -1 and 1."""
-        from scipy.optimize import linprog
-
-        matrix = self.program.columns.matrix[:, is_open]
-        none = np.zeros(matrix.shape[1])
-        solved = linprog(self.program.columns.right, -matrix.T, none, bounds=(-1.0, 1.0))
-        return np.asarray(solved.x) if solved.status == 0 and solved.fun < -LEVEL else None
 
     def _proved_by_tilting(self, vector: Array, is_open: Mask) -> bool:
         """Whether some y a little off the simplex's passes the check in float64."""
