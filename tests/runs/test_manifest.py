@@ -132,7 +132,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "other", "message"), OTHERS, ids=[m for *_, m in OTHERS])
+@pytest.mark.parametrize(("declared", "other", "message"), OTHERS, ids=[m for *_, m in OTHERS])
 def test_two_declarations_are_never_mixed(
     tmp_path: Path, declared: dict, other: runs.Experiment, message: str
 ) -> None:
