@@ -143,6 +143,6 @@ EXPERIMENT = Declared(
     task=Decisions(),
     quick=Plan.of(_points(20, few=True)),
     full=Plan.of(_points(DECIDED, few=False)),
-    hours=0.03,
+    hours=0.22,
     columns={"case": "network and weights", "law": "law of all numbers", "k": "rows k"},
 )
