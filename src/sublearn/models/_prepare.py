@@ -45,9 +45,8 @@ def prepared(
     except NotRunError:
         if not double or precision == "double":
             raise
-        return prepared(
-            model, inputs, masks, "single", settings
-        )  # it may turn numbers into float32
+        # It may turn numbers into float32.
+        return prepared(model, inputs, masks, "single", settings)
     return made, structure_of(model), precision_of(torch.finfo(made.coarsest).eps)
 
 

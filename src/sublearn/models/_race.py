@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from sublearn._arrays import Indices
 from sublearn._errors import BadInputError
 from sublearn._files import write_whole
 from sublearn.models._choice import Standing, plain_numbers
+from sublearn.models._guard import arrays_of
 
 RATES = (0.01, 0.03, 0.1, 0.3)
 FOLDS = 3
@@ -162,7 +164,8 @@ def fingerprint(thing: Any, depth: int = 6) -> str:
         held = [cell.cell_contents for cell in thing.__closure__ or ()]
         parts = thing.__code__, thing.__defaults__, thing.__kwdefaults__, held
     elif hasattr(thing, "shape"):
-        parts = (str(thing),)
+        (array,) = arrays_of({"held": thing}).values()
+        parts = array.shape, str(array.dtype), sha256(array.tobytes()).hexdigest()
     elif not isinstance(thing, type) and callable(thing) and hasattr(thing, "__dict__"):
         parts = type(thing).__call__, vars(thing)
     name = getattr(thing, "__qualname__", type(thing).__qualname__)
